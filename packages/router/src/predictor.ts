@@ -5,7 +5,7 @@ import type { Filter, ModelProgram, SignatureProgram, Tensor, VersionKey } from 
 import type { RequestContext } from "./request-context.ts";
 import type { RequestLimits } from "./limits/request-limits.ts";
 
-/** The model a URL names. At most one of version and label. */
+/** The model that a URL names, with at most one of version and label. */
 export interface ModelTarget {
   readonly model: string;
   readonly version?: number | undefined;
@@ -13,9 +13,9 @@ export interface ModelTarget {
 }
 
 /**
- * One version, pinned for the whole of a request: every stage and retry uses this and no other. Only
- * where its last replicas are lost meanwhile, the request as a whole runs again on the content that
- * its target means by then.
+ * One version, pinned for the whole of a request: every stage and retry uses this version and no other. Only
+ * if its last replicas are lost meanwhile, the request as a whole runs again on the content that its target
+ * means by then.
  */
 export interface PinnedModel {
   readonly model: string;
@@ -25,9 +25,9 @@ export interface PinnedModel {
   release(): void;
 }
 
-/** What a request says of the items it wants, in the client's words. */
+/** The conditions of a request on the items that it wants, as the client gave them. */
 export interface ItemConditions {
-  /** Wanted instead of the signature's k. */
+  /** Replaces the signature's k. */
   readonly k?: number | undefined;
   /** Item ids never to be returned: one list for all instances, or one per instance. */
   readonly exclude?: readonly Tensor[] | undefined;
@@ -35,7 +35,7 @@ export interface ItemConditions {
   readonly filter?: readonly Filter[] | undefined;
   /** The only item ids that may be returned: one list for all instances, or one per instance. */
   readonly include?: readonly Tensor[] | undefined;
-  /** Attributes wanted of each item returned. */
+  /** Names of the attributes that are wanted of each returned item. */
   readonly attributes?: readonly string[] | undefined;
 }
 
@@ -45,31 +45,35 @@ export interface PredictRequest extends ItemConditions {
   /** By input name; dtypes as the signature declares. */
   readonly inputs: ReadonlyMap<string, Tensor>;
   readonly context: RequestContext;
-  /** Of a pipeline: tell what each stage did. */
+  /** Of a pipeline: whether to explain what each stage did. */
   readonly explain?: boolean | undefined;
-  /** Accept an answer that lacks lost partitions. */
+  /** Whether an answer may lack the partitions that are lost. */
   readonly allowPartial?: boolean | undefined;
   /** A header of the request, or its metadata, by its name in lower case. */
   readonly header?: ((name: string) => string | undefined) | undefined;
 }
 
-/** Under which name answers give attributes of items; no signature's output may have it, if they are wanted. */
+/**
+ * The output under which answers give attributes of items. No output of the signature may have this name if
+ * they are wanted.
+ */
 export const ATTRIBUTES_OUTPUT = "attributes";
 
-/** Under which name answers tell what the stages of a pipeline did. */
+/** The output under which answers explain what the stages of a pipeline did. */
 export const EXPLANATION_OUTPUT = "explain";
 
-/** A part of a pipeline that was left out of an answer, or an arm whose fallback answered, and why. */
+/** A part of a pipeline that is missing from an answer, or an arm for which the fallback answered, and why. */
 export interface Degradation {
   readonly stage: "seen" | "rank" | "score" | "arm";
   /**
-   * `late`: not there within the stage's budget. `unavailable`: it failed. `busy`: too much of the like is under
-   * way. `cut`: there was more than may be used. `skipped`: it reads what a stage that was late did not give.
+   * `late`: not there within the stage's budget. `unavailable`: it failed. `busy`: too many of its kind are
+   * under way. `cut`: there was more than may be used. `skipped`: it reads scores that a late stage did not
+   * give.
    */
   readonly reason: "late" | "unavailable" | "busy" | "cut" | "skipped";
 }
 
-/** Degradations of an answer as headers tell them, each once: `seen=late, seen=cut`; `undefined` for none. */
+/** Degradations of an answer as a header has them, each once: `seen=late, seen=cut`; `undefined` if there are none. */
 export function degradedText(degradations: readonly Degradation[] | undefined): string | undefined {
   if (degradations === undefined || degradations.length === 0) return undefined;
   return [...new Set(degradations.map(({ stage, reason }) => `${stage}=${reason}`))].join(", ");
@@ -77,28 +81,28 @@ export function degradedText(degradations: readonly Degradation[] | undefined): 
 
 /** The answer to a request. */
 export interface Prediction {
-  /** The version and content that answered: the pinned one, or what took its place. */
+  /** The version and content that answered: the pinned one, or the one that took its place. */
   readonly version: VersionKey;
   /** By output name, in the signature's order. */
   readonly outputs: ReadonlyMap<string, Tensor>;
-  /** string `[instances, k]`, JSON objects: the attributes that the request wants of its items. */
+  /** string `[instances, k]`, JSON objects: the attributes of items, if the request wants any. */
   readonly attributes?: Tensor | undefined;
-  /** string `[instances]`, JSON objects: what the stages of a pipeline did, where the request wants it. */
+  /** string `[instances]`, JSON objects: what the stages of a pipeline did, if the request wants that. */
   readonly explanation?: Tensor | undefined;
   /**
-   * Partitions answered ÷ partitions asked; of a pipeline the product over its stages. 1 unless partial
-   * answers were allowed.
+   * Partitions answered ÷ partitions asked; for a pipeline the product over its stages. Below 1 only where
+   * partial answers were allowed.
    */
   readonly coverage: number;
-  /** Of a pipeline or an experiment: what its answer lacks. */
+  /** What the answer of a pipeline or an experiment lacks. */
   readonly degradations?: readonly Degradation[] | undefined;
-  /** Of a pipeline or an experiment: the versions of the models that were asked. */
+  /** The versions of the models that a pipeline or an experiment asked. */
   readonly members?: readonly VersionKey[] | undefined;
-  /** Of an experiment: the arms that answered, as headers tell them. */
+  /** The arms of an experiment that answered, as a header has them. */
   readonly arms?: string | undefined;
 }
 
-/** TensorFlow Serving's life of a version, as the status endpoint tells it. */
+/** The states of a version in TensorFlow Serving's status endpoint. */
 export type ServingState = "START" | "LOADING" | "AVAILABLE" | "UNLOADING" | "END";
 
 /** One version in the status document. */
@@ -112,7 +116,7 @@ export interface VersionStatus {
 
 /** What the HTTP side needs from the cluster side. */
 export interface Predictor {
-  /** What one request may ask; readers of requests refuse by these what `predict` would refuse. */
+  /** What one request may ask. Code that reads requests refuses by these limits what `predict` would refuse. */
   readonly limits: RequestLimits;
   /**
    * Resolves a target to a version that can answer.

@@ -1,50 +1,51 @@
-// How long one request is worth working on: until its deadline, and while its client is there. The HTTP
-// or gRPC door makes one context per request and passes it down; all code that works on the request takes
-// its deadline and its signal from there. So the deadline has one timer, and every end of a request (deadline,
-// client, a router that closes) is one reason, told to the work and to the client alike.
+// How long one request is worked on: until its deadline, and as long as its client waits. The HTTP or gRPC
+// side makes one context per request and passes it down; all code that works on the request takes its
+// deadline and its signal from there. So the deadline has one timer, and each end of a request (deadline,
+// client, a router that closes) has one reason, which the work and the client both get.
 //
 //   door: new ─▶ deadlineMs, signal ─▶ router, scatter, workers
 //     │            ├── deadline ──▶ aborted: DEADLINE_EXCEEDED
 //     │            ├── abort() ───▶ aborted: the client has left, or the router is closing
 //     └────────────┴── finish() ──▶ answered: nothing aborts it any more
 //
-// A part of the work that may be given up before the request is has a context of its own, which the request's ends.
+// Work that may be given up while the request goes on has a part of the context. It ends with the request at
+// the latest.
 
 import { WinnowError } from "@winnow/core";
 import type { Clock, Timer, TraceSpan } from "@winnow/core";
 
-/** How long a request may take; the shorter of both is its deadline. */
+/** How long a request may take. The shorter of the two is its deadline. */
 export interface RequestTimeouts {
-  /** The door's own limit in ms; 0: `UNLIMITED_MS`. */
+  /** The server's own limit in ms; 0: `UNLIMITED_MS`. */
   readonly timeoutMs: number;
-  /** What is left of the client's deadline, where it set one. */
+  /** Time left until the client's deadline, if it set one. */
   readonly clientMs?: number;
 }
 
-/** TensorFlow Serving reads a timeout of 0 as "no limit"; Winnow bounds every wait, so that is one day. */
+/** TensorFlow Serving reads a timeout of 0 as "no limit". Winnow bounds every wait: 0 means one day. */
 const UNLIMITED_MS = 24 * 3600 * 1000;
 
-/** What is said of a request whose client's own deadline ended it. */
+/** The message for a request that was ended by the client's own deadline. */
 export const CLIENT_DEADLINE_PASSED = "The client's deadline has passed";
 
-/** Deadline and signal of one request; `finish` must be called when it is answered. */
+/** Deadline and signal of one request. `finish` must be called when the request is answered. */
 export class RequestContext {
-  /** Monotonic. */
+  /** In monotonic ms. */
   readonly deadlineMs: number;
   /**
-   * Rejects with the signal's reason; never resolves. A door races with it, so that a request ends by its
-   * deadline even where its work ignores the signal (L2).
+   * Rejects with the signal's reason; never resolves. The server races the work against it, so that a request
+   * ends by its deadline even if the work ignores the signal (L2).
    */
   readonly aborted: Promise<never>;
-  /** What is recorded of the request; `undefined`: nothing is. */
+  /** The span of the request; `undefined` where nothing is recorded. */
   span: TraceSpan | undefined = undefined;
 
   readonly #stages: Map<string, number>;
   readonly #clock: Clock;
   readonly #controller: AbortController = new AbortController();
-  /** A part has none: the request's ends it. */
+  /** Absent in a part, which ends with the request. */
   readonly #timer: Timer | undefined;
-  /** Lets go of the request of which this is a part. */
+  /** For a part: stops listening to the request's signal. */
   #leave: () => void = () => undefined;
   #reject: (reason: WinnowError) => void = () => undefined;
   #isFinished = false;
@@ -62,7 +63,7 @@ export class RequestContext {
     this.aborted = new Promise((_, reject) => {
       this.#reject = reject;
     });
-    // A rejection that nobody races with is no fault of the process.
+    // A rejection that nobody waits for must not end the process.
     void this.aborted.catch(() => undefined);
     if (whole !== undefined) return;
     const message = clientMs < ownMs ? CLIENT_DEADLINE_PASSED : `No answer within ${ownMs} ms`;
@@ -72,8 +73,9 @@ export class RequestContext {
   }
 
   /**
-   * A context for a part of the work, which may be aborted while the request goes on. Its deadline, notes and trace are
-   * the request's, whose end is the part's too. `finish` must be called when nobody waits for the part.
+   * A context for a part of the work, which may be aborted while the request goes on. It has the deadline,
+   * the stages and the trace of the request, and is aborted with it. `finish` must be called when nobody
+   * waits for the part.
    */
   part(): RequestContext {
     const part = new RequestContext(this.#clock, { timeoutMs: 0 }, this);
@@ -85,27 +87,27 @@ export class RequestContext {
     return part;
   }
 
-  /** Aborted with a WinnowError as its reason. */
+  /** The reason of its abort is a WinnowError. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
-  /** Ms that the request has spent by stage; what ran side by side is added up, but for `noteLongest`. */
+  /** Ms that the request has spent by stage. Times of work at the same time are added up, except by `noteLongest`. */
   get stages(): ReadonlyMap<string, number> {
     return this.#stages;
   }
 
-  /** A stage of the request has ended. */
+  /** Adds the time of a stage that has ended. */
   noteStage(stage: string, elapsedMs: number): void {
     this.#stages.set(stage, (this.#stages.get(stage) ?? 0) + elapsedMs);
   }
 
-  /** Work of workers side by side: the longest of them. */
+  /** For work that several workers do at the same time: keeps the longest time. */
   noteLongest(stage: string, elapsedMs: number): void {
     if (elapsedMs > (this.#stages.get(stage) ?? -1)) this.#stages.set(stage, elapsedMs);
   }
 
-  /** Has a stage done; takes note of its time, and records it where the request is recorded. */
+  /** Runs a stage, and records its time, and a span if the request is recorded. */
   async stage<Result>(
     name: string,
     work: (span: TraceSpan | undefined) => Result | Promise<Result>,
@@ -143,15 +145,15 @@ export class RequestContext {
     }
   }
 
-  /** The request is answered: its deadline and its client matter no more. */
+  /** The request is answered: its deadline and its client no longer abort it. */
   finish(): void {
     this.#isFinished = true;
     this.#end();
   }
 
   /**
-   * Ends the request before it is answered; nothing once it is finished or aborted. The reason is made
-   * only where it is used: a connection closes after every request.
+   * Ends the request before it is answered; does nothing once it is finished or aborted. The reason is made
+   * only where it is used, because a connection also closes after every request.
    */
   abort(reasonOf: () => WinnowError): void {
     if (this.#isFinished || this.signal.aborted) return;

@@ -1,5 +1,5 @@
-// Every limit and every wait of a router, in one place. Outside everything is optional
-// (`RouterOptions`); inside everything is there (`RouterSettings`).
+// Every limit and time of a router, in one place. Options (all optional: `RouterOptions`) come in, settings
+// (all present: `RouterSettings`) go out.
 
 import { DEFAULT_REQUEST_LIMITS } from "./limits/request-limits.ts";
 import type { RequestLimits } from "./limits/request-limits.ts";
@@ -7,70 +7,72 @@ import type { RequestLimits } from "./limits/request-limits.ts";
 /** Label → version, by model. */
 export type VersionLabels = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
-/** What an operator may set; each field is described at `RouterSettings`. */
+/** What an operator may set. Each field is described in `RouterSettings`. */
 export type RouterOptions = Partial<RouterSettings>;
 
 /** Limits and times of one router. Names end in their unit; bounds end in `Max`. */
 export interface RouterSettings extends RequestLimits {
   /** Name in hellos and logs. Default `router`. */
   readonly routerId: string;
-  /** Replicas a partition should have before its version becomes the default. Default 2. */
+  /** Replicas that each partition should have before its version becomes the default. Default 2. */
   readonly replication: number;
-  /** The same of single models that are to have more or fewer, by name. Default none. */
+  /** The same for single models with another number, by name. Default none. */
   readonly modelReplication: ReadonlyMap<string, number> | undefined;
-  /** Labels at the start, label → version per model; `setLabels` replaces them. Default none. */
+  /** Labels at the start, label → version by model; `setLabels` replaces them. Default none. */
   readonly labels: VersionLabels;
-  /** Default false. A new label may mean a version that is not available. */
+  /** Default false. Whether a new label may be set to a version that is not available. */
   readonly allowUnavailableLabels: boolean;
 
   /** Default 500 ms. Shorter leaves a silent worker sooner; longer asks twice less often. */
   readonly attemptTimeoutMs: number;
   /**
-   * Default 5000 ms, and half of the time there is. How long a worker that says it makes progress may
-   * take until a second one is asked: it is busy, and most likely so are the others.
+   * Default 5000 ms, and at most half of the remaining time. How long a worker that reports progress may take
+   * until a second one is asked: it is busy, and most likely the others are too.
    */
   readonly busyTimeoutMs: number;
-  /** Default true. A second replica is asked when the first is slower than its peers ever are. */
+  /** Default true. Whether a second replica is asked when the first is slower than its peers ever are. */
   readonly hedge: boolean;
-  /** Default 2 ms. Lower hedges ordinary jitter. */
+  /** Default 2 ms. Lower also hedges ordinary jitter. */
   readonly hedgeDelayMinMs: number;
   /**
-   * Default 50 ms. Higher lets a slow worker cost more before it is helped. Where a fifth of this is exceeded
-   * by one answer in twenty, the workers are busy, and hedges wait longer too.
+   * Default 50 ms. Higher lets a slow worker cost more before another one is asked. If one answer in twenty
+   * takes more than a fifth of this, the workers are busy, and hedges wait longer than this.
    */
   readonly hedgeDelayMaxMs: number;
   /** Default 0.1. Second attempts per first attempt over 10 s; more amplifies an overload. */
   readonly secondAttemptRatio: number;
   /** Default 10. Second attempts per second allowed whatever the traffic. */
   readonly secondAttemptsPerSecond: number;
-  /** Default 5 ms. Changes within this time make one new routing table; longer spares work. */
+  /** Default 5 ms. Changes within this time share one new routing table; longer makes fewer tables. */
   readonly tableDelayMs: number;
   /** Default 4. How often a whole query is planned again before it fails. */
   readonly replansMax: number;
   /**
-   * Default 4. A request under which the connections of so many workers broke fails: it may be what
-   * ends them. More survives more crashes at once; a poisonous request takes as many workers along.
+   * Default 4. A request fails once the connections of this many workers broke under it, because the request
+   * may be what ends them. Higher survives more crashes at the same time; a request that crashes workers
+   * takes as many of them along.
    */
   readonly lostWorkersMax: number;
-  /** Default 250 ms. How long a query that lost its last replica waits for a new table. */
+  /** Default 250 ms. How long a query whose last replica was lost waits for a new table. */
   readonly replanWaitMs: number;
 
   /** Default 100 ms. Shorter notices a silent worker sooner and costs frames. */
   readonly pingIntervalMs: number;
-  /** Default 500 ms. The same for a worker that is not in doubt and that nobody asks anything. */
+  /** Default 500 ms. The same for a worker that answers and that nobody asks. */
   readonly idlePingIntervalMs: number;
   /**
-   * Default 1500 ms. It doubles up to here while the worker stays at rest. More notices a worker later that
-   * falls silent before anybody asks it; beyond 2000 ms members of a fixed list are asked beside the pings.
+   * Default 1500 ms. The interval doubles up to this while the worker stays at rest. Higher notices later
+   * that a worker has fallen silent before anybody asks it; above 2000 ms, members of a fixed list are pinged
+   * in addition.
    */
   readonly idlePingIntervalMsMax: number;
   /** Default 3. Unanswered pings until a worker is asked only when nobody else can answer. */
   readonly suspectAfterMisses: number;
-  /** Default 20. Unanswered pings until the stream is closed and opened anew. */
+  /** Default 20. Unanswered pings until the stream is closed and opened again. */
   readonly closeAfterMisses: number;
-  /** Default 1000 ms. How long a worker stays suspect after it answers again. */
+  /** Default 1000 ms. How long a worker stays suspect after it has answered again. */
   readonly suspectMs: number;
-  /** Default 20 ms. A timer later than this says that this process, not the peer, was slow. */
+  /** Default 20 ms. A timer that fires later than this shows that this process was slow, not the peer. */
   readonly ownLagMs: number;
   /** Default 5. Failures in a row until a worker is ejected. */
   readonly ejectAfterFailures: number;
@@ -80,101 +82,103 @@ export interface RouterSettings extends RequestLimits {
   readonly ejectMsMax: number;
   /** Default 1000 ms. How long a new stream may take until the worker's first announcement. */
   readonly helloTimeoutMs: number;
-  /** Default 100 ms. First wait before a lost worker is called again; doubles. */
+  /** Default 100 ms. First wait before a lost worker is connected to again; it doubles each time. */
   readonly reconnectDelayMs: number;
   /** Default 300 ms. The longest such wait; shorter finds a restarted worker sooner. */
   readonly reconnectDelayMsMax: number;
   /**
-   * Default 4096. Workers known by name; of more, those that were never met make room for each other.
-   * Costs a call now and then for each that does not exist.
+   * Default 4096. Workers known by name. Beyond this number, workers that were never met give way to each
+   * other. Each name of a worker that does not exist costs an attempt to connect now and then.
    */
   readonly workersMax: number;
   /**
-   * Default 40. Calls a second of workers never met, after a first burst of `callsMax`. More finds the
-   * real ones sooner among many that do not exist; each costs a connection and 1 ms of this process.
+   * Default 40. Attempts per second to connect to workers that were never met, after a first burst of
+   * `callsMax`. Higher finds the real ones sooner among many that do not exist; each attempt costs a
+   * connection and 1 ms of this process.
    */
   readonly callsPerSecond: number;
-  /** Default 256. Workers never met that are called at once after a rest, as at the start. */
+  /** Default 256. Workers never met that are connected to at once after a pause, as at the start. */
   readonly callsMax: number;
-  /** Default 2000 ms. The longest wait between two calls at an address where nobody was met. */
+  /** Default 2000 ms. The longest wait between two attempts at an address where no worker was met. */
   readonly callDelayMsMax: number;
-  /** Default 2000 ms. Where workers are met is written to the state file so long after it changes. */
+  /** Default 2000 ms. Wait between a change of the workers' addresses and its writing to the state file. */
   readonly saveDelayMs: number;
   /**
-   * Default 10 000 ms. A worker that does not answer, and that others name but a healthy store does not,
-   * is called for so long. Longer than stores and workers take to agree.
+   * Default 10 000 ms. How long a worker that does not answer is still looked for if other workers name it
+   * but a healthy store does not. Longer than stores and workers take to agree.
    */
   readonly unstoredMs: number;
   /**
-   * Default 10 000 ms. A worker that has not answered for so long may be followed by the process that
-   * it had replaced. Longer than any worker is silent and comes back.
+   * Default 10 000 ms. After this long without an answer, a worker may be followed by the older process that
+   * it had replaced. Longer than any worker is silent and then comes back.
    */
   readonly successorGoneMs: number;
   /**
-   * Default 1000 ms. The models order is passed on to workers that follow another one so often; one that
-   * fails is told again after twice as long, and so on, up to 10 s.
+   * Default 1000 ms. How often the models order is sent to a worker that follows another one. A worker that
+   * fails is told again after twice the wait each time, up to 10 s.
    */
   readonly orderPassMs: number;
-  /** Default 5000 ms. One worker's answer to an order; longer waits longer for one that hangs. */
+  /** Default 5000 ms. Time for one worker's answer to an order; longer waits longer for one that hangs. */
   readonly orderTimeoutMs: number;
   /**
-   * Default 8192. Queries under way on one stream; more are sent to another replica or refused. Room for
-   * `inFlightRequestsMax` and for what they ask again when a worker dies; costs about 1 KiB each.
+   * Default 8192. Queries under way on one stream; more are sent to another replica or refused. Enough for
+   * `inFlightRequestsMax` and for the questions that are asked again when a worker dies; each takes about 1
+   * KiB.
    */
   readonly linkQueriesMax: number;
-  /** Default 8 MiB. Bytes of queries that wait for a stream that takes no more, likewise. */
+  /** Default 8 MiB. Bytes of queries that wait for a stream that takes no more; more are sent elsewhere or refused. */
   readonly linkBytesMax: number;
 
   /** Default 2048. Requests under way; more are refused at once (503). */
   readonly inFlightRequestsMax: number;
   /**
-   * Default 65 536. Query vectors of all requests under way; more are refused at once (503). Requests
-   * of few are not counted here but above. Costs the vectors' memory.
+   * Default 65 536. Query vectors of all admitted requests; more are refused at once (503). Small requests do
+   * not count here but in `inFlightRequestsMax`. Costs the memory of the vectors.
    */
   readonly waitingRowsMax: number;
   /**
-   * Default 0.5. A request that would begin only when so much of its time has passed, by the pace of
-   * the last seconds, is refused at once (503). More keeps requests that may come too late.
+   * Default 0.5. A request is refused at once (503) if, at the pace of the last seconds, more than this
+   * fraction of its time would pass before it begins. Higher keeps requests that may be answered too late.
    */
   readonly waitShareMax: number;
   /**
-   * Default 1024. Query vectors asked of the workers at a time; the others wait here. More keeps
-   * workers busy while this process is not; less lets small requests pass large ones sooner. At most
-   * the workers' `queueRowsMax` divided by the number of routers, or they refuse.
+   * Default 1024. Query vectors that the workers are asked for at a time; the others wait here. Higher keeps
+   * workers busy while this process is not; lower lets small requests pass large ones sooner. At most the
+   * workers' `queueRowsMax` divided by the number of routers, otherwise they refuse.
    */
   readonly searchRowsMax: number;
   /**
-   * Default 256 KiB. A question that excludes more bytes of ids, or looks up a longer key, is sent to
-   * nobody else while its worker may still answer: no hedge, no retry of what is late or failed; only
-   * where a connection broke it is asked again (`lostWorkersMax`).
+   * Default 256 KiB. A question that excludes more bytes of ids, or looks up a longer key, is sent to no
+   * second worker while the first may still answer: no hedge, and no retry when it is late or failed. Only
+   * after its connection broke it is asked again (`lostWorkersMax`).
    */
   readonly resendBytesMax: number;
   /** Default 65 536. Candidates (queries × k) of one slice; a larger request is cut. */
   readonly sliceCandidatesMax: number;
   /**
-   * Default 256. Query vectors of one slice, hence of one scan. More cost less each; less lets others
-   * between. At most the workers' `queryRowsMax`, or they refuse.
+   * Default 256. Query vectors of one slice, and so of one scan. Higher makes each cheaper; lower lets other
+   * requests run in between. At most the workers' `queryRowsMax`, otherwise they refuse.
    */
   readonly sliceQueriesMax: number;
-  /** Default 65 536. Keys of one slice: at most the workers' `lookupKeysMax`, likewise. */
+  /** Default 65 536. Keys of one slice. At most the workers' `lookupKeysMax`, otherwise they refuse. */
   readonly sliceKeysMax: number;
-  /** Default 1 MiB. Query vectors or keys of one slice; a larger request is cut. */
+  /** Default 1 MiB. Bytes of query vectors or keys of one slice; a larger request is cut. */
   readonly sliceBytesMax: number;
   /** Default 8. Slices of one request under way or waiting for the limiter. */
   readonly slicesAtOnce: number;
 
-  /** Default 4 MiB. Keyed tables up to this size are looked up here; 0 asks the workers always. */
+  /** Default 4 MiB. Keyed tables up to this size are looked up in this process; 0: none are. */
   readonly routerTableBytesMax: number;
   /** Default 30 000 ms. How long a worker may take to send a program. */
   readonly programTimeoutMs: number;
-  /** Default 1000 ms. Wait before a program that could not be fetched is asked for again. */
+  /** Default 1000 ms. Wait before the next attempt to fetch a program that could not be fetched. */
   readonly programRetryMs: number;
   /**
-   * Default 10 000 ms. How long a version's warm-up requests may keep it from answering; 0: they are
-   * not replayed. Must stay below the time for which workers keep the version before it (20 s).
+   * Default 10 000 ms. How long warm-up requests may delay the moment at which a version may be asked; 0:
+   * they are not replayed. Must be less than the time for which workers keep the version before it (20 s).
    */
   readonly warmUpMsMax: number;
-  /** Default 60 000 ms. How long a program stays after the last worker stopped announcing it. */
+  /** Default 60 000 ms. How long a program is kept after the last worker stopped announcing it. */
   readonly programKeepMs: number;
 }
 

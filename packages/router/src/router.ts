@@ -71,30 +71,33 @@ import { WarmUp } from "./versions/warm-up.ts";
 import { WorkerLinks } from "./workers/worker-links.ts";
 import type { SavedWorkers } from "./workers/worker-links.ts";
 
-/** What a router needs of its process, which also closes these: the router does not. */
+/** What a router needs. The process closes these; the router does not. */
 export interface RouterDependencies {
   readonly environment: Environment;
   readonly connector: WorkerConnector;
   readonly membership: MembershipStore;
   readonly denseEngine: DenseEngine;
-  /** The models order as this process knows it. Default: kept in memory alone. */
+  /** The models order. Default: one that is kept in memory alone. */
   readonly orders?: OrderBook | undefined;
-  /** Where to keep across restarts where workers are. Default: nowhere. */
+  /** Where the addresses of workers are kept across restarts. Default: nowhere. */
   readonly savedWorkers?: SavedWorkers | undefined;
-  /** What users have seen, for pipelines that exclude it; they wait without it. */
+  /** What users have seen, for pipelines that exclude it. Without it such pipelines wait. */
   readonly seenItems?: SeenItems | undefined;
   readonly observer?: RouterObserver;
-  /** Runs at the end of the current turn; default `setImmediate`. A simulator brings its own. */
+  /**
+   * Runs a function at the end of the current turn of the event loop. Default `setImmediate`; the simulator
+   * passes its own.
+   */
   readonly defer?: (run: () => void) => void;
 }
 
-/** What a router is busy with; all 0 after `close` (R5). */
+/** Work that is under way; all numbers are 0 after `close` (R5). */
 export interface RouterCounters {
   readonly pins: number;
   readonly requests: number;
-  /** Questions that workers have not answered. */
+  /** Unanswered questions to workers. */
   readonly questions: number;
-  /** Query vectors of admitted requests that are not answered. */
+  /** Query vectors of admitted requests that are not answered yet. */
   readonly rows: number;
   /** Slices that wait in the concurrency limiter. */
   readonly waiting: number;
@@ -106,14 +109,14 @@ export interface Router extends Predictor {
   readonly counters: RouterCounters;
   /** Every known worker, by id. */
   workers(): readonly WorkerStatus[];
-  /** The cluster in numbers, as this router sees it now. */
+  /** The cluster in numbers, as this router sees it. */
   clusterStatus(): ClusterStatus;
-  /** Everything that a report of the cluster is made from. */
+  /** The state that a report of the cluster is made from. */
   observe(): ObservedCluster;
-  /** The models order: given to, and passed on among workers. */
+  /** Gives models orders, and passes them on between workers. */
   readonly orders: ModelOrders;
   /**
-   * Replaces the labels of the configuration; each is set when its version is available (see
+   * Replaces the labels of the configuration. Each label is set once its version is available (see
    * `LabelBook`). While a models order is in force, its labels are used instead.
    */
   setLabels(labels: VersionLabels): void;
@@ -123,7 +126,7 @@ export interface Router extends Predictor {
   close(): void;
 }
 
-/** Starts a router: it connects to workers as membership names them, and is ready when one can answer. */
+/** Starts a router. It connects to the workers that membership names, and is ready when one model can answer. */
 export function createRouter(options: RouterOptions, dependencies: RouterDependencies): Router {
   return new ClusterRouter(resolveRouterOptions(options), dependencies);
 }
@@ -132,9 +135,9 @@ interface Pin extends PinnedModel {
   readonly target: ModelTarget;
   readonly loaded: LoadedProgram;
   readonly routed: RoutedVersion;
-  /** Of an experiment: the models of its arms, which are released with it. */
+  /** Of an experiment: the models of its arms, which are released together with it. */
   readonly arms: readonly ArmPin<Pin>[] | undefined;
-  /** Among the pins of this router. */
+  /** Number of this pin among the pins of this router. */
   id: number;
 }
 
@@ -325,7 +328,7 @@ class ClusterRouter implements Router {
     this.#noteLabels(this.#known.setLabels(labels));
   }
 
-  /** Where a label moved, what experiments wait for may have changed. */
+  /** If a label moved, experiments that wait may have what they need. */
   #noteLabels(isMoved: boolean): void {
     const experiments = this.#programs.ready().some(([, { program }]) => program.experiment);
     if (isMoved && experiments) this.#routing.invalidate();
@@ -379,7 +382,7 @@ class ClusterRouter implements Router {
     return pin;
   }
 
-  /** The models of an experiment's arms, each with why it cannot answer where it cannot. */
+  /** The models of an experiment's arms, or the reason why an arm cannot answer. */
   #pinArms(experiment: Experiment | undefined): readonly ArmPin<Pin>[] | undefined {
     return experiment?.arms.map((arm) => {
       try {
@@ -453,7 +456,7 @@ class ClusterRouter implements Router {
     }
   }
 
-  /** `mayMove`: whether a version that took the place of a lost one may answer. */
+  /** `mayMove`: whether a version that took the place of a lost one may answer instead. */
   async #predictAdmitted(
     pin: Pin,
     request: PredictRequest,
@@ -473,7 +476,7 @@ class ClusterRouter implements Router {
     }
   }
 
-  /** Runs a pipeline on one version of each of its models, pinned until the request is answered. */
+  /** Runs a pipeline on one version of each of its models, which stay pinned until the request is answered. */
   async #predictByStages(pin: Pin, request: PredictRequest): Promise<Prediction> {
     const { pipeline } = pin.program;
     if (pipeline === undefined) throw new RangeError("no pipeline");
@@ -508,7 +511,7 @@ class ClusterRouter implements Router {
     });
   }
 
-  /** All or none. */
+  /** Pins all models of a pipeline, or none. */
   async #pinMembers(pipeline: Pipeline): Promise<ReadonlyMap<string, Pin>> {
     const pinned = new Map<string, Pin>();
     try {
@@ -520,7 +523,10 @@ class ClusterRouter implements Router {
     }
   }
 
-  /** @throws WinnowError UNAVAILABLE where nobody serves it; FAILED_PRECONDITION for a pipeline */
+  /**
+   * Pins a model of a pipeline. @throws WinnowError UNAVAILABLE where no worker serves it;
+   * FAILED_PRECONDITION for a model that is itself a pipeline
+   */
   async #pinMember(model: string): Promise<Pin> {
     const member = await this.#pin({ model }).catch((cause: unknown) => {
       const text = `The pipeline needs model ${model}, which cannot answer`;
@@ -544,9 +550,10 @@ class ClusterRouter implements Router {
   }
 
   /**
-   * Answers a request, whose pinned content nobody answered for, by what its target means now: as if it
-   * came a moment later. @throws the `error` that it ended with, where that is the same content or
-   * takes other inputs; WinnowError NOT_FOUND where the version that it names has been unloaded
+   * Answers a request whose pinned content was lost with the version that its target means now, as if it had
+   * arrived a moment later.
+   * @throws the `error` that it ended with, if that is the same content or has other inputs; WinnowError
+   * NOT_FOUND where the version that it names has been unloaded
    */
   async #predictOnSuccessor(
     pinned: Pin,
@@ -588,7 +595,7 @@ class ClusterRouter implements Router {
         await this.#runStages(pipeline, key, asked);
         return;
       }
-      // A warm-up is due at once and counts for nothing.
+      // A warm-up request is due at once, and is not counted as admitted.
       const admitted = { dueMs: this.#environment.clock.nowMs(), answered: () => undefined };
       await this.#run({ loaded, version: key }, asked, { conditions: NO_CONDITIONS, admitted });
     } finally {
@@ -649,13 +656,13 @@ function memoryBook(environment: Environment): OrderBook {
   return new OrderBook({ environment, cluster: "default", secret: noSecret(), refused });
 }
 
-/** The program of an experiment, with the signatures of those arms that can answer. */
+/** The program of an experiment, reduced to the signatures of those arms that can answer. */
 function withArms(program: ModelProgram, arms: readonly ArmPin<Pin>[]): ModelProgram {
   const programs = arms.flatMap((arm) => ("pinned" in arm ? [arm.pinned.program] : []));
   return { ...program, signatures: commonSignatures(programs) };
 }
 
-/** Why no arm can answer; `undefined` where one can. */
+/** Why no arm can answer; `undefined` if one can. */
 function faultOfAll(arms: readonly ArmPin<Pin>[]): WinnowError | undefined {
   const errors = arms.flatMap((arm) => ("error" in arm ? [arm.error] : []));
   return errors.length === arms.length ? errors[0] : undefined;

@@ -1,8 +1,8 @@
-// Which requests are admitted. A request is refused before any work is done for it, or it is worked on
-// to its end: a request given up half-way costs as much and helps nobody. A request is refused
+// Which requests are admitted. A request is either refused before any work is done for it or worked on to its
+// end, because a request given up half-way costs as much and helps nobody. A request is refused
 //
 //   - beyond `inFlightRequestsMax` requests, or where the admitted searches would exceed `waitingRowsMax`;
-//   - where, at the present pace, its answer would come so late that little of its time is left. Rows
+//   - if, at the present pace, its answer would come so late that little of its time is left. Rows
 //     that are due before it count (`core/due-time.ts`), and for a small request only those of small
 //     requests, because these have a reserve in the limiter (`concurrency-limiter.ts`).
 //
@@ -15,18 +15,18 @@ import type { RefusalReason } from "../router-observer.ts";
 
 /** A request that asks to be admitted. */
 export interface Candidature {
-  /** Rows of its searches, see `requestCost`; 0: none. */
+  /** Rows of its searches (`requestCost`); 0: it makes none. */
   readonly rows: number;
   readonly deadlineMs: number;
 }
 
 /** A request that was admitted. */
 export interface Admitted {
-  /** When the request is due; its slices are ordered by it. */
+  /** When the request is due. Its slices go in this order. */
   readonly dueMs: number;
-  /** Tells that so many rows of the request need no work any more. */
+  /** To be called when this many rows of the request need no more work. */
   answered(rows: number): void;
-  /** The request has ended: its remaining rows need no work any more. */
+  /** To be called when the request ends: its remaining rows need no more work. */
   release(): void;
 }
 
@@ -41,20 +41,20 @@ export type AdmissionLimits = Pick<
   RouterSettings,
   "inFlightRequestsMax" | "waitingRowsMax" | "waitShareMax"
 > & {
-  /** Requests of at most so many rows are small: these are bounded by their number alone. */
+  /** A request of at most this many rows is small: small requests are bounded by their number alone. */
   readonly smallRowsMax: number;
 };
 
-/** Dependencies of admission. */
+/** What admission needs. */
 export interface AdmissionParts {
   readonly clock: Clock;
-  /** Rows answered per ms by a busy cluster; `undefined` where that is not known. */
+  /** Rows per ms that a busy cluster answers; `undefined` while not known. */
   readonly rowsPerMs: () => number | undefined;
-  /** Hears of every refusal. */
+  /** Called for every refusal. */
   readonly onRefused?: (reason: RefusalReason) => void;
 }
 
-/** The requests under way, and the decision about the next. */
+/** Counts the requests under way, and decides about the next one. */
 export class Admission {
   readonly #parts: AdmissionParts;
   readonly #limits: AdmissionLimits;
@@ -66,7 +66,7 @@ export class Admission {
     this.#limits = limits;
   }
 
-  /** Rows admitted and not answered. */
+  /** Rows that are admitted and not answered yet. */
   get rows(): number {
     return this.#rows;
   }
@@ -80,7 +80,7 @@ export class Admission {
       throw this.#refusal("requests", `with ${inFlightRequestsMax} requests`);
     }
     const isSmall = rows <= smallRowsMax;
-    // Where no rows are under way, any size is admitted; the request limits bound it.
+    // While no rows are under way, a request of any size is admitted: the request limits bound its size.
     if (!isSmall && this.#rows > 0 && this.#rows + rows > waitingRowsMax) {
       throw this.#refusal("rows", `with ${this.#rows} searches`);
     }
@@ -88,12 +88,12 @@ export class Admission {
     return this.#take({ dueMs, rows, isSmall });
   }
 
-  /** @throws WinnowError UNAVAILABLE where the answer would come too late */
+  /** Refuses a request whose answer would come too late. @throws WinnowError UNAVAILABLE */
   #checkWait(wanted: Taken, leftMs: number): void {
     const rowsPerMs = this.#parts.rowsPerMs();
     if (rowsPerMs === undefined) return;
     const rowsMax = leftMs * this.#limits.waitShareMax * rowsPerMs;
-    // The exact count costs a look at every request, and is seldom needed.
+    // The exact count looks at every request, and is seldom needed.
     if (this.#rows <= rowsMax) return;
     const before = this.#rowsBefore(wanted);
     if (before <= rowsMax) return;

@@ -1,26 +1,26 @@
 // A concurrency limiter for the slices of searches: bounds the rows that all requests of this router have
-// under way at the workers. Without it a request of thousands of instances fills every worker's queue,
-// and later requests wait behind it there or are refused. Waiting slices go in by their due time
-// (`core/due-time.ts`), which is their request's, so large requests are finished one after the other.
+// under way at the workers. Without it a request of thousands of instances fills every worker's queue, and
+// later requests wait behind it there or are refused. Waiting slices enter by the due time of their request
+// (`core/src/time/due-time.ts`), so large requests are finished one after the other.
 //
 //        enter ──▶ waiting, by due time ──▶ under way ──▶ leave: the next goes in
 //          └─ there is room: at once ───────────▲
 //
-// Small slices have a reserve: large ones leave `reserve` rows free, and while a large one waits, small
-// ones that are due later use the reserve alone. So neither kind keeps the other out.
+// Small slices have a reserve: large slices leave `reserve` rows free, and while a large slice waits, small
+// slices that are due later may use only the reserve. So neither kind keeps the other out.
 
 /** How much may be under way. */
 export interface ConcurrencyLimits {
-  /** Rows under way. A slice that is larger goes alone. */
+  /** Rows under way, at most. A slice with more rows goes alone. */
   readonly rowsMax: number;
-  /** Of these, rows that large slices leave free. */
+  /** The rows among them that large slices leave free. */
   readonly reserve: number;
 }
 
-/** A slice that is to go in. */
+/** A slice that asks to enter. */
 export interface Entrant {
   readonly rows: number;
-  /** The earliest goes first, and of equals the first to come. */
+  /** The earliest enters first; of equals, the first to arrive. */
   readonly dueMs: number;
 }
 
@@ -32,7 +32,7 @@ interface Waiting extends Entrant {
 /** A slice is small up to this fraction of the reserve. */
 const SMALL_FRACTION = 1 / 8;
 
-/** Lets slices in by due time, up to so many rows at a time. */
+/** Lets slices in by due time, up to a number of rows at a time. */
 export class ConcurrencyLimiter {
   readonly #limits: ConcurrencyLimits;
   readonly #onLeave: (rows: number, wasBusy: boolean) => void;
@@ -41,16 +41,19 @@ export class ConcurrencyLimiter {
   #smallRows = 0;
   #largeRows = 0;
   #sequence = 0;
-  /** Whether slices have been waiting ever since one left. */
+  /** Whether slices have been waiting without a break since one left. */
   #isBusy = false;
 
-  /** `onLeave` hears of the rows of each slice that leaves, and whether slices waited ever since the one before. */
+  /**
+   * `onLeave` is called with the rows of each slice that leaves, and whether slices have been waiting since
+   * the one before left.
+   */
   constructor(limits: ConcurrencyLimits, onLeave: (rows: number, wasBusy: boolean) => void) {
     this.#limits = limits;
     this.#onLeave = onLeave;
   }
 
-  /** Slices of at most so many rows are small, and may use the reserve. */
+  /** A slice of at most this many rows is small, and may use the reserve. */
   get smallRowsMax(): number {
     return this.#limits.reserve * SMALL_FRACTION;
   }
@@ -66,8 +69,8 @@ export class ConcurrencyLimiter {
   }
 
   /**
-   * Lets a slice in, at once where there is room. The function it gives must be called once, when the
-   * slice is answered or given up. @throws the signal's reason when aborted while the slice waits
+   * Lets a slice in, at once if there is room. The function that it gives must be called once, when the slice
+   * is answered or given up. @throws the signal's reason when aborted while the slice waits
    */
   enter(entrant: Entrant, signal: AbortSignal): Promise<() => void> | (() => void) {
     const isSmall = entrant.rows <= this.smallRowsMax;
@@ -82,7 +85,7 @@ export class ConcurrencyLimiter {
         const at = queue.indexOf(waiting);
         queue.splice(at, 1);
         reject(signal.reason as Error);
-        // The slice that gave up may have held up later ones that fit.
+        // The slice that gave up may have kept out later slices that fit.
         this.#letIn();
       };
       const waiting: Waiting = {
@@ -125,7 +128,7 @@ export class ConcurrencyLimiter {
     this.#isBusy &&= this.waiting > 0;
   }
 
-  /** The queue whose first slice may go in now. */
+  /** The queue whose first slice may enter now. */
   #nextQueue(): Waiting[] | undefined {
     const small = this.#small[0];
     const large = this.#large[0];
@@ -134,7 +137,7 @@ export class ConcurrencyLimiter {
     }
     if (large === undefined) return undefined;
     if (this.#hasLargeRoom(large.rows)) return this.#large;
-    // A large slice is due first and waits: a small one may still use the reserve.
+    // A large slice is due first and waits: a small slice may still use the reserve.
     const fits = small !== undefined && this.#smallRows + small.rows <= this.#limits.reserve;
     return fits ? this.#small : undefined;
   }

@@ -1,5 +1,5 @@
-// A request before any work is done for it: held against the limits, made fit for the program, and
-// reckoned in rows, which is what admission goes by.
+// Checks a request before any work is done for it: holds it against the limits, converts it to what the
+// program needs, and computes its cost in rows, by which requests are admitted.
 
 import {
   VECTOR_ATTRIBUTE,
@@ -36,11 +36,11 @@ import type { RequestLimits } from "../limits/request-limits.ts";
 import { boundFilter, distinctConditions, listBytesOf, requestCost } from "./search-cost.ts";
 import type { BoundFilter, SearchConditions, SliceLimits } from "./search-cost.ts";
 
-/** What a request asks for beside its inputs, made fit for the program, and its cost. */
+/** What a request asks for beside its inputs, converted for the program, and its cost. */
 export interface CheckedRequest {
-  /** The cost of its searches and look-ups: `requestCost`. */
+  /** The cost of its searches and look-ups in rows (`requestCost`). */
   readonly rows: number;
-  /** The k of every search, instead of the program's: at most the rows of the smallest table searched. */
+  /** Replaces the program's k in every search; at most the number of rows of the smallest table searched. */
   readonly k: number | undefined;
   readonly conditions: SearchConditions;
 }
@@ -76,15 +76,15 @@ export function checkRequest(
   const wanted = { exclude, include, filters, attributes };
   const listBytes = listBytesOf(wanted, instances);
   const cost = requestCost({ signature, tables, instances, depths, listBytes, textBytes }, limits);
-  // A condition that nobody has asked for yet costs a worker about what a query does.
+  // Evaluating a condition that a worker does not know yet costs about as much as a query.
   const rows = cost + distinctConditions(filters) + Math.ceil(described / VALUES_PER_ROW);
   return { rows, k, conditions: wanted };
 }
 
-/** Attributes of items that count for a row. */
+/** Attribute values that cost as much as one row. */
 const VALUES_PER_ROW = 64;
 
-/** Attributes that each item is given; a long vector counts for several. */
+/** Attribute values that each item gets; a long vector counts for several. */
 function valuesPerItem(
   { tables }: ModelProgram,
   [search]: readonly TopKStep[],
@@ -130,7 +130,7 @@ function boundFilters(
   return bound;
 }
 
-/** @throws WinnowError INVALID_ARGUMENT where attributes cannot stand beside the items of the answer */
+/** Checks that attributes can stand beside the items of the answer. @throws WinnowError INVALID_ARGUMENT */
 function checkReturned(
   program: ModelProgram,
   { attributes: names = [], signature }: PredictRequest,
@@ -156,7 +156,7 @@ function checkReturned(
   throw new WinnowError("INVALID_ARGUMENT", text);
 }
 
-/** The attributes of the tables that are searched: those of the version. */
+/** The attributes of the tables that are searched. */
 function attributesOf(
   { tables }: ModelProgram,
   searches: readonly TopKStep[],
@@ -170,14 +170,14 @@ function attributesOf(
   throw new WinnowError("INVALID_ARGUMENT", `${text}; ${remedy}`);
 }
 
-/** Candidates of all instances of one request: they are ordered in one turn of the router's thread. */
+/** Candidates of all instances of one request. They are sorted in one turn of the router's event loop. */
 const PIPELINE_REQUEST_CANDIDATES_MAX = 65_536;
 
-/** Candidates that one answer tells of, all stages and instances together. */
+/** Candidates in the explanation of one answer, over all stages and instances. */
 const EXPLAINED_MAX = 65_536;
 
 /**
- * Checks what a pipeline's own models do not see: the batch, and the candidates of all its instances.
+ * Checks what the models of a pipeline cannot see: the batch, and the candidates of all its instances.
  * @throws WinnowError INVALID_ARGUMENT
  */
 export function checkPipelineRequest(
@@ -207,7 +207,10 @@ export function checkPipelineRequest(
   throw new WinnowError("INVALID_ARGUMENT", `${message} in all: send fewer instances`);
 }
 
-/** Goes by what stages may give, not by what they do: so nothing is asked in vain. @throws WinnowError INVALID_ARGUMENT */
+/**
+ * Refuses an explanation that might become too large, judged by what the stages may give, before any model is
+ * asked. @throws WinnowError INVALID_ARGUMENT
+ */
 function checkExplained(stages: readonly PipelineStage[], instances: number): void {
   let [width, told] = [0, 0];
   for (const stage of stages) {
@@ -222,7 +225,7 @@ function checkExplained(stages: readonly PipelineStage[], instances: number): vo
   );
 }
 
-/** Candidates of one instance behind a stage, at most. */
+/** The most candidates that one instance can have after a stage. */
 function widthBehind(stage: PipelineStage, before: number): number {
   switch (stage.kind) {
     case "retrieve":
@@ -254,7 +257,7 @@ function fittedK(
   return Math.min(k, ...searches.map((step) => tables[step.table]!.rows));
 }
 
-/** @throws WinnowError INVALID_ARGUMENT where the request itself says a k beyond the limit */
+/** Refuses a k above the limit if the request itself says it. @throws WinnowError INVALID_ARGUMENT */
 function checkDepth(
   signature: SignatureProgram,
   { step, depth }: { readonly step: TopKStep; readonly depth: number },
@@ -266,8 +269,8 @@ function checkDepth(
 }
 
 /**
- * What each search is asked for. A k that the run will refuse, such as one beyond the table, costs what the
- * table has: the run says why, in TensorFlow's words.
+ * The k of each search. A k that the run will refuse, such as one beyond the table, is counted as the rows of
+ * the table: the run then refuses it in TensorFlow's words.
  */
 function depthsOf(
   { tables }: ModelProgram,
@@ -282,7 +285,7 @@ function depthsOf(
   );
 }
 
-/** Bytes of the text among the inputs. */
+/** Bytes of the string inputs. */
 function textBytesOf(inputs: ReadonlyMap<string, Tensor>): number {
   let bytes = 0;
   for (const input of inputs.values()) if (input.dtype === "string") bytes += input.data.byteLength;

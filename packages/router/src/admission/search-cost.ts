@@ -1,6 +1,6 @@
-// The cost of a request, in rows: one row per query vector, more where a large k or long vectors leave
-// room for fewer vectors in a slice. A full slice costs `sliceQueriesMax` rows, whatever fills it; excluded
-// ids and long keys travel with a slice and cost rows in addition, by their bytes.
+// The cost of a request, in rows: one row per query vector, and more where a large k or long vectors leave
+// room for fewer vectors in a slice. A full slice costs `sliceQueriesMax` rows, whatever fills it. Excluded
+// ids and long keys travel with a slice and cost further rows, by their bytes.
 //
 //   4096 queries, one list of 512 KiB for all:  16 slices of 256 queries, each with the list
 //                                               16 × (256 + 128) rows
@@ -21,8 +21,9 @@ import type { RouterSettings } from "../router-settings.ts";
 const VALUE_BYTES = 4;
 
 /**
- * The bounds of one slice. A worker scans once for each of its different filters and keeps a bit per row for
- * each, so there are no more of them than a request may bring: a mask of the model makes one for each instance.
+ * The bounds of one slice. A worker scans once for each different filter in it and keeps a bit per row for
+ * each, so a slice has no more different filters than a request may bring: a mask of the model makes one for
+ * each instance.
  */
 export type SliceLimits = Pick<
   RouterSettings,
@@ -34,7 +35,7 @@ interface SearchSize {
   readonly queries: number;
   readonly dim: number;
   readonly k: number;
-  /** Bytes of listed ids and filters: of none, of one list for all queries, or of one list per query. */
+  /** Bytes of listed ids and filters: no lists, one list for all queries, or one list per query. */
   readonly listBytes: readonly number[];
   /** Filters: none, one for all queries, or one per query. */
   readonly filters?: readonly Pick<BoundFilter, "text">[];
@@ -42,27 +43,27 @@ interface SearchSize {
 
 /** Some of a search's queries, which travel together. */
 export interface SearchSlice extends RowRange {
-  /** Its cost. */
+  /** The cost of the slice, in rows. */
   readonly rows: number;
-  /** Bytes of the ids and filters that go with them. */
+  /** Bytes of the ids and filters that travel with the slice. */
   readonly idBytes: number;
 }
 
-/** Query vectors per slice: bounded by their number, candidates that come back and bytes that go out. */
+/** Query vectors per slice, bounded by their number, by the candidates that come back and by the bytes that go out. */
 function sliceQueriesOf({ dim, k }: Pick<SearchSize, "dim" | "k">, limits: SliceLimits): number {
   const byCandidates = Math.floor(limits.sliceCandidatesMax / k);
   const byBytes = Math.floor(limits.sliceBytesMax / (dim * VALUE_BYTES));
   return Math.max(1, Math.min(limits.sliceQueriesMax, byCandidates, byBytes));
 }
 
-/** Rows, in parts, that so many bytes count for. */
+/** Rows, with fractions, that bytes cost. */
 export function rowsOfBytes(bytes: number, limits: SliceLimits): number {
   return (bytes * limits.sliceQueriesMax) / limits.sliceBytesMax;
 }
 
 /**
- * Cuts a search. Lists of single queries fill a slice as their vectors do, and so do different filters;
- * one list for all goes with each slice.
+ * Cuts a search into slices. Lists of single queries fill a slice as their vectors do, and so do different
+ * filters; a list for all queries travels with each slice.
  */
 export function cutSearch(search: SearchSize, limits: SliceLimits): SearchSlice[] {
   const { queries, listBytes } = search;
@@ -81,7 +82,7 @@ export function cutSearch(search: SearchSize, limits: SliceLimits): SearchSlice[
   return slices;
 }
 
-/** As many queries as bytes and filters leave room for, one at least. */
+/** The end of a slice: as many queries as bytes and filters leave room for, at least one. */
 function endOfSlice(
   { queries, dim, listBytes, filters = [] }: SearchSize,
   { sliceBytesMax, filtersMax }: SliceLimits,
@@ -101,9 +102,9 @@ function endOfSlice(
 
 /** A filter as workers know it. */
 export interface BoundFilter {
-  /** `filterText` of it. */
+  /** The filter as text (`filterText`). */
   readonly text: string;
-  /** Tests of each row. */
+  /** Number of conditions, each tested for each row. */
   readonly conditions: number;
 }
 
@@ -113,15 +114,15 @@ export function boundFilter(filter: Filter, attributes: readonly AttributeSpec[]
   return { text: filterText(canonical), conditions: conditionsOf(canonical) };
 }
 
-/** Conditions of the different ones among some filters: a worker that has not met them walks over its rows. */
+/** Number of conditions in the different filters: a worker that does not know a condition tests it on all its rows. */
 export function distinctConditions(filters: readonly BoundFilter[]): number {
   const byText = new Map(filters.map(({ text, conditions }) => [text, conditions]));
   return [...byText.values()].reduce((sum, each) => sum + each, 0);
 }
 
 /**
- * What a request lets its searches find, as workers know it. Lists and filters are none, one for all queries,
- * or one per query.
+ * The conditions of a request on the items that its searches return, in the form that workers read. There are
+ * no lists (or filters), one for all queries, or one per query.
  */
 export interface SearchConditions {
   /** Ids never to be returned. */
@@ -129,11 +130,11 @@ export interface SearchConditions {
   /** The only ids that may be returned. */
   readonly include: readonly Tensor[];
   readonly filters: readonly BoundFilter[];
-  /** Attributes wanted of each item. */
+  /** Names of the attributes that are wanted of each item. */
   readonly attributes: readonly string[];
 }
 
-/** Every item may be found, and nothing is told of it. */
+/** No conditions, and no attributes. */
 export const NO_CONDITIONS: SearchConditions = {
   exclude: [],
   include: [],
@@ -141,7 +142,7 @@ export const NO_CONDITIONS: SearchConditions = {
   attributes: [],
 };
 
-/** Their bytes, as `SearchSize` has them. */
+/** The bytes of all lists, as `SearchSize` has them. */
 export function listBytesOf(lists: SearchConditions, queries: number): readonly number[] {
   const sizes = [
     lists.exclude.map(keyBytes),
@@ -156,10 +157,10 @@ export function listBytesOf(lists: SearchConditions, queries: number): readonly 
   );
 }
 
-/** What a query costs whose scores of all rows a worker works out one by one, in rows. */
+/** Cost, in rows, of a query for which a worker computes the scores of all rows. */
 export const SUMMED_ROWS = 8;
 
-/** Rows that all searches and look-ups of a signature count for, asked for so many instances. */
+/** Rows that all searches and look-ups of a signature cost for this many instances. */
 export function requestCost(
   asked: {
     readonly signature: SignatureProgram;
@@ -168,7 +169,7 @@ export function requestCost(
     /** The k of each search. */
     readonly depths: ReadonlyMap<Step, number>;
     readonly listBytes: readonly number[];
-    /** Of the inputs, which keys are made of. */
+    /** Bytes of the string inputs, from which keys are made. */
     readonly textBytes: number;
   },
   limits: SliceLimits,
@@ -176,13 +177,13 @@ export function requestCost(
   const { instances } = asked;
   let cost = 0;
   for (const step of asked.signature.steps) {
-    // Keys of usual length come to less than a row.
+    // Keys of usual length cost less than a row.
     if (step.kind === "lookup") cost += Math.floor(rowsOfBytes(asked.textBytes, limits));
     if (step.kind !== "topK") continue;
     const { dim } = asked.tables[step.table]!;
     const { vectors = 1 } = step;
     const queries = instances * vectors;
-    // What an instance lists goes with each of its vectors.
+    // The lists of an instance travel with each of its vectors.
     const listBytes =
       vectors === 1 || asked.listBytes.length <= 1
         ? asked.listBytes
@@ -190,7 +191,7 @@ export function requestCost(
     const k = Math.max(1, asked.depths.get(step) ?? 1);
     const slices = cutSearch({ queries, dim, k, listBytes }, limits);
     const rows = slices.reduce((sum, each) => sum + each.rows, 0);
-    // A mask is a filter for each query, and may need a second search.
+    // A mask is one filter for each query, and may need a second search.
     cost += step.mask === undefined ? rows : 2 * (rows + queries * testsInRule(step.mask.keeps));
     if (step.functions?.some(isSoftmax) === true) cost += queries * SUMMED_ROWS;
   }

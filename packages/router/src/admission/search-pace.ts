@@ -1,10 +1,10 @@
-// How many rows the workers answer per millisecond when they have all they can do. Only time in which
-// something waits counts: an idle cluster answers no more than it is asked.
+// How many rows per millisecond the workers answer when they are fully loaded. Only time in which slices wait
+// counts, because an idle cluster answers no more than it is asked.
 
 import type { Clock } from "@winnow/core";
 import { SlidingSum } from "./sliding-sum.ts";
 
-/** Less than this says too little. */
+/** A shorter time says too little. */
 const BUSY_MS_MIN = 200;
 
 /** Measures the pace of a busy cluster over the last seconds. */
@@ -21,7 +21,7 @@ export class SearchPace {
     this.#lastMs = clock.nowMs();
   }
 
-  /** So many rows were answered; `busy`: something has been waiting ever since the last call. */
+  /** Notes that rows were answered; `busy`: slices have been waiting since the last call. */
   note(rows: number, busy: boolean): void {
     const nowMs = this.#clock.nowMs();
     if (busy) {
@@ -31,7 +31,7 @@ export class SearchPace {
     this.#lastMs = nowMs;
   }
 
-  /** `undefined` where the last seconds do not tell. */
+  /** Rows per ms; `undefined` if the last seconds were not busy for long enough. */
   rowsPerMs(): number | undefined {
     const busyMs = this.#busyMs.total;
     return busyMs < BUSY_MS_MIN ? undefined : this.#rows.total / busyMs;

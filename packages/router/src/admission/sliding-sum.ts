@@ -1,12 +1,12 @@
-// What was counted in the last ten seconds, in slots of one second: old slots are emptied as time
-// passes, so nothing is kept per event.
+// The sum of what was counted in the last ten seconds, in slots of one second. Old slots are emptied as time
+// passes, so no memory is used per event.
 
 import type { Clock } from "@winnow/core";
 
 const SLOTS = 10;
 const SLOT_MS = 1000;
 
-/** Length of the window: up to one slot less is counted. */
+/** Seconds that the sum covers; at times up to one slot less. */
 export const SLIDING_SECONDS: number = (SLOTS * SLOT_MS) / 1000;
 
 /** A sum over a sliding window. */
@@ -20,13 +20,13 @@ export class SlidingSum {
     this.#slot = this.#slotNow();
   }
 
-  /** Counts so much now. */
+  /** Adds a value, counted as of now. */
   add(value: number): void {
     this.#advance();
     this.#slots[this.#slot % SLOTS]! += value;
   }
 
-  /** All that was counted within the window. */
+  /** The sum of the values within the window. */
   get total(): number {
     this.#advance();
     let total = 0;
@@ -38,7 +38,7 @@ export class SlidingSum {
     return Math.floor(this.#clock.nowMs() / SLOT_MS);
   }
 
-  /** Empties the slots that time has passed since the last call. */
+  /** Empties the slots whose time has passed since the last call. */
   #advance(): void {
     const now = this.#slotNow();
     const passed = Math.min(SLOTS, now - this.#slot);

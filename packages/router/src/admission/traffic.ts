@@ -1,5 +1,5 @@
-// The traffic of one router on its way to the workers: which requests are admitted, which slice of a
-// search goes next, and at what pace the workers answer.
+// The traffic of one router on its way to the workers: which requests are admitted, which slice of a search
+// goes next, and how fast the workers answer.
 //
 //   request ──▶ admission ──▶ its slices ──▶ concurrency limiter ──▶ workers
 //                   ▲                            │ a slice leaves
@@ -19,7 +19,7 @@ export interface Traffic {
   readonly limiter: ConcurrencyLimiter;
 }
 
-/** Admission and limiter of one router, with nothing under way; the pace of what leaves informs admission. */
+/** Admission and limiter of one router, with nothing under way. The pace at which slices leave informs admission. */
 export function createTraffic(
   clock: Clock,
   settings: RouterSettings,

@@ -1,5 +1,5 @@
-// What the answer of a shadow has in common with the one that was given: the same bits; the same items in another
-// order or with other scores; or neither.
+// How a shadow's answer compares with the one that the client got: the same bits; the same items in another
+// order or with other scores; or different items.
 
 import { StringColumn } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
@@ -9,14 +9,14 @@ export type AnswerLikeness = "same" | "reordered" | "different";
 
 type Outputs = ReadonlyMap<string, Tensor>;
 
-/** Compares two answers to one request. Values behind the end of a ragged row do not count. */
+/** Compares two answers to one request. Values beyond the end of a ragged row do not count. */
 export function likenessOf(given: Outputs, other: Outputs): AnswerLikeness {
   const names = [...given.keys()];
   if (names.length !== other.size || names.some((name) => !other.has(name))) return "different";
   const pairs = names.map((name) => [given.get(name)!, other.get(name)!] as const);
   if (pairs.some(([a, b]) => a.dtype !== b.dtype)) return "different";
   if (pairs.every(([a, b]) => isSame(a, b))) return "same";
-  // Items are told by texts and integers; scores are fractions, and may differ.
+  // Items are identified by strings and integers; floating-point values are scores, which may differ.
   const items = pairs.filter(([{ dtype }]) => dtype !== "float32" && dtype !== "float64");
   const areSame = items.length > 0 && items.every(([a, b]) => haveSameItems(a, b));
   return areSame ? "reordered" : "different";
@@ -33,7 +33,7 @@ function isSame(a: Tensor, b: Tensor): boolean {
   );
 }
 
-/** Bits of all values; of texts, their lengths and their bytes. */
+/** The bits of all values; for strings, their lengths and their bytes. */
 function bytesOf({ data }: Tensor): Buffer {
   if (!(data instanceof StringColumn)) {
     return Buffer.from(data.buffer, data.byteOffset, data.byteLength);
@@ -49,7 +49,7 @@ function haveSameItems(a: Tensor, b: Tensor): boolean {
   return rows.length === others.length && rows.every((row, at) => isSameSet(row, others[at]!));
 }
 
-/** Whether both lists have the same values, each as often. */
+/** Whether both lists hold the same values, each equally often. */
 function isSameSet(row: readonly string[], other: readonly string[]): boolean {
   if (row.length !== other.length) return false;
   const counts = new Map<string, number>();
@@ -61,7 +61,7 @@ function isSameSet(row: readonly string[], other: readonly string[]): boolean {
   });
 }
 
-/** The values of each instance, by their bits. */
+/** The values of each instance, as text made from their bits. */
 function rowsOf({ shape, data, rowLengths }: Tensor): readonly (readonly string[])[] {
   const rows = shape[0] ?? 1;
   const width = rows === 0 ? 0 : data.length / rows;

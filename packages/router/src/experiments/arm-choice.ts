@@ -1,21 +1,22 @@
-// Which arm a key falls into: weighted rendezvous hashing, of nothing but the key, the salt, and the names and weights
-// of the arms. So every router, after every restart, chooses the same; the order of arms means nothing; and where
-// the weight of one arm grows, keys move into it alone, none between others. This is a promise to those who keep
-// records of who was in which arm: it may not change from release to release (docs/experiments.md has it in Python).
+// Which arm a key belongs to: weighted rendezvous hashing of the key, the salt, and the names and weights of
+// the arms, and of nothing else. So every router chooses the same arm, also after a restart; the order of the
+// arms does not matter; and if the weight of one arm grows, keys move only into that arm, never between
+// others. Clients that record which user was in which arm rely on this, so the function must not change
+// between releases (docs/experiments.md has it in Python).
 //
 //   u = the first 48 bits of SHA-256(salt, 0, name of the arm, 0, key), plus a half, over 2⁴⁸
-//   the arm with the least −ln(u) / weight; of equals, the least name
+//   the arm with the least −ln(u) / weight; of equals, the one whose name sorts first
 
 import { createHash } from "node:crypto";
 import type { ExperimentArm } from "@winnow/core";
 
-/** What is chosen among; weights are at least 0, and one of them is more. */
+/** The arms to choose from. No weight is negative, and at least one is positive. */
 export type WeightedArm = Pick<ExperimentArm, "name" | "weight">;
 
 const HASH_BYTES = 6;
 const HASHES = 2 ** 48;
 
-/** Position of the arm of a key; `key` are its bytes. */
+/** Position of the arm that a key belongs to; `key` holds its bytes. */
 export function armOf(arms: readonly WeightedArm[], salt: string, key: Uint8Array): number {
   let chosen = -1;
   let least = Infinity;
@@ -29,7 +30,7 @@ export function armOf(arms: readonly WeightedArm[], salt: string, key: Uint8Arra
   return chosen;
 }
 
-/** More than 0 and less than 1. */
+/** A number between 0 and 1, both excluded. */
 function uniformOf(salt: string, name: string, key: Uint8Array): number {
   const hash = createHash("sha256").update(`${salt}\0${name}\0`).update(key).digest();
   return (hash.readUIntBE(0, HASH_BYTES) + 0.5) / HASHES;

@@ -1,5 +1,6 @@
-// Which arm each instance of a request falls into. The key is the value of an input, one for each instance, or a
-// header, one for the whole request. Integers count by their digits: 42, "42" and a header of 42 are one key.
+// Which arm each instance of a request belongs to. The key is the value of an input, one for each instance,
+// or a header, one for the whole request. Integers count by their digits: 42, "42" and a header with 42 are
+// the same key.
 
 import { StringColumn, WinnowError, excerpt } from "@winnow/core";
 import type { Dtype, Experiment, StickyKey, Tensor } from "@winnow/core";
@@ -8,10 +9,10 @@ import type { Steps } from "../pipeline/turns.ts";
 import type { PredictRequest } from "../predictor.ts";
 import { armOf } from "./arm-choice.ts";
 
-/** What one hash, of an instance and an arm, counts as (`pauses`). */
+/** Cost of one hash, of an instance and an arm, in units of `pauses`. */
 const WORK_OF_HASH = 2 ** 8;
 
-/** Bytes of a key; longer ones are refused. */
+/** Bytes of a key; a longer key is refused. */
 const KEY_BYTES_MAX = 512;
 
 const KEY_DTYPES: ReadonlySet<Dtype> = new Set([
@@ -32,8 +33,9 @@ export function canBeKey(dtype: Dtype): boolean {
 }
 
 /**
- * Positions of arms: one for each instance, or one alone where all fall into the same by a header, or there is but
- * one. Large batches have many hashes: in steps. @throws WinnowError INVALID_ARGUMENT where the request has no key
+ * Positions of arms: one for each instance, or a single one if all instances belong to the same arm because
+ * the key is a header or there is only one arm. Works in steps, because large batches need many hashes.
+ * @throws WinnowError INVALID_ARGUMENT where the request has no key
  */
 export function* armsOfRequest(
   { arms, sticky, salt = "" }: Experiment,
@@ -59,7 +61,7 @@ export function* armsOfRequest(
   throw new WinnowError("INVALID_ARGUMENT", text);
 }
 
-/** `undefined` where the request has no such header, or an empty one. */
+/** The header that is the key; `undefined` if the request lacks it or it is empty. */
 function headerKey(
   { name }: Extract<StickyKey, { readonly by: "header" }>,
   { header }: PredictRequest,
@@ -76,7 +78,7 @@ function inputNamed({ inputs, signature }: PredictRequest, name: string): Tensor
   throw new WinnowError("INVALID_ARGUMENT", `${text}, by which the experiment chooses an arm`);
 }
 
-/** Bytes of the key of an instance. */
+/** Gives the bytes of the key of an instance. */
 function keysOf(input: Tensor, name: string, instances: number): (at: number) => Uint8Array {
   const { data } = input;
   if (data.length !== instances || !canBeKey(input.dtype)) {

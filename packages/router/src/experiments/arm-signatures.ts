@@ -1,5 +1,5 @@
-// What an experiment can be asked: the signatures that the models of its arms have in common, and what it lacks
-// before it may be asked. Decisions on their own: programs come in.
+// What an experiment can be asked: the signatures that the models of all its arms have in common, and what is
+// missing before it may be asked. Pure decisions, made from the programs that are passed in.
 
 import type {
   ArmTarget,
@@ -12,7 +12,7 @@ import type {
 import { excerpt, targetText } from "@winnow/core";
 import { canBeKey } from "./arm-keys.ts";
 
-/** Whether what was read for one signature can be asked of the other, and gives outputs of equal names. */
+/** Whether a request read for one signature can be asked of the other, and whether both give outputs of equal names. */
 export function isSameSignature(a: SignatureProgram, b: SignatureProgram): boolean {
   return a.name === b.name && areSame(a.inputs, b.inputs) && areSame(a.outputs, b.outputs);
 }
@@ -26,7 +26,7 @@ function areSame(some: readonly SignatureTensor[], others: readonly SignatureTen
   );
 }
 
-/** The signatures of the first program that all others have, too, with the same inputs and outputs. */
+/** The signatures of the first program that all other programs also have, with the same inputs and outputs. */
 export function commonSignatures(
   programs: readonly Pick<ModelProgram, "signatures">[],
 ): readonly SignatureProgram[] {
@@ -36,10 +36,10 @@ export function commonSignatures(
   );
 }
 
-/** The program that answers for an arm now, or why none does. */
+/** The program that answers for an arm now, or why there is none. */
 export type ArmProgramOf = (target: ArmTarget) => ModelProgram | { readonly missing: string };
 
-/** What the experiment of this version lacks, as a text for people; `undefined` for nothing. */
+/** What the experiment of this version lacks, as a text for people; `undefined` if it lacks nothing. */
 export function experimentLack(
   { arms, sticky }: Experiment,
   self: VersionKey,

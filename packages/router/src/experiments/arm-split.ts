@@ -1,5 +1,5 @@
-// A batch cut by arms, and its answers put together again: the instances of each arm are a request of their own, in
-// the order in which they came. Each instance is answered by one version alone, as if it had come by itself.
+// Cuts a batch by arms, and joins the answers: the instances of each arm become a request of their own, in
+// their original order. Each instance is answered by one version alone, as if it had been sent alone.
 
 import { StringColumn, WinnowError, excerpt } from "@winnow/core";
 import type { Tensor, VersionKey } from "@winnow/core";
@@ -14,7 +14,7 @@ export interface PartAnswer {
   readonly prediction: Prediction;
 }
 
-/** Positions of the instances of each arm, arms in the order in which they first come. */
+/** Positions of the instances of each arm, arms in the order of their first instance. */
 export function instancesByArm(arms: readonly number[]): ReadonlyMap<number, Positions> {
   const byArm = new Map<number, number[]>();
   for (const [position, arm] of arms.entries()) {
@@ -25,7 +25,7 @@ export function instancesByArm(arms: readonly number[]): ReadonlyMap<number, Pos
   return byArm;
 }
 
-/** What a request asks for these of its instances. @throws WinnowError INVALID_ARGUMENT where it cannot be cut */
+/** The request for these instances alone. @throws WinnowError INVALID_ARGUMENT where the request cannot be cut */
 export function requestFor(
   request: PredictRequest,
   positions: Positions,
@@ -48,17 +48,17 @@ export function requestFor(
   };
 }
 
-/** Parts of a sparse or composite input belong together: their rows are not the request's. */
+/** Whether an input is part of a sparse or composite one: its rows are not the instances of the request. */
 function isSparse(name: string): boolean {
   return /\/(indices|values|dense_shape)$/.test(name);
 }
 
-/** One for all instances stays that. */
+/** A value for all instances stays one value. */
 function perInstance<Value>(values: readonly Value[], positions: Positions): readonly Value[] {
   return values.length <= 1 ? values : positions.map((position) => values[position]!);
 }
 
-/** Rows of a tensor, as a copy. */
+/** A copy of some rows of a tensor. */
 function rowsTaken(from: Tensor, positions: Positions): Tensor {
   const [, ...inner] = from.shape;
   const width = inner.reduce((product, size) => product * size, 1);
@@ -80,9 +80,9 @@ function rowsTaken(from: Tensor, positions: Positions): Tensor {
 }
 
 /**
- * One answer for the whole batch: outputs in the order of its instances, the least coverage, all degradations and
- * members. Lists of different lengths become a ragged tensor. @throws WinnowError FAILED_PRECONDITION where
- * the outputs of two arms do not fit together
+ * One answer for the whole batch: outputs in the order of its instances, the least coverage, all degradations
+ * and members. Lists of different lengths become a ragged tensor. @throws WinnowError FAILED_PRECONDITION
+ * where the outputs of two arms do not fit together
  */
 export function joinedAnswer(version: VersionKey, parts: readonly PartAnswer[]): Prediction {
   const [first] = parts;
@@ -107,7 +107,7 @@ export function joinedAnswer(version: VersionKey, parts: readonly PartAnswer[]):
   };
 }
 
-/** Versions that any arm asked, each once; of one model there may be several. */
+/** The versions that any arm asked, each once; there may be several of one model. */
 function membersOf(predictions: readonly Prediction[]): readonly VersionKey[] | undefined {
   const byText = new Map<string, VersionKey>();
   for (const { members = [] } of predictions) {
@@ -173,7 +173,7 @@ function joinedRows(parts: readonly Part[], name: string): Tensor {
 
 const NO_BYTES = new Uint8Array();
 
-/** Calls with the instance, and where its values begin and end. */
+/** Calls `call` with each instance, and where its values begin and end. */
 function eachRow(
   positions: Positions,
   { shape }: Tensor,
@@ -185,7 +185,7 @@ function eachRow(
   }
 }
 
-/** Behind the first dimension: that of all, or of lists the longest. */
+/** The shape without the first dimension: the common one, or the one of the longest list. */
 function innerShape(parts: readonly Part[], name: string): readonly number[] {
   const inners = parts.map(({ tensor }) => tensor.shape.slice(1));
   const [first] = inners;
@@ -197,7 +197,7 @@ function innerShape(parts: readonly Part[], name: string): readonly number[] {
   );
 }
 
-/** Values of each row, where rows are lists; `undefined` for other tensors. */
+/** Number of values of each row if rows are lists; `undefined` for other tensors. */
 function rowLengthsOf(parts: readonly Part[], instances: number): Uint32Array | undefined {
   if (parts.some(({ tensor }) => tensor.shape.length !== 2)) return undefined;
   const lengths = new Uint32Array(instances);

@@ -1,11 +1,11 @@
-// The arms of an answer as clients read them, who record which user saw which arm.
+// The arms of an answer as text for clients, which record which user saw which arm.
 
-/** Bytes of names and counts; what is longer names each arm once. */
+/** Bytes of a text with names and counts; a longer one names each arm once instead. */
 const ARMS_TEXT_MAX = 2048;
 
 /**
- * Arms as headers tell them: `control` for all instances; `control;n=3, new;n=1` for three instances and the one
- * behind them; of many such runs each arm once, without numbers.
+ * Arms as headers have them: `control` if all instances have it; `control;n=3, new;n=1` for three instances
+ * and the one after them; if there are many such runs, each arm once and without counts.
  */
 export function armsText(names: readonly string[]): string {
   const runs: { readonly name: string; count: number }[] = [];

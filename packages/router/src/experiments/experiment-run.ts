@@ -1,6 +1,7 @@
-// One request of an experiment: the arm of each instance, the models of these arms asked side by side, one answer in
-// the order of the instances. An arm answers by the version that its name meant when the request came. An arm that
-// cannot answer fails the request, unless the file names a fallback: never does another arm answer unmarked.
+// One request of an experiment: the arm of each instance, the models of these arms asked side by side, one
+// answer in the order of the instances. An arm answers with the version that its name meant when the request
+// arrived. An arm that cannot answer fails the request unless the file names a fallback: no other arm ever
+// answers without being marked as a degradation.
 
 import { WinnowError, excerpt, toWinnowError } from "@winnow/core";
 import type { Clock, Experiment, VersionKey } from "@winnow/core";
@@ -32,7 +33,7 @@ export interface ExperimentRun<Pinned extends PinnedModel> {
   readonly onArm: (record: ArmRecord) => void;
 }
 
-/** @throws WinnowError as the models do, or naming the arm that cannot answer */
+/** Asks the arms and joins their answers. @throws WinnowError as the models do, or naming the arm that cannot answer */
 export async function runExperiment<Pinned extends PinnedModel>(
   run: ExperimentRun<Pinned>,
 ): Promise<Prediction> {
@@ -61,7 +62,10 @@ export async function runExperiment<Pinned extends PinnedModel>(
   };
 }
 
-/** The arms that answer: the fallback instead of those that cannot. @throws WinnowError naming one that cannot */
+/**
+ * The arms that answer: the fallback takes the place of those that cannot. @throws WinnowError naming one
+ * that cannot
+ */
 function standing<Pinned extends PinnedModel>(
   run: ExperimentRun<Pinned>,
   chosen: readonly number[],
@@ -78,11 +82,11 @@ function standing<Pinned extends PinnedModel>(
     return { arms: chosen.map((arm) => (canAnswer(arm) ? arm : other)), isFallen: true };
   }
   for (const arm of new Set(chosen)) refuseAbsent(run, arm, chosen);
-  // What has lost replicas may get them back while the request waits.
+  // An arm that has lost replicas may get them back while the request waits.
   return { arms: chosen, isFallen: false };
 }
 
-/** @throws WinnowError where the model of an arm is not there */
+/** Refuses an arm whose model does not exist. @throws WinnowError naming it */
 function refuseAbsent<Pinned extends PinnedModel>(
   run: ExperimentRun<Pinned>,
   arm: number,
@@ -98,7 +102,7 @@ function refuseAbsent<Pinned extends PinnedModel>(
   throw new WinnowError(code, `${text}: ${message}`, { cause: pin.error });
 }
 
-/** All arms have ended before this does: the models are pinned until then. */
+/** Asks all arms. It settles only after every arm has ended, because the models stay pinned until then. */
 async function askArms<Pinned extends PinnedModel>(
   run: ExperimentRun<Pinned>,
   byArm: ReadonlyMap<number, Positions>,
@@ -121,7 +125,7 @@ async function askArms<Pinned extends PinnedModel>(
   return joinedAnswer(run.version, parts);
 }
 
-/** The answer of one arm; the version that gave it stands first among its members. */
+/** The answer of one arm. The version that gave it stands first among its members. */
 async function askArm<Pinned extends PinnedModel>(
   run: ExperimentRun<Pinned>,
   arm: number,

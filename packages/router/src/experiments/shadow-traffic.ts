@@ -1,11 +1,12 @@
-// Shadow traffic: a share of the requests that an experiment has answered is asked of another model, too, whose answers
-// are compared with those given, and counted. Nobody waits for it, and it is the first to give way:
+// Shadow traffic: a fraction of the requests that an experiment has answered is also sent to another model,
+// whose answers are compared with those that clients got, and counted. No client waits for it, and it is the
+// first to be dropped:
 //
 //   answered ─▶ drawn? ─▶ busy, large? ─▶ queue ─▶ asked, within its budget ─▶ same, reordered, different, failed
 //                 └── not ──▶    └── dropped ──┘                                └── late
 //
-// It begins behind the client's answer. A shadow that hangs holds a few places until its budget ends, and
-// further ones are dropped meanwhile.
+// A shadow starts after the client's answer has been written. A shadow that hangs keeps its place until its
+// budget ends; further shadows are dropped meanwhile.
 
 import { StringColumn, WinnowError, toWinnowError } from "@winnow/core";
 import type { Clock, ExperimentShadow, Tensor } from "@winnow/core";
@@ -15,34 +16,34 @@ import { RequestContext } from "../request-context.ts";
 import type { ShadowRecord } from "../router-observer.ts";
 import { likenessOf } from "./answer-comparison.ts";
 
-/** Shadows under way at a time, of all experiments of a router. */
+/** Shadow requests under way at a time, over all experiments of a router. */
 const SHADOWS_MAX = 4;
-/** Those that wait. */
+/** Shadow requests that wait. */
 const SHADOWS_WAITING_MAX = 32;
-/** Inputs and answers held for all of these. */
+/** Bytes of inputs and answers held for waiting and running shadow requests. */
 const HELD_BYTES_MAX: number = 16 * 1024 * 1024;
-/** Larger batches are dropped: a hundred rows of searches are a tenth of what a router has under way. */
+/** Larger batches are dropped: the searches of a hundred rows are a tenth of what a router has under way. */
 const INSTANCES_MAX = 32;
-/** Values of an answer that are compared, in one turn of the router's thread. */
+/** Values of an answer that are compared in one turn of the event loop. */
 const VALUES_MAX = 16_384;
 
-/** A request that was answered, and what may be asked beside it. */
+/** A request that was answered, and how to ask the shadow. */
 export interface ShadowOffer {
-  /** The experiment's. */
+  /** Name of the experiment. */
   readonly model: string;
   readonly shadow: Pick<ExperimentShadow, "share" | "budgetMs">;
   readonly request: PredictRequest;
   readonly given: Prediction;
-  /** Asks the shadow; must end soon once the context of the request has. */
+  /** Asks the shadow. It must settle soon after the context of the request is aborted. */
   readonly ask: (request: PredictRequest) => Promise<Prediction>;
 }
 
-/** Dependencies of shadow traffic. */
+/** What shadow traffic needs. */
 export interface ShadowParts {
   readonly clock: Clock;
-  /** Uniform in [0, 1). */
+  /** A random number in [0, 1). */
   readonly random: () => number;
-  /** Whether clients' requests wait for room. */
+  /** Whether requests of clients wait for room. */
   readonly isBusy: () => boolean;
   readonly onShadow: (record: ShadowRecord) => void;
 }
@@ -65,12 +66,15 @@ export class ShadowTraffic {
     this.#parts = parts;
   }
 
-  /** Shadows under way. */
+  /** Shadow requests under way. */
   get running(): number {
     return this.#running.size;
   }
 
-  /** Perhaps asks the shadow, later; returns at once. Answers that lack something are not compared. */
+  /**
+   * Decides whether to ask the shadow, which then happens later; returns at once. Answers that lack something
+   * are not compared.
+   */
   offer(offer: ShadowOffer): void {
     const { coverage, degradations = [] } = offer.given;
     if (this.#isClosed || coverage < 1 || degradations.length > 0) return;
@@ -81,11 +85,11 @@ export class ShadowTraffic {
     this.#heldBytes += bytes;
     const { clock } = this.#parts;
     this.#queue.push({ offer, offeredAtMs: clock.nowMs(), bytes });
-    // The answer to the client is written first.
+    // The client's answer is written first.
     clock.setTimer(0, () => this.#next());
   }
 
-  /** Drops what waits and ends what runs. */
+  /** Drops the waiting shadow requests and aborts the running ones. */
   close(): void {
     this.#isClosed = true;
     for (const { offer } of this.#queue.splice(0)) this.#drop(offer, "closed");
@@ -135,7 +139,7 @@ export class ShadowTraffic {
   }
 }
 
-/** Never rejects; ends with the context, whatever the shadow does. */
+/** The outcome of a shadow request. Never rejects, and settles when the context ends, whatever the shadow does. */
 async function outcomeOf(
   { request, given, ask }: ShadowOffer,
   context: RequestContext,
@@ -152,7 +156,7 @@ async function outcomeOf(
   }
 }
 
-/** Memory that an offer holds: values may be views of a whole body. */
+/** Bytes of memory that an offer holds: its values may be views of a whole body. */
 function bytesOf({ request, given }: ShadowOffer): number {
   const { inputs, exclude = [], include = [] } = request;
   const tensors = [...inputs.values(), ...exclude, ...include, ...given.outputs.values()];

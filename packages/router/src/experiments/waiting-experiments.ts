@@ -1,6 +1,6 @@
-// Experiments that may not be asked yet, because the model of an arm is missing or does not fit: their status says
-// so, and the version before them goes on answering. An arm whose model has lost its replicas later is not waited for:
-// it fails its own requests alone.
+// Experiments that may not be asked yet, because the model of an arm is missing or does not fit. Their status
+// says why, and the version before them goes on answering. An arm whose model loses its replicas later is not
+// waited for: only the requests of that arm fail.
 
 import type { ArmTarget, Fingerprint, ModelProgram } from "@winnow/core";
 import { WinnowError, excerpt, toWinnowError } from "@winnow/core";
@@ -8,7 +8,7 @@ import type { RoutedVersion, RoutingTable } from "@winnow/cluster";
 import type { LoadedProgram } from "../versions/loaded-program.ts";
 import { experimentLack } from "./arm-signatures.ts";
 
-/** What each experiment lacks while models are as a table says, by content; those that lack nothing are left out. */
+/** What each experiment lacks with the models of a table, by content. Experiments that lack nothing are left out. */
 export function waitingExperiments(
   table: RoutingTable,
   ready: readonly (readonly [Fingerprint, Pick<LoadedProgram, "program">])[],

@@ -1,5 +1,5 @@
-// How messages of gRPC clients are read: as strictly as TensorFlow Serving's own library reads them, and
-// what cannot be read is the client's fault.
+// How messages of gRPC clients are read: as strictly as TensorFlow Serving's own library reads them. A
+// message that cannot be read is the client's fault.
 
 import { ProtobufReader, WinnowError } from "@winnow/core";
 import type { ProtobufFault, ProtobufRules } from "@winnow/core";
@@ -16,7 +16,7 @@ export function readerOf(bytes: Uint8Array): ProtobufReader {
   return new ProtobufReader(bytes, RULES);
 }
 
-/** What a client gets for a message that cannot be read. */
+/** The error that a client gets for a message that cannot be read. */
 export function damaged(what: string, cause?: unknown): WinnowError {
   return new WinnowError("INVALID_ARGUMENT", `Cannot read the message: ${what}`, { cause });
 }

@@ -1,48 +1,51 @@
-// Every limit and wait of the gRPC side, with its unit. Options outside are all optional; settings
-// inside are complete; `resolveGrpcOptions` is the one place of defaults.
+// Every limit and wait of the gRPC side, with its unit. Options (all optional) come in, settings (all
+// present) go out; `resolveGrpcOptions` is the one place of defaults.
 
 /** What an operator may set. Names end in their unit. */
 export type GrpcOptions = Partial<GrpcSettings>;
 
-/** All of it, decided. */
+/** The settings with all defaults filled in. */
 export interface GrpcSettings {
   /**
    * Milliseconds until a call is given up with DEADLINE_EXCEEDED; a client's own deadline counts if
    * it is shorter. 0: one day. Default 30,000.
    */
   readonly requestTimeoutMs: number;
-  /** Open connections; above, the one longest without a call is closed. Default 4,096. */
+  /**
+   * Open connections; beyond this number, the one that has been without a call for longest is closed. Default
+   * 4,096.
+   */
   readonly connectionsMax: number;
-  /** Milliseconds for the handshake of TLS; then the connection is cut. Default 10,000. */
+  /** Milliseconds for the TLS handshake; then the connection is cut. Default 10,000. */
   readonly handshakeTimeoutMs: number;
   /** Calls open at once, from their first byte to their last; more get UNAVAILABLE. Default 512. */
   readonly callsMax: number;
   /**
-   * Calls of one connection open at once. Clients are told (SETTINGS_MAX_CONCURRENT_STREAMS), and queue
-   * what is above. Default 128.
+   * Calls of one connection open at once. Clients are told the number (SETTINGS_MAX_CONCURRENT_STREAMS) and
+   * queue further calls. Default 128.
    */
   readonly callsPerConnectionMax: number;
   /** Health watches open at once; more get UNAVAILABLE. Default 512. */
   readonly watchesMax: number;
   /** Health watches of one connection. A client needs one for each service. Default 4. */
   readonly watchesPerConnectionMax: number;
-  /** Bytes of all requests that arrive or are worked on; more get UNAVAILABLE. Default 512 MiB. */
+  /** Bytes of all requests that are arriving or being worked on; more get UNAVAILABLE. Default 512 MiB. */
   readonly requestBytesInFlightMax: number;
-  /** Bytes of these that requests of more than `smallBodyBytes` leave to the small. Default 64 MiB. */
+  /** Of these bytes, how many are reserved for requests of up to `smallBodyBytes`. Default 64 MiB. */
   readonly bodyReserveBytes: number;
   /** Bytes up to which a request is small. Default 256 KiB. */
   readonly smallBodyBytes: number;
-  /** Milliseconds in which a request must bring 64 KiB, or its end. Default 10,000. */
+  /** Milliseconds within which a request must bring another 64 KiB, or its end. Default 10,000. */
   readonly bodyStallMs: number;
-  /** Milliseconds for a whole request; then DEADLINE_EXCEEDED. Default 30,000. */
+  /** Milliseconds for a whole request to arrive; then DEADLINE_EXCEEDED. Default 30,000. */
   readonly bodyTimeoutMs: number;
   /** Bytes of all answers that clients have not read; more get UNAVAILABLE. Default 512 MiB. */
   readonly answerBytesInFlightMax: number;
-  /** Milliseconds in which a client must read 64 KiB, or all; then it is cut off. Default 10,000. */
+  /** Milliseconds within which a client must read another 64 KiB, or the rest; then it is cut off. Default 10,000. */
   readonly answerStallMs: number;
-  /** Milliseconds for the reading of an answer; then it is cut off. Default 60,000. */
+  /** Milliseconds within which a whole answer must be read; then the client is cut off. Default 60,000. */
   readonly answerTimeoutMs: number;
-  /** Milliseconds between looks for requests and answers that are too slow. Default 1,000. */
+  /** Milliseconds between two checks for requests and answers that are too slow. Default 1,000. */
   readonly connectionCheckMs: number;
   /**
    * Bytes of one message, request or answer, unpacked; more get RESOURCE_EXHAUSTED. TensorFlow
@@ -50,21 +53,21 @@ export interface GrpcSettings {
    */
   readonly messageBytesMax: number;
   /**
-   * Bytes of the tensors of one request as they are computed with. A message of ten bytes can
-   * declare a shape of terabytes and one value to repeat. Default 64 MiB.
+   * Bytes that the tensors of one request take in memory. A message of ten bytes can declare a shape of
+   * terabytes and one value to repeat. Default 64 MiB.
    */
   readonly tensorBytesMax: number;
   /** Names in `output_filter` or `metadata_field`, and inputs, of one request. Default 1,024. */
   readonly namesMax: number;
-  /** Milliseconds of silence on a connection until it is asked whether it lives. Default 60,000. */
+  /** Milliseconds of silence on a connection until its client is pinged. Default 60,000. */
   readonly keepaliveMs: number;
-  /** Milliseconds it has for its answer. Default 20,000. */
+  /** Milliseconds within which the client must answer the ping. Default 20,000. */
   readonly keepaliveTimeoutMs: number;
-  /** Milliseconds between looks whether the router has become ready, for health. Default 200. */
+  /** Milliseconds between two checks of whether the router is ready, for the health service. Default 200. */
   readonly healthLookMs: number;
   /** Milliseconds a drain may take before calls are cut. Default 30,000. */
   readonly drainTimeoutMs: number;
-  /** Milliseconds connections have to close after the last call of a drain. Default 500. */
+  /** Milliseconds that connections have to close after the last call of a drain. Default 500. */
   readonly drainIdleMs: number;
 }
 

@@ -1,12 +1,12 @@
-// TensorFlow Serving's two services as grpc-js wants them, from the embedded descriptor: no file is
-// read at run time. Requests reach the handlers as bytes: they are counted and refused before they
-// are decoded, and a faulty one gets a sentence instead of "Error deserializing request".
+// TensorFlow Serving's two services as grpc-js needs them, made from the embedded descriptor: no file is read
+// at run time. Handlers get requests as bytes: they are counted and refused before they are decoded, and a
+// faulty request gets a message that says what is wrong instead of "Error deserializing request".
 
 import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
 import { fromJSON } from "@grpc/proto-loader";
 import { servingDescriptor } from "./generated/serving-descriptor.ts";
 
-/** Names of the services, as health checks and clients say them. */
+/** Names of the services, as health checks and clients use them. */
 export const PREDICTION_SERVICE = "tensorflow.serving.PredictionService";
 /** @see PREDICTION_SERVICE */
 export const MODEL_SERVICE = "tensorflow.serving.ModelService";
@@ -19,7 +19,7 @@ const definitions = fromJSON(servingDescriptor as Parameters<typeof fromJSON>[0]
   oneofs: true,
 });
 
-/** The methods of a service, their requests left as they came. */
+/** The methods of a service; their requests are not decoded. */
 export function serviceOf(name: string): ServiceDefinition {
   const methods = Object.entries(definitions[name] as ServiceDefinition);
   return Object.fromEntries(
@@ -27,7 +27,7 @@ export function serviceOf(name: string): ServiceDefinition {
   );
 }
 
-/** Encodes an answer that is data; `Predict` gives bytes itself. */
+/** Encodes an answer. `Predict` gives bytes itself. */
 export function encodeMessage(type: string, message: object): Buffer {
   return messageType(type).serialize(message);
 }

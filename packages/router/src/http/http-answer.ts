@@ -1,4 +1,4 @@
-// What is sent back: status, headers and the bytes of the body, and how errors become that.
+// An answer: status, headers and the bytes of the body; and how errors become answers.
 
 import { httpStatusOf } from "@winnow/core";
 import type { ErrorCode, WinnowError } from "@winnow/core";
@@ -15,7 +15,7 @@ const JSON_TYPE = { "content-type": "application/json" } as const;
 const RETRIABLE: ReadonlySet<ErrorCode> = new Set(["UNAVAILABLE", "RESOURCE_EXHAUSTED"]);
 const NO_BYTES: Buffer = Buffer.alloc(0);
 
-/** A refusal whose HTTP status no gRPC code stands for: 413. */
+/** A refusal with an HTTP status that no gRPC code stands for, such as 413. */
 export class RefusedBody extends Error {
   readonly status: number;
 
@@ -39,7 +39,7 @@ export function textAnswer(status: number, text: string): HttpAnswer {
   return { status, headers: { "content-type": "text/plain" }, body: Buffer.from(text) };
 }
 
-/** A JSON content type and nothing else: TensorFlow Serving's answer to a version beyond int64. */
+/** An answer with a JSON content type and no body: TensorFlow Serving's answer to a version beyond int64. */
 export function emptyAnswer(status: number, contentType: string): HttpAnswer {
   return { status, headers: { "content-type": contentType }, body: NO_BYTES };
 }
@@ -54,12 +54,12 @@ export function errorBody(text: string): Buffer {
   return writer.finish();
 }
 
-/** The answer to an error's status and text. */
+/** The answer with this status and error text. */
 export function errorAnswer(status: number, text: string): HttpAnswer {
   return { status, headers: JSON_TYPE, body: errorBody(text) };
 }
 
-/** The answer to an expected failure; `retryAfterSeconds` goes with those worth repeating. */
+/** The answer to an expected failure. `retryAfterSeconds` is sent with failures that are worth a retry. */
 export function failureAnswer(
   error: WinnowError | RefusedBody,
   retryAfterSeconds: number,
@@ -76,7 +76,7 @@ const PAGE_TITLES: Readonly<Record<number, readonly [string, string]>> = {
   501: ["501 Not Implemented", "Not Implemented"],
 };
 
-/** The page libevent sends where no JSON is spoken. */
+/** The page that libevent sends for paths and methods without a JSON answer. */
 export function pageAnswer(status: 400 | 404 | 501): HttpAnswer {
   const [title, heading] = PAGE_TITLES[status]!;
   const page =

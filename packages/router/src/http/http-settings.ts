@@ -1,78 +1,78 @@
-// Every limit and wait of the HTTP side, with its unit. Options outside are all optional; settings
-// inside are complete; `resolveHttpOptions` is the one place of defaults. What one request may ask is
-// the predictor's to say (`request-limits.ts`).
+// Every limit and wait of the HTTP side, with its unit. Options (all optional) come in, settings (all
+// present) go out; `resolveHttpOptions` is the one place of defaults. What one request may ask is limited by
+// the predictor (`request-limits.ts`).
 
 /** What an operator may set. Names end in their unit. */
 export type HttpOptions = Partial<HttpSettings>;
 
-/** All of it, decided. */
+/** The settings with all defaults filled in. */
 export interface HttpSettings {
   /**
    * Milliseconds until a predict request is given up with 504; 0: one day. TensorFlow
    * Serving's `--rest_api_timeout_in_ms`. Default 30,000.
    */
   readonly requestTimeoutMs: number;
-  /** Predict requests worked on at once; more get 503. Trades queueing for refusals. Default 2048. */
+  /** Predict requests worked on at once; more get 503. Higher queues more before refusing. Default 2048. */
   readonly inFlightMax: number;
   /** Seconds a refused client is asked to wait. Default 1. */
   readonly retryAfterSeconds: number;
-  /** Bytes of one body, unpacked; longer ones get 413. Default 64 MiB. */
+  /** Bytes of one body, after unpacking; longer bodies get 413. Default 64 MiB. */
   readonly bodyBytesMax: number;
   /** Bytes of all bodies that have arrived and are not answered; more get 503. Default 512 MiB. */
   readonly bodyBytesInFlightMax: number;
-  /** Bytes of these that bodies of more than `smallBodyBytes` leave to the small. Default 64 MiB. */
+  /** Of these bytes, how many are reserved for bodies of up to `smallBodyBytes`. Default 64 MiB. */
   readonly bodyReserveBytes: number;
-  /** Bytes up to which a body is small: read at once, and not in a thread. Default 256 KiB. */
+  /** Bytes up to which a body is small: the event loop reads it at once, without a thread. Default 256 KiB. */
   readonly smallBodyBytes: number;
   /**
-   * Threads that read bodies which are not small; they start with the first of these. All but one may
-   * be taken by bodies above 4 MiB. More reads more at once, and takes processors. Default 2.
+   * Threads that read bodies which are not small; they are started with the first such body. All but one may
+   * be taken by bodies above 4 MiB. More read more bodies at once, and use more processors. Default 2.
    */
   readonly parserThreadsMax: number;
-  /** Such bodies that wait for a thread; more get 503. Default 256. */
+  /** Large bodies that wait for a thread; more get 503. Default 256. */
   readonly parserQueueMax: number;
   /**
-   * Open connections. Beyond, the one that has rested for longest is closed for a new one; where none
-   * rests, the new one is. Default 10,000.
+   * Open connections. Beyond this number, the one that has been without a request for longest is closed for a
+   * new one; if all have requests, the new one is closed. Default 10,000.
    */
   readonly connectionsMax: number;
   /** Bytes of a request's line and headers; more get 431. Default 16 KiB. */
   readonly headerBytesMax: number;
-  /** Milliseconds for the handshake of TLS; then the connection is cut. Default 10,000. */
+  /** Milliseconds for the TLS handshake; then the connection is cut. Default 10,000. */
   readonly handshakeTimeoutMs: number;
   /** Milliseconds for all headers of a request; then 408. Default 10,000. */
   readonly headersTimeoutMs: number;
   /** Milliseconds for a whole body; then 408. Default 30,000. */
   readonly bodyTimeoutMs: number;
-  /** Milliseconds in which a body must bring 64 KiB, or its end; then 408. Default 10,000. */
+  /** Milliseconds within which a body must bring another 64 KiB, or its end; then 408. Default 10,000. */
   readonly bodyStallMs: number;
   /**
-   * Milliseconds in which the rest of a body that is not wanted any more is read past; then the
-   * connection is cut. Default 2,000: a client that is sending hears why it was refused.
+   * Milliseconds for which the rest of a body is read and dropped once its request is refused; then the
+   * connection is cut. Default 2,000: a client that is still sending gets to read why it was refused.
    */
   readonly discardMs: number;
   /** Bytes of all answers that clients have not read; more get 503. Default 512 MiB. */
   readonly answerBytesInFlightMax: number;
-  /** Milliseconds for the reading of an answer; then the connection is cut. Default 60,000. */
+  /** Milliseconds within which a whole answer must be read; then the connection is cut. Default 60,000. */
   readonly answerTimeoutMs: number;
-  /** Milliseconds in which a client must read 64 KiB, or all; then it is cut off. Default 10,000. */
+  /** Milliseconds within which a client must read another 64 KiB, or the rest; then it is cut off. Default 10,000. */
   readonly answerStallMs: number;
   /** Milliseconds without memory for a small body until `/readyz` says 503. Default 10,000. */
   readonly unreadyAfterMs: number;
-  /** Milliseconds between looks for connections, bodies and answers that are too slow. Default 1,000. */
+  /** Milliseconds between two checks for connections, bodies and answers that are too slow. Default 1,000. */
   readonly connectionCheckMs: number;
-  /** Milliseconds an idle connection is kept. Above any load balancer's own. Default 75,000. */
+  /** Milliseconds for which an idle connection is kept; more than any load balancer's own timeout. Default 75,000. */
   readonly keepAliveTimeoutMs: number;
   /** Milliseconds a drain may take before connections are cut. Default 30,000. */
   readonly drainTimeoutMs: number;
   /** Milliseconds of a drain after which connections without a request are closed. Default 2,000. */
   readonly drainIdleMs: number;
-  /** Milliseconds between looks at the connections that remain in a drain. Default 20. */
+  /** Milliseconds between two checks of the connections that remain in a drain. Default 20. */
   readonly drainPollMs: number;
   /** CORS headers on every answer: `--rest_api_enable_cors_support`. Default false. */
   readonly cors: boolean;
   /**
-   * Whether paths TensorFlow Serving does not have are answered: `/healthz`, `/livez`, `/readyz`,
+   * Whether paths that TensorFlow Serving does not have are answered: `/healthz`, `/livez`, `/readyz`,
    * `/openapi.json`, all of `/v2`, the list at `/v1/models` and the report at `/v1/cluster`. Default true.
    */
   readonly ownPaths: boolean;

@@ -1,16 +1,16 @@
-// Which of the predict API's doors a request knocks at: TensorFlow Serving's URL grammar
-// (model_servers/http_rest_api_util.cc) on the raw target, query string included, after the checks
-// libevent makes before. Nothing here decodes or splits more than TensorFlow Serving does:
+// What a request asks for, by its path: TensorFlow Serving's URL grammar
+// (model_servers/http_rest_api_util.cc) on the raw target, query string included, after the checks that
+// libevent makes first. Nothing here decodes or splits more than TensorFlow Serving does:
 //
 //   POST /v1/models/NAME[/versions/N | /labels/L]:predict|classify|regress
 //   GET  /v1/models/NAME[/versions/N | /labels/L][/metadata]
 //
-// The Open Inference Protocol's paths lie beside, case-sensitive, without what stands behind "?":
+// The Open Inference Protocol's paths are case-sensitive, and a query string is ignored:
 //
 //   POST /v2/models/NAME[/versions/N]/infer
 //   GET  /v2, /v2/health/live, /v2/health/ready, /v2/models/NAME[/versions/N][/ready]
 //
-// Winnow's own paths (list of models, report of the cluster, probes, metrics) are recognised by exact match.
+// Winnow's own paths (list of models, report of the cluster, probes, metrics) must match exactly.
 
 import { excerpt } from "@winnow/core";
 import type { ModelTarget } from "../predictor.ts";
@@ -21,7 +21,7 @@ export interface NamedModel extends ModelTarget {
   readonly unsafeVersion?: string | undefined;
 }
 
-/** Where a request goes. */
+/** What a request asks for. */
 export type Route =
   | { readonly kind: "predict"; readonly model: NamedModel }
   | { readonly kind: "status"; readonly model: NamedModel }
@@ -31,7 +31,7 @@ export type Route =
       readonly method: "classify" | "regress";
       readonly model: NamedModel;
     }
-  /** By the Open Inference Protocol, from here on. */
+  /** Routes of the Open Inference Protocol from here on. */
   | { readonly kind: "infer"; readonly model: NamedModel }
   | {
       readonly kind: "v2-model";
@@ -39,13 +39,13 @@ export type Route =
       readonly model: NamedModel;
     }
   | { readonly kind: "v2-server"; readonly asked: "metadata" | "live" | "ready" }
-  /** `method`: the one that the path takes, if there is such a path. */
+  /** `method`: the method that the path takes, if there is such a path. */
   | { readonly kind: "v2-unknown"; readonly path: string; readonly method: string | undefined }
   | { readonly kind: "list" }
   | { readonly kind: "cluster" }
   | { readonly kind: "nameless" }
   | { readonly kind: "malformed"; readonly path: string }
-  /** A version beyond int64: TensorFlow Serving answers 400 without a body. */
+  /** A version beyond int64, to which TensorFlow Serving answers 400 without a body. */
   | { readonly kind: "overflow" }
   | { readonly kind: "preflight" }
   | { readonly kind: "illegal" }
@@ -65,7 +65,7 @@ const V2_SERVER_PATHS: ReadonlyMap<string, "metadata" | "live" | "ready"> = new 
   ["/v2/health/live", "live"],
   ["/v2/health/ready", "ready"],
 ]);
-/** What libevent lets through: RFC 3986 characters, escapes of two hexadecimal digits. */
+/** Targets that libevent accepts: RFC 3986 characters, escapes of two hexadecimal digits. */
 const LEGAL_TARGET =
   /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})*(?:\?(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*)?(?:#(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*)?$/;
 const ABSOLUTE_TARGET = /^https?:\/\/[^/?#]*/i;
@@ -103,7 +103,7 @@ function inferenceRoute(method: string, target: string): Route {
   return { kind: "v2-model", asked: match![3] === "ready" ? "ready" : "metadata", model };
 }
 
-/** No model has a version that is no safe integer. */
+/** A number beyond 2⁵³ is kept as digits; no model has such a version. */
 function versionOf(model: string, digits: string | undefined): NamedModel {
   if (digits === undefined) return { model };
   const version = Number(digits);
@@ -145,7 +145,7 @@ function namedModel(match: RegExpExecArray): NamedModel | undefined {
   return { model, version, unsafeVersion: String(exact) };
 }
 
-/** `%2F` becomes "/", "+" stays; bytes that are not UTF-8 become U+FFFD. */
+/** `%2F` becomes "/", "+" stays "+"; bytes that are not UTF-8 become U+FFFD. */
 function percentDecoded(text: string): string {
   if (!text.includes("%")) return text;
   const bytes = text.replace(/%([0-9A-Fa-f]{2})/g, (_, hex: string) =>

@@ -1,8 +1,8 @@
-// What one request may ask, each limit said once. The numbers are settings of the router
-// (`RouterSettings`); the HTTP and gRPC doors read them from the predictor they answer from
-// (`Predictor.limits`); and code that finds a request above a limit refuses it by a function of this file.
-// So REST, gRPC and the router name the same number in the same words, whichever of them looks first.
-// What is above a limit is the client's to change: INVALID_ARGUMENT, with the limit in the message.
+// What one request may ask, with each limit stated once. The numbers are settings of the router
+// (`RouterSettings`); the HTTP and gRPC sides read them from their predictor (`Predictor.limits`); and code
+// that finds a request above a limit refuses it with a function of this file. So REST, gRPC and the router
+// name the same number in the same words, whichever of them checks first. The client has to change such a
+// request: INVALID_ARGUMENT, with the limit in the message.
 
 import { FILTER_LIMITS, WinnowError } from "@winnow/core";
 import { keyBytes } from "@winnow/cluster";
@@ -16,35 +16,36 @@ export interface RequestLimits {
   readonly kMax: number;
   /** Default 1,677,721. Candidates of one answer: its instances times its k. */
   readonly candidatesMax: number;
-  /** Default 65,536. Excluded ids of one request, all lists together; and as many included ones. */
+  /** Default 65,536. Excluded ids of one request, all lists together; the same for included ids. */
   readonly excludedIdsMax: number;
   /**
-   * Default 1 MiB. Bytes of all excluded ids of one request, of its included ones, of its filters; each part of its search takes its lists
-   * along to every worker. More excludes more or longer ids, and delays the searches behind it.
+   * Default 1 MiB. Bytes of all excluded ids of one request; the same for its included ids, and for its
+   * filters. Each slice of a search carries its lists to every worker. Higher excludes more or longer ids,
+   * and delays the searches behind them.
    */
   readonly excludedBytesMax: number;
-  /** Default 64. Different filters of one request; each is found out anew by every worker at first. */
+  /** Default 64. Different filters of one request. Each worker has to evaluate a filter that it does not know. */
   readonly filtersMax: number;
-  /** Default 256. Conditions of all different filters of one request: each is a walk over all items. */
+  /** Default 256. Conditions of all different filters of one request. Each is tested on all items. */
   readonly filterConditionsMax: number;
   /**
-   * Default 8192. Attributes that one answer gives: its items times the names that `return` has. A value may
-   * have 2 KiB, so that a worker's share of them fits a frame.
+   * Default 8192. Attribute values in one answer: its items times the names in `return`. A value may have 2
+   * KiB, so the limit keeps a worker's part of them within a frame.
    */
   readonly describedValuesMax: number;
   /** Default 8 MiB. Bytes of the keys of one look-up. */
   readonly lookupBytesMax: number;
-  /** Default 8,388,608. JSON values of one body; each costs 17 bytes while it is read. */
+  /** Default 8,388,608. JSON values of one body; each takes 17 bytes while it is read. */
   readonly jsonValuesMax: number;
   /** Default 256 MiB. Bytes of one answer as JSON; more get 429. */
   readonly answerBytesMax: number;
 }
 
-/** The limits where an operator sets none. */
+/** The limits, where an operator sets none. */
 export const DEFAULT_REQUEST_LIMITS: RequestLimits = {
   instancesMax: 4096,
   kMax: 4096,
-  // 64 MiB, at 40 bytes for a score, a row and an id of usual length.
+  // 64 MiB, at 40 bytes for a score, a row number and an id of usual length.
   candidatesMax: Math.floor((64 * 2 ** 20) / 40),
   excludedIdsMax: 65_536,
   excludedBytesMax: 2 ** 20,
@@ -57,8 +58,8 @@ export const DEFAULT_REQUEST_LIMITS: RequestLimits = {
 };
 
 /**
- * The batch of a request: the largest first dimension of the inputs that have one, at least 1. That of a sparse
- * input is what its dense shape says, however few values it has.
+ * The batch of a request: the largest first dimension of the inputs that have one, at least 1. For a sparse
+ * input it is the one of its dense shape, however few values it has.
  */
 export function instancesOf(
   signature: Pick<SignatureProgram, "inputs">,
@@ -71,7 +72,7 @@ export function instancesOf(
   return Math.max(1, ...sizes);
 }
 
-/** Of the dense shape of a sparse input, which is three tensors (`meta-graph.ts`), its first dimension. */
+/** The first dimension of the dense shape of a sparse input, which consists of three tensors (`meta-graph.ts`). */
 function sparseRows(name: string, inputs: ReadonlyMap<string, Tensor>): readonly number[] {
   const [, sparse] = /^(.*)\/dense_shape$/s.exec(name) ?? [];
   if (sparse === undefined || !inputs.has(`${sparse}/indices`)) return [];
@@ -79,7 +80,7 @@ function sparseRows(name: string, inputs: ReadonlyMap<string, Tensor>): readonly
   return shape?.dtype === "int64" && shape.data.length > 0 ? [Number(shape.data[0])] : [];
 }
 
-/** @throws WinnowError INVALID_ARGUMENT */
+/** Checks the number of instances. @throws WinnowError INVALID_ARGUMENT */
 export function checkInstances(
   instances: number,
   { instancesMax }: Pick<RequestLimits, "instancesMax">,
@@ -89,7 +90,8 @@ export function checkInstances(
 }
 
 /**
- * A graph may make more query vectors than the request has instances; each is a search of its own.
+ * Checks the number of query vectors: a graph may make more of them than the request has instances, and each
+ * is a search.
  * @throws WinnowError INVALID_ARGUMENT
  */
 export function checkQueries(
@@ -102,7 +104,7 @@ export function checkQueries(
   );
 }
 
-/** `text`: the k as the request has it, for the message. @throws WinnowError INVALID_ARGUMENT */
+/** Checks a k; `text` is the k as the request has it, for the message. @throws WinnowError INVALID_ARGUMENT */
 export function checkK(
   k: number,
   { kMax }: Pick<RequestLimits, "kMax">,
@@ -112,7 +114,7 @@ export function checkK(
   refuse(`"k" is ${text()}; it must be an integer from 1 to ${kMax}`);
 }
 
-/** @throws WinnowError INVALID_ARGUMENT */
+/** Checks the candidates of an answer. @throws WinnowError INVALID_ARGUMENT */
 export function checkCandidates(
   candidates: number,
   { candidatesMax }: Pick<RequestLimits, "candidatesMax">,
@@ -124,7 +126,7 @@ export function checkCandidates(
   );
 }
 
-/** @throws WinnowError INVALID_ARGUMENT */
+/** Checks the number of listed ids. @throws WinnowError INVALID_ARGUMENT */
 export function checkListedIds(
   ids: number,
   { excludedIdsMax }: Pick<RequestLimits, "excludedIdsMax">,
@@ -134,7 +136,7 @@ export function checkListedIds(
   refuse(`"${field}" has ${ids} ids; at most ${excludedIdsMax} ids are allowed`);
 }
 
-/** @throws WinnowError INVALID_ARGUMENT */
+/** Checks the bytes of listed ids. @throws WinnowError INVALID_ARGUMENT */
 export function checkExcludedBytes(
   { ids, bytes }: { readonly ids: number; readonly bytes: number },
   { excludedBytesMax }: Pick<RequestLimits, "excludedBytesMax">,
@@ -147,7 +149,7 @@ export function checkExcludedBytes(
   );
 }
 
-/** Different filters of one request, and their conditions. @throws WinnowError INVALID_ARGUMENT */
+/** Checks the different filters of one request and their conditions. @throws WinnowError INVALID_ARGUMENT */
 export function checkFilters(
   { filters, conditions }: { readonly filters: number; readonly conditions: number },
   { filtersMax, filterConditionsMax }: Pick<RequestLimits, "filtersMax" | "filterConditionsMax">,
@@ -165,13 +167,13 @@ export function checkFilters(
   );
 }
 
-/** One filter as workers read it. @throws WinnowError INVALID_ARGUMENT */
+/** Checks the length of one filter as workers read it. @throws WinnowError INVALID_ARGUMENT */
 export function checkFilterBytes(bytes: number): void {
   if (bytes <= FILTER_LIMITS.bytesMax) return;
   refuse(`A filter takes ${bytes} bytes; at most ${FILTER_LIMITS.bytesMax} are allowed`);
 }
 
-/** Attributes of all items of an answer. @throws WinnowError INVALID_ARGUMENT */
+/** Checks the attribute values of an answer. @throws WinnowError INVALID_ARGUMENT */
 export function checkDescribed(
   values: number,
   { describedValuesMax }: Pick<RequestLimits, "describedValuesMax">,
@@ -183,7 +185,7 @@ export function checkDescribed(
   );
 }
 
-/** The keys of one look-up. @throws WinnowError INVALID_ARGUMENT */
+/** Checks the keys of one look-up. @throws WinnowError INVALID_ARGUMENT */
 export function checkKeys(
   table: string,
   keys: Tensor,

@@ -1,7 +1,7 @@
-// What a router tells Prometheus. The names are Winnow's; two of TensorFlow Serving's stand beside
-// them (`:tensorflow:serving:request_count` and `request_latency`), because dashboards and alerts of
-// those who come from it are built on these. A model's name is a label only if the router knows the
-// model: names come from URLs, and a label per invented name would let any client take memory.
+// What a router tells Prometheus. The names are Winnow's, with two of TensorFlow Serving's beside them
+// (`:tensorflow:serving:request_count` and `request_latency`), because existing dashboards and alerts are
+// built on these. A model's name is a label only if the router knows the model: names come from URLs, and a
+// label for each invented name would let any client use up memory.
 
 import { Counter, Registry, collectDefaultMetrics, exponentialBuckets } from "prom-client";
 import { addMemberMetrics } from "@winnow/cluster";
@@ -21,7 +21,7 @@ import { ROUTER_GAUGES } from "./router-gauges.ts";
 import type { WatchedRouter } from "./router-gauges.ts";
 import type { RouterObserver } from "../router-observer.ts";
 
-/** Where clients come in. */
+/** Where a request came in. */
 type Door = "http" | "grpc";
 
 /** The metrics of one process. */
@@ -29,13 +29,13 @@ export interface Metrics extends MetricsPage {
   readonly http: HttpObserver;
   readonly grpc: GrpcObserver;
   readonly router: RouterObserver;
-  /** Hears of requests that present a key, or should. */
+  /** Is told of requests that present a key, or should. */
   readonly keys: KeyObserver;
   /** Counts the end of a process in which ONNX Runtime ran: `main` or `apart`. */
   denseProcessEnded(lane: string): void;
-  /** From now on the page tells of this router too. */
+  /** Adds this router's state to the page. */
   watch(router: WatchedRouter): void;
-  /** From now on the page tells what this door holds for its clients. */
+  /** Adds to the page what this server holds for its clients. */
   watchDoor(door: Door, held: () => readonly HeldMemory[]): void;
 }
 
@@ -43,7 +43,7 @@ const UNKNOWN_MODEL = "(unknown)";
 const SECONDS_BUCKETS = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 ];
-/** TensorFlow Serving's: 10 × 1.8^i microseconds. */
+/** TensorFlow Serving's buckets: 10 × 1.8^i microseconds. */
 const MICROSECONDS_BUCKETS = exponentialBuckets(10, 1.8, 33);
 
 /** Sources of the metrics. */
@@ -92,20 +92,20 @@ export function createMetrics(options: MetricsOptions): Metrics {
   };
 }
 
-/** What both doors tell of a request. */
+/** What both servers record of a request. */
 interface RecordedRequest {
   readonly api: string;
   readonly model: string | undefined;
   readonly code: string;
   readonly instances: number;
-  /** 1 where it is not told. */
+  /** Default 1. */
   readonly coverage?: number;
   readonly ignoredKeys?: number;
   readonly degradations?: readonly Degradation[] | undefined;
   readonly elapsedMs: number;
 }
 
-/** Records a request under what its door calls it, or under its model. */
+/** Records a request under the kind that its server gives it, or under its model. */
 type Recorder = (request: RecordedRequest, name: string, entrypoint: "REST" | "GRPC") => void;
 
 function requestRecorder(registry: Registry, isKnown: (model: string) => boolean): Recorder {
@@ -161,10 +161,13 @@ function requestRecorder(registry: Registry, isKnown: (model: string) => boolean
   };
 }
 
-/** What doors call the requests that a model answers; "infer" is the Open Inference Protocol's. */
+/** Kinds of requests that a model answers; "infer" is the Open Inference Protocol's. */
 const PREDICTIONS: ReadonlySet<string> = new Set(["predict", "Predict", "infer"]);
 
-/** TensorFlow Serving's own two, for predict requests; it writes the API as each door calls it. */
+/**
+ * Records TensorFlow Serving's two metrics for predict requests. Its label for the API differs between REST
+ * and gRPC.
+ */
 function servingRecorder(registry: Registry): Recorder {
   const registers = [registry];
   const counts = new TalliedCounter({
@@ -250,10 +253,10 @@ function routerObserver(registry: Registry): RouterObserver {
   };
 }
 
-/** Outcomes of shadows that have answered. */
+/** Outcomes of shadow requests that were answered. */
 const COMPARED: ReadonlySet<string> = new Set(["same", "reordered", "different"]);
 
-/** Experiments: their names and those of their arms come from files, at most 16 arms each. */
+/** Metrics of experiments. Their names and those of their arms come from files, with at most 16 arms each. */
 function armObserver(registry: Registry): RouterObserver {
   const registers = [registry];
   const requests = new TalliedCounter({
@@ -303,7 +306,7 @@ function armObserver(registry: Registry): RouterObserver {
   };
 }
 
-/** What a door holds for its clients. */
+/** What a server holds for its clients. */
 interface DoorMemory {
   readonly door: Door;
   readonly held: () => readonly HeldMemory[];

@@ -1,5 +1,5 @@
-// Gauges that are read off a router when the page is: what it is busy with, whom it knows, and how the
-// cluster stands.
+// Gauges that are read from a router at each scrape: what it is working on, which workers it knows, and the
+// state of the cluster.
 
 import type { ReadMetric } from "@winnow/core";
 import type { ClusterStatus } from "../workers/cluster-status.ts";
@@ -23,7 +23,7 @@ export interface WatchedRouter {
   readonly orders: { status(): OrderStatus };
 }
 
-/** Names on the page; what is in the membership may be made up. */
+/** Names on the page, at most: names in the membership store may be invented. */
 const NAMED_MAX = 64;
 
 /** The gauges of a router. */

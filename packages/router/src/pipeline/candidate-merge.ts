@@ -1,11 +1,11 @@
-// Several retrieved lists → one, in which each item stands once. Nothing but the lists, their order in the file
-// and their numbers decides, so the outcome is the same on any shape of cluster:
+// Merges several retrieved lists into one, in which each item occurs once. The result depends only on the
+// lists, on their order in the file and on the numbers in the file, so it is the same on any cluster:
 //
 //   weights   score = sum over the retrievals that found the item of weight × score, in float64, rounded to
 //             float32 once; best first, equal scores by the first retrieval that found them, then by rank in it
-//   quotas    whoever has the least part of its quota takes its best item that nobody took; of equals, the first
+//   quotas    the retrieval that has used the least part of its quota takes its best item not yet taken; of equals, the first
 //
-// A retrieval that did not find an item gave it the score 0 under its name.
+// An item that a retrieval did not find has the score 0 under that retrieval's name.
 
 import type { MergeStage, Tensor } from "@winnow/core";
 import { StringColumn } from "@winnow/core";
@@ -14,25 +14,25 @@ import { joinedTensors, reordered } from "./candidates.ts";
 import { pauses } from "./turns.ts";
 import type { Steps } from "./turns.ts";
 
-/** What one item of one retrieval counts as (`pauses`): it is looked up by its id some times. */
+/** Cost of one item of one retrieval, in units of `pauses`: its id is looked up several times. */
 const WORK_OF_ENTRY = 2 ** 9;
 
-/** What one retrieval found, and the name of its score. */
+/** The candidates of one retrieval, and the name of its score. */
 export interface NamedCandidates {
   readonly name: string;
   readonly candidates: Candidates;
 }
 
-/** One instance's item of one retrieval. */
+/** One item that one retrieval found for one instance. */
 interface Entry {
-  /** Among the ids of all retrievals. */
+  /** Position among the ids of all retrievals. */
   readonly position: number;
   readonly score: number;
   readonly key: unknown;
   readonly vector: Float32Array | undefined;
 }
 
-/** Merges lists of equally many instances, with ids of one dtype. */
+/** Merges the lists of several retrievals, which have ids of one dtype and equally many instances. */
 export function* mergedCandidates(
   lists: readonly NamedCandidates[],
   merge: MergeStage,
@@ -76,7 +76,7 @@ export function* mergedCandidates(
   );
 }
 
-/** The lists of an instance, each item once in each: its best place. */
+/** The lists of an instance, with each item once in each list, at its best place. */
 function entriesOf(
   lists: readonly NamedCandidates[],
   ids: Tensor,
@@ -97,7 +97,7 @@ function entriesOf(
   });
 }
 
-/** Where the id of each item stands: as the first retrieval that found it has it. */
+/** The position of each item's id, in the first retrieval that found it. */
 function firstPositions(entries: readonly (readonly Entry[])[]): ReadonlyMap<unknown, number> {
   const first = new Map<unknown, number>();
   for (const { key, position } of entries.flat()) if (!first.has(key)) first.set(key, position);
@@ -106,7 +106,7 @@ function firstPositions(entries: readonly (readonly Entry[])[]): ReadonlyMap<unk
 
 type Taken = Pick<Entry, "key" | "score">;
 
-/** Every item with its weighed sum, in the order in which it was found. */
+/** Every item with its weighted sum, in the order in which items were found. */
 function weighed(
   entries: readonly (readonly Entry[])[],
   weights: readonly number[],
@@ -120,7 +120,7 @@ function weighed(
   return Array.from(sums, ([key, sum]) => ({ key, score: Math.fround(sum) }));
 }
 
-/** Items in the order in which retrievals take them. */
+/** Items in the order in which the retrievals take them. */
 function takenByQuota(
   entries: readonly (readonly Entry[])[],
   quotas: readonly number[],
@@ -145,7 +145,7 @@ function takenByQuota(
   }
 }
 
-/** What two ids have in common if they are the same: for texts their bytes. */
+/** A value that is equal for equal ids: for strings, their bytes. */
 function keyOf({ dtype, data }: Tensor, position: number): unknown {
   return dtype === "string" && data instanceof StringColumn
     ? Buffer.from(data.at(position)).toString("latin1")

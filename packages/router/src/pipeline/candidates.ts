@@ -1,35 +1,35 @@
-// The candidates of one pipeline request on their way through the stages: for each instance a list of
-// (id, score), best first. Ids stay where retrieval put them; a stage moves positions and scores.
+// The candidates of one pipeline request on their way through the stages: for each instance a list of (id,
+// score), best first. Ids stay where retrieval put them; stages move positions and scores.
 
 import { SCORE_SO_FAR, StringColumn, WinnowError, evaluateScore } from "@winnow/core";
 import type { ScoreExpression, Tensor } from "@winnow/core";
 import { pauses } from "./turns.ts";
 import type { Steps } from "./turns.ts";
 
-/** What ordering one candidate counts as, and what one part of an expression does (`pauses`). */
+/** Cost of ordering one candidate, and of one part of an expression, in units of `pauses`. */
 const WORK_OF_ORDER = 2 ** 7;
 const WORK_OF_TERM = 2 ** 6;
 
-/** One instance's candidates: positions among the retrieved ids, and a score each. */
+/** One instance's candidates: positions among the retrieved ids, and their scores. */
 export interface CandidateList {
   readonly positions: readonly number[];
   readonly scores: readonly number[];
 }
 
-/** The candidates of all instances, over the ids that retrieval gave. */
+/** The candidates of all instances, as positions among the ids that retrieval gave. */
 export interface Candidates {
-  /** Flat; of any shape. */
+  /** All ids in order, whatever the shape of the tensor. */
   readonly ids: Tensor;
   readonly lists: readonly CandidateList[];
-  /** Scores that stages have named, by position among the retrieved ids. */
+  /** Scores that stages have named, by name, each by position among the retrieved ids. */
   readonly named: ReadonlyMap<string, Float32Array>;
-  /** Attributes of the items as JSON objects, where the request or a stage wants any; flat, as `ids`. */
+  /** Attributes of the items as JSON objects, in the order of `ids`, where the request or a stage wants any. */
   readonly attributes?: Tensor | undefined;
-  /** Vectors of items, where a stage needs them, by position among the retrieved ids. */
+  /** Vectors of items by position among the retrieved ids, where a stage needs them. */
   readonly vectors?: ReadonlyMap<number, Float32Array> | undefined;
 }
 
-/** Reads what a retrieval answered: `[instances, k]` each, perhaps ragged. @throws WinnowError */
+/** Reads the answer of a retrieval: `[instances, k]` each, possibly ragged. @throws WinnowError */
 export function candidatesOf(scores: Tensor, ids: Tensor, model: string): Candidates {
   const [instances = 0, width = 0] = ids.shape;
   const isMatrix = ids.shape.length === 2 && scores.data.length === ids.data.length;
@@ -56,12 +56,12 @@ export function flatPositions(candidates: Candidates): Int32Array {
   return flat;
 }
 
-/** How many candidates all instances have. */
+/** Number of candidates of all instances. */
 function countOf({ lists }: Candidates): number {
   return lists.reduce((sum, { positions }) => sum + positions.length, 0);
 }
 
-/** The values of a tensor at these positions, as shape `[positions]`. */
+/** The values of a tensor at these positions, as a tensor `[positions]`. */
 export function take(from: Tensor, positions: ArrayLike<number>): Tensor {
   const shape = [positions.length];
   if (from.dtype === "string") return { dtype: "string", shape, data: from.data.take(positions) };
@@ -73,9 +73,9 @@ export function take(from: Tensor, positions: ArrayLike<number>): Tensor {
 }
 
 /**
- * Gives each candidate a new score, flat as `flatPositions`, and orders each list by it, descending.
- * Equal scores keep their order, and NaN stands behind every number: the order is that of the
- * candidates alone, on any shape of cluster.
+ * Gives each candidate a new score, in the order of `flatPositions`, and sorts each list by score,
+ * descending. Equal scores keep their order, and NaN comes after every number: the order depends on the
+ * candidates alone, on any cluster.
  */
 export function* reordered(candidates: Candidates, scores: ArrayLike<number>): Steps<Candidates> {
   const isPauseDue = pauses();
@@ -89,7 +89,7 @@ export function* reordered(candidates: Candidates, scores: ArrayLike<number>): S
   return { ...candidates, lists };
 }
 
-/** One list by its new scores, which begin at `from`. */
+/** One list sorted by its new scores, which begin at `from`. */
 function orderedList(
   positions: readonly number[],
   scores: ArrayLike<number>,
@@ -104,7 +104,7 @@ function orderedList(
   };
 }
 
-/** Names scores, one for each candidate, flat as `flatPositions`. */
+/** Adds named scores, one for each candidate, in the order of `flatPositions`. */
 export function withNamed(
   candidates: Candidates,
   name: string,
@@ -117,8 +117,8 @@ export function withNamed(
 }
 
 /**
- * Orders each list by the value of an expression, which is computed in float64 and rounded to float32
- * once; like `reordered` otherwise.
+ * Sorts each list by the value of an expression, which is computed in float64 and rounded to float32 once;
+ * otherwise like `reordered`.
  */
 export function* scored(candidates: Candidates, expression: ScoreExpression): Steps<Candidates> {
   const { lists, named } = candidates;
@@ -142,7 +142,7 @@ function compareScores(a: number, b: number): number {
   return b - a || 0;
 }
 
-/** Keeps these candidates of each list, by their places in it, in this order, with their scores. */
+/** Keeps some candidates of each list, given by their places in it, in this order, with their scores. */
 export function chosen(candidates: Candidates, places: readonly (readonly number[])[]): Candidates {
   const lists = candidates.lists.map(({ positions, scores }, instance) => ({
     positions: places[instance]!.map((at) => positions[at]!),
@@ -151,7 +151,7 @@ export function chosen(candidates: Candidates, places: readonly (readonly number
   return { ...candidates, lists };
 }
 
-/** Candidates of some instances and those of the instances behind them, as one; without named scores. */
+/** Joins the candidates of consecutive instances; without named scores. */
 export function joinedInstances(parts: readonly Candidates[]): Candidates {
   const [only, other] = parts;
   if (only !== undefined && other === undefined) return only;
@@ -212,7 +212,7 @@ export function tensorsOf(candidates: Candidates): {
   };
 }
 
-/** As `take`; position -1 gives an empty text or 0. */
+/** Like `take`; position -1 gives an empty string or 0. */
 function takePadded(ids: Tensor, positions: Int32Array): Tensor {
   if (ids.dtype === "string") {
     const none = new Uint8Array();
@@ -230,7 +230,7 @@ function shapeText({ dtype, shape }: Tensor): string {
   return `${dtype} [${shape.join(",")}]`;
 }
 
-/** All values of tensors of one dtype, one tensor after the other. */
+/** The values of several tensors of one dtype, tensor after tensor. */
 export function joinedTensors(tensors: readonly Tensor[]): Tensor {
   const length = tensors.reduce((sum, { data }) => sum + data.length, 0);
   const [first] = tensors;

@@ -1,12 +1,12 @@
-// Which candidates of one list stay, and in which order, so that they are less alike. Decisions on their own:
-// scores, values and vectors come in, places in the list come out.
+// Which candidates of one list stay, and in which order, so that neighbours are less alike. Pure decisions:
+// scores, values and vectors go in, places in the list come out.
 
 import type { CandidateList } from "./candidates.ts";
 
-/** The values of an attribute of one candidate: none, one, or those of a list. */
+/** The values of an attribute of one candidate: none, one, or the elements of a list. */
 export type Values = readonly string[];
 
-/** Places of candidates none of whose values has `count` before it. */
+/** Places of the candidates of which no value has occurred `count` times before. */
 export function atMost(values: readonly Values[], count: number): readonly number[] {
   const counts = new Map<string, number>();
   return [...values.keys()].filter((at) => {
@@ -17,7 +17,7 @@ export function atMost(values: readonly Values[], count: number): readonly numbe
   });
 }
 
-/** Places of candidates, one of each value in turn; those without a value are a group of their own. */
+/** Places of candidates, taking one of each value in turn. Candidates without a value are a group of their own. */
 export function byTurns(values: readonly Values[]): readonly number[] {
   const groups = new Map<string | undefined, number[]>();
   for (const [at, [value]] of values.entries()) {
@@ -32,9 +32,9 @@ export function byTurns(values: readonly Values[]): readonly number[] {
   ).flat();
 }
 
-/** Candidates to choose from, best first. */
+/** The candidates to choose from, best first. */
 interface Choice extends Pick<CandidateList, "scores"> {
-  /** Of one length; an item without one is like no other. */
+  /** All of one length; an item without a vector is like no other. */
   readonly vectors: readonly (Float32Array | undefined)[];
 }
 
@@ -42,7 +42,7 @@ interface Choice extends Pick<CandidateList, "scores"> {
 interface Relevance {
   readonly balance: number;
   readonly count: number;
-  /** Told of multiplications as they are done; true: others are to have their turn before the next ones. */
+  /** Called with multiplications as they are done; `true`: other work should run before the next ones. */
   readonly isPauseDue: (multiplications: number) => boolean;
 }
 
@@ -51,8 +51,9 @@ interface Relevance {
  *
  *   balance × score − (1 − balance) × largest cosine to one that is taken
  *
- * with scores scaled so that the least is 0 and the largest 1; equal ones by their place. All in float64, sums in
- * the order of the values. Yields where a pause is due: one list may take a tenth of a second.
+ * with scores scaled so that the least is 0 and the largest 1; of equals, the first in the list. All in
+ * float64, sums in the order of the values. Yields when a pause is due: one list may take a tenth of a
+ * second.
  */
 export function* marginallyRelevant(
   { scores, vectors }: Choice,
@@ -80,7 +81,7 @@ export function* marginallyRelevant(
   return taken;
 }
 
-/** Where the first of the largest values is. */
+/** The place of the first of the largest values. */
 function firstLargest(places: readonly number[], valueOf: (place: number) => number): number {
   let bestAt = 0;
   let bestValue = valueOf(places[0]!);
@@ -91,12 +92,12 @@ function firstLargest(places: readonly number[], valueOf: (place: number) => num
   return bestAt;
 }
 
-/** 0 where one has no vector, or one of length 0. */
+/** 0 if one of the vectors is missing or has length 0. */
 function cosineOf(a: Float32Array | undefined, b: Float32Array | undefined, norms: number): number {
   return a !== undefined && b !== undefined && norms > 0 ? dot(a, b) / norms : 0;
 }
 
-/** Scores from 0 to 1; NaN counts as the least, and infinite ones as the end that they are nearest to. */
+/** Scores scaled to 0…1; NaN counts as the least, an infinite score as the end on its side. */
 function scaled(scores: readonly number[]): readonly number[] {
   const finite = scores.filter((score) => Number.isFinite(score));
   const least = finite.reduce((min, score) => Math.min(min, score), Infinity);

@@ -1,5 +1,5 @@
-// Lists made less alike. Candidates keep their scores; what decides is the list alone, so the outcome is the
-// same on any shape of cluster.
+// Makes lists less alike. Candidates keep their scores, and the result depends on the list alone, so it is
+// the same on any cluster.
 
 import type { DiversifyStage } from "@winnow/core";
 import { StringColumn, WinnowError } from "@winnow/core";
@@ -11,14 +11,14 @@ import { elementsOfText, membersOfText } from "./item-texts.ts";
 import { inTurns, pauses } from "./turns.ts";
 import type { Steps } from "./turns.ts";
 
-/** Values of vectors that one stage of one request may multiply: some 0.1 s of the router's thread. */
+/** Products of vector values that one stage of one request may compute: some 0.1 s of the event loop. */
 const PRODUCTS_MAX = 2 ** 26;
-/** What reading the attributes of one candidate counts as. */
+/** Cost of reading the attributes of one candidate, in products. */
 const PRODUCTS_OF_ATTRIBUTES = 2 ** 10;
 
 /**
- * Applies a stage, in steps between which others have their turn, until the signal ends it.
- * @throws WinnowError INVALID_ARGUMENT where vectors are too many to compare; the signal's reason
+ * Applies a stage, in steps between which other requests run, until the signal aborts it.
+ * @throws WinnowError INVALID_ARGUMENT for more vectors than can be compared; the signal's reason
  */
 export async function diversified(
   candidates: Candidates,
@@ -51,7 +51,7 @@ function* byAttribute(
   return places;
 }
 
-/** The values of an attribute by position; none, one, or those of a list, as texts. */
+/** Gives the values of an attribute by position: none, one, or the elements of a list, as texts. */
 function valuesReader({ attributes }: Candidates, attribute: string): (position: number) => Values {
   const texts = attributes?.data;
   if (!(texts instanceof StringColumn)) throw new RangeError("candidates without attributes");

@@ -1,5 +1,5 @@
-// What the stages of a pipeline did with one request, for people who wonder about its answer: a JSON object for
-// each instance. Nothing is kept where the request does not want it; how much one may want is checked before it runs
+// What the stages of a pipeline did with one request, for people who examine its answer: a JSON object for
+// each instance. Nothing is kept unless the request asks for it; its size is checked before the request runs
 // (`admission/request-check.ts`).
 //
 //   {"stages":[{"stage":"retrieve","model":"movies","version":3,"ms":1.9,"candidates":500,
@@ -17,21 +17,21 @@ import type { SeenOutcome } from "./seen-items.ts";
 
 interface StageNote {
   readonly elapsedMs: number;
-  /** What there is to tell of an instance beside its candidates. */
+  /** What to tell of an instance, in addition to its candidates. */
   readonly toldOf?: (instance: number) => object;
 }
 
-/** Takes note of the stages of one request. */
+/** Collects what the stages of one request did. */
 export class StageNotes {
   readonly #run: Pick<PipelineRun, "request" | "pinned">;
-  /** For each stage that has ended a text for each instance. */
+  /** For each stage that has ended, a text for each instance. */
   readonly #stages: string[][] = [];
 
   constructor(run: Pick<PipelineRun, "request" | "pinned">) {
     this.#run = run;
   }
 
-  /** A stage has ended, or was left out, with these candidates behind it. */
+  /** A stage has ended, or was left out, and left these candidates. */
   add(
     stage: PipelineStage,
     candidates: Candidates,
@@ -65,7 +65,7 @@ export class StageNotes {
     );
   }
 
-  /** What was seen has been read, for all instances in so much time. */
+  /** The items that users have seen were read, for all instances together. */
   addSeen({ stage, lists, degradations, elapsedMs }: SeenOutcome, candidates: Candidates): void {
     const degraded = degradedText(degradations);
     const toldOf = (instance: number): object => {
@@ -75,7 +75,7 @@ export class StageNotes {
     this.#add(stage, candidates, { elapsedMs, toldOf });
   }
 
-  /** string `[instances]`: JSON objects; `undefined` where the request does not want them. */
+  /** string `[instances]`: JSON objects; `undefined` unless the request wants them. */
   finish(): Tensor | undefined {
     const [first] = this.#stages;
     if (first === undefined) return undefined;

@@ -1,11 +1,11 @@
-// The JSON objects in which a search describes its items, taken apart without reading their values: numbers keep
-// all their digits, and equal texts are equal values, because one writer wrote them
+// Takes apart the JSON objects in which a search describes its items, without reading their values: numbers
+// keep all their digits, and equal texts are equal values, because one writer wrote them
 // (`worker/src/compute/search/winner-attributes.ts`).
 
 import { StringColumn, VECTOR_ATTRIBUTE, WinnowError, vectorTextLength } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 
-/** The members of an object, values as they are written. */
+/** The members of an object, with their values as text. */
 export function membersOfText(text: string): ReadonlyMap<string, string> {
   return new Map(
     partsOf(text).map((part) => {
@@ -15,13 +15,13 @@ export function membersOfText(text: string): ReadonlyMap<string, string> {
   );
 }
 
-/** The elements of a list, as they are written; of anything else itself, of null nothing. */
+/** The elements of a list as text. A value that is no list is its own only element; null has none. */
 export function elementsOfText(text: string): readonly string[] {
   if (text === "null") return [];
   return text.startsWith("[") ? partsOf(text) : [text];
 }
 
-/** What stands between the commas of an object or a list. */
+/** The texts between the commas of an object or a list. */
 function partsOf(text: string): readonly string[] {
   const parts: string[] = [];
   let from = 1;
@@ -40,14 +40,14 @@ function partsOf(text: string): readonly string[] {
   return parts;
 }
 
-/** Behind the closing quote of the string that begins there. */
+/** The position after the closing quote of the string that begins at `from`. */
 function endOfString(text: string, from: number): number {
   let at = from + 1;
   while (text[at] !== '"') at += text[at] === "\\" ? 2 : 1;
   return at + 1;
 }
 
-/** Some members of each object, as objects. */
+/** Each object reduced to some of its members. */
 export function withMembers(texts: Tensor, names: readonly string[]): Tensor {
   const keys = names.map((name) => JSON.stringify(name));
   const objects = textsOf(texts).map((text) => {
@@ -58,7 +58,7 @@ export function withMembers(texts: Tensor, names: readonly string[]): Tensor {
   return { ...texts, dtype: "string", data: StringColumn.fromText(objects) };
 }
 
-/** Objects whose last member is a vector → the vectors, and the objects without them. */
+/** Splits objects whose last member is a vector into the vectors and the objects without them. */
 export function takeVectors(
   texts: Tensor,
   dim: number,

@@ -1,5 +1,5 @@
-// How a stage of a pipeline asks its model: the pinned version, its signature, inputs as it declares them, and
-// outputs that must be there. What does not fit is the model's fault and named as such.
+// How a stage of a pipeline asks its model: the pinned version and its signature, inputs in the form that it
+// declares, and outputs that it must have. If something does not fit, the error names the model.
 
 import type {
   Clock,
@@ -15,27 +15,27 @@ import type { RequestLimits } from "../limits/request-limits.ts";
 import type { PinnedModel, Prediction, PredictRequest } from "../predictor.ts";
 import type { Candidates } from "./candidates.ts";
 
-/** A request of a pipeline, and how its models are asked. */
+/** A request of a pipeline, and the means to ask its models. */
 export interface PipelineRun {
   readonly pipeline: Pipeline;
   readonly request: PredictRequest;
-  /** The pinned models, by name: one version for the whole request. */
+  /** The pinned models, by name: one version of each for the whole request. */
   readonly pinned: ReadonlyMap<string, PinnedModel>;
   readonly clock: Clock;
   readonly ask: (pinned: PinnedModel, request: PredictRequest) => Promise<Prediction>;
-  /** Candidates that one question to a ranking model may have. */
+  /** Candidates in one question to a ranking model, at most. */
   readonly instancesMax: number;
-  /** Attributes that one answer of a retrieval may give. */
+  /** Attribute values in one answer of a retrieval, at most. */
   readonly describedValuesMax: number;
-  /** What one question to a model may exclude. */
+  /** What one question to a model may exclude, at most. */
   readonly limits: Pick<RequestLimits, "excludedIdsMax" | "excludedBytesMax">;
-  /** Where to read what users have seen; without it nothing is known of that. */
+  /** Reads what users have seen; `undefined` where no store is configured. */
   readonly seenItems?: SeenItems | undefined;
-  /** Hears of work that goes on without the answer: the pins of the models are held until it has settled. */
+  /** To be called with work that outlives the answer: the models stay pinned until it has settled. */
   readonly outlives: (work: Promise<unknown>) => void;
 }
 
-/** The candidates after a stage, and the coverage of what the stage asked. */
+/** The candidates after a stage, and the coverage of its answers. */
 export interface StageAnswer {
   readonly candidates: Candidates;
   readonly coverage: number;
@@ -48,7 +48,7 @@ export function requestInput({ request }: PipelineRun, name: string): Tensor {
   return input;
 }
 
-/** The pinned model of a stage, and the signature that it asks. @throws WinnowError FAILED_PRECONDITION */
+/** The pinned model of a stage, and the signature that the stage uses. @throws WinnowError FAILED_PRECONDITION */
 export function memberOf(
   run: PipelineRun,
   stage: RetrieveStage | RankStage,
@@ -73,7 +73,10 @@ export function inputOf(
   throw memberFault(stage, `it has no input "${excerpt(name)}", but ${names}`);
 }
 
-/** One value per row as the model declares its input: `[rows]`, or `[rows, 1]`. @throws WinnowError FAILED_PRECONDITION */
+/**
+ * One value per row, in the shape that the model declares: `[rows]` or `[rows, 1]`. @throws WinnowError
+ * FAILED_PRECONDITION
+ */
 export function fitted(
   values: Tensor,
   declared: SignatureTensor,
@@ -104,7 +107,7 @@ export function outputOf(
   );
 }
 
-/** A model that does not have what a stage needs. */
+/** The error for a model that lacks what a stage needs. */
 export function memberFault(stage: RetrieveStage | RankStage, fault: string): WinnowError {
   const text = `Model ${excerpt(stage.model)} cannot serve the stage "${stage.kind}": ${fault}`;
   return new WinnowError("FAILED_PRECONDITION", text);

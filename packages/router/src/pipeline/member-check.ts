@@ -1,5 +1,5 @@
-// What a pipeline lacks before it may be asked: models that are not there, or that do not have what its
-// stages name. A decision on its own: programs come in.
+// What a pipeline lacks before it may be asked: models that do not exist, or that do not have what its stages
+// name. A pure decision, made from the programs that are passed in.
 
 import type {
   AttributeSpec,
@@ -23,20 +23,20 @@ import {
   toWinnowError,
 } from "@winnow/core";
 
-/** The program that answers for a model now, or why none does. */
+/** The program that answers for a model now, or why there is none. */
 export type MemberOf = (model: string) => ModelProgram | { readonly missing: string };
 
-/** What stages before have found out. */
+/** What is known after the stages before. */
 interface Found {
   /** Types of the pipeline's inputs, by name. */
   readonly given: ReadonlyMap<string, Dtype>;
-  /** Type of the retrieved ids. */
+  /** Type of the retrieved ids, if there are any. */
   readonly items: Dtype | undefined;
-  /** What models say of the items that they retrieve, by model; `undefined` where one says nothing. */
+  /** Attributes of the items that each model retrieves; `undefined` for a model without attributes. */
   readonly described: ReadonlyMap<string, readonly AttributeSpec[] | undefined>;
 }
 
-/** What the pipeline of a program lacks, as a text for people; `undefined` for nothing. */
+/** What the pipeline of a program lacks, as a text for people; `undefined` if it lacks nothing. */
 export function lackOf(
   program: ModelProgram,
   memberOf: MemberOf,
@@ -57,7 +57,7 @@ export function lackOf(
 const SEEN_LACK =
   "this router has no Redis that tells what was seen; start it with --seen-redis or --redis";
 
-/** What a stage lacks, or what is known behind it. */
+/** What a stage lacks, or what is known after it. */
 function checkStage(stage: PipelineStage, found: Found, memberOf: MemberOf): string | Found {
   if (stage.kind === "filter") return filterLack(stage, found) ?? found;
   if (stage.kind === "diversify") return diversifyLack(stage, found) ?? found;
@@ -112,7 +112,7 @@ function diversifyLack(stage: DiversifyStage, found: Found): string | undefined 
   });
 }
 
-/** What `check` finds wrong with the attributes of items of any of the models. */
+/** The first fault that `check` finds in the attributes of the items of some model. */
 function attributeLack(
   { described }: Found,
   check: (attributes: readonly AttributeSpec[]) => void,
@@ -131,7 +131,7 @@ function attributeLack(
   return undefined;
 }
 
-/** The signature that a stage asks, or what is missing. */
+/** The signature that a stage uses, or what is missing. */
 function signatureFor(stage: ModelStage, memberOf: MemberOf): SignatureProgram | string {
   const member = memberOf(stage.model);
   const model = excerpt(stage.model);

@@ -1,6 +1,6 @@
-// One request run through the stages of a pipeline. Models are asked through `ask`, which is the
-// router's own predict on the versions pinned for this request: so slices, hedges, retries, exclusions
-// and the deadline are those of any request.
+// Runs one request through the stages of a pipeline. Models are asked through `ask`, which is the router's
+// own predict on the versions pinned for this request, so slices, hedges, retries, exclusions and the
+// deadline work as for any request.
 
 import { SCORE_SO_FAR, WinnowError, namesInScore, scoreNamesOf } from "@winnow/core";
 import type { PipelineStage } from "@winnow/core";
@@ -22,16 +22,16 @@ type Members<Member> = ReadonlyMap<string, Member>;
 /** How the models of a pipeline are pinned, compared and asked. */
 export interface MemberRun<Member, Answer> {
   readonly pin: () => Promise<Members<Member>>;
-  /** Whether two pins of one name are of the same content. */
+  /** Whether two pins of one name have the same content. */
   readonly isSame: (before: Member, now: Member) => boolean;
-  /** `outlives` hears of work on the members that goes on without the answer. */
+  /** Runs on pinned members; `outlives` is called with work on them that outlives the answer. */
   readonly run: (members: Members<Member>, outlives: PipelineRun["outlives"]) => Promise<Answer>;
 }
 
 /**
- * Runs on pinned members, which it releases. Where one was lost meanwhile, runs once more as a whole on what
- * the names mean by then: an answer never mixes two versions. Where they mean the same, nothing was lost
- * (a router that is busy refuses, too), and another run would only add load.
+ * Runs on pinned members, and releases them. If one of them was lost meanwhile, runs once more, as a whole,
+ * on what the names mean by then: an answer never mixes two versions. If the names still mean the same,
+ * nothing was lost (a busy router refuses as well), and another run would only add load.
  */
 export async function runOnMembers<Member extends { release(): void }, Answer>({
   pin,
@@ -53,7 +53,7 @@ export async function runOnMembers<Member extends { release(): void }, Answer>({
   }
 }
 
-/** The members are released once nothing works on them: with the answer, or when what outlives it has settled. */
+/** Releases the members once nothing works on them: with the answer, or when work that outlives it has settled. */
 async function runThenRelease<Member extends { release(): void }, Answer>(
   members: Members<Member>,
   run: MemberRun<Member, Answer>["run"],
@@ -70,13 +70,13 @@ async function runThenRelease<Member extends { release(): void }, Answer>(
   }
 }
 
-/** What the stages gave; `coverage` is the product of theirs. */
+/** The result of the stages; `coverage` is the product of theirs. */
 export type PipelineAnswer = Pick<
   Prediction,
   "outputs" | "coverage" | "attributes" | "explanation" | "degradations"
 >;
 
-/** Runs the stages in turn. @throws WinnowError as the models do, or naming what a model lacks */
+/** Runs the stages in order. @throws WinnowError as the models do, or naming what a model lacks */
 export async function runPipeline(run: PipelineRun): Promise<PipelineAnswer> {
   const { pipeline, request } = run;
   const notes = new StageNotes(run);
@@ -112,7 +112,10 @@ export async function runPipeline(run: PipelineRun): Promise<PipelineAnswer> {
 /** What a stage changes. */
 type StageOutcome = Partial<StageAnswer> & { readonly degradation?: Degradation };
 
-/** `missing`: names of scores that are not what the pipeline says, as a stage before has not given them. */
+/**
+ * Runs one stage. `missing`: names of scores that differ from what the pipeline says, because an earlier
+ * stage did not give them.
+ */
 async function outcomeOf(
   run: PipelineRun,
   stage: PipelineStage,
@@ -134,7 +137,7 @@ async function outcomeOf(
   return answer ?? { degradation: { stage: "rank", reason: "late" } };
 }
 
-/** Names of the scores without which a stage cannot do what the pipeline says. */
+/** Names of the scores that a stage needs in order to do what the pipeline says. */
 function scoresReadBy(
   stage: Extract<PipelineStage, { kind: "rank" | "score" }>,
 ): readonly string[] {
@@ -142,7 +145,10 @@ function scoresReadBy(
   return stage.inputs.some(({ from }) => from.kind === "score") ? [SCORE_SO_FAR] : [];
 }
 
-/** Behind a stage that was left out, its own scores and the score so far are missing; behind one that was not, neither. */
+/**
+ * After a stage that was left out, its own scores and the score so far are missing; after one that ran, they
+ * are not.
+ */
 function noteMissing(
   missing: Set<string>,
   stage: PipelineStage,
@@ -155,7 +161,7 @@ function noteMissing(
   }
 }
 
-/** The candidates that are left, and the attributes that the request wants of them. */
+/** The remaining candidates, with the attributes that the request wants. */
 function outputsOf(
   { pipeline, request }: PipelineRun,
   left: Candidates,

@@ -1,4 +1,4 @@
-// What a ranking model says of each candidate, asked in questions of bounded size.
+// Asks a ranking model to score each candidate, in questions of bounded size.
 
 import type { RankSource, RankStage, Tensor } from "@winnow/core";
 import { WinnowError, excerpt } from "@winnow/core";
@@ -8,14 +8,15 @@ import { fitted, inputOf, memberFault, memberOf, outputOf, requestInput } from "
 import type { PipelineRun, StageAnswer } from "./member-access.ts";
 import { inTurns, nextTurn } from "./turns.ts";
 
-/** Bytes of the request's texts, repeated for candidates, in one stage of one request. */
+/** Bytes of the request's strings, repeated for candidates, in one stage of one request. */
 const REPEATED_BYTES_MAX = 8 * 2 ** 20;
-/** The same in one question to a ranking model: others have their turn between two. */
+/** The same in one question to a ranking model. Other requests run between two questions. */
 const QUESTION_BYTES_MAX = 2 ** 20;
 
 /**
- * Orders candidates by the score that a ranking model gives each; `undefined` where it has not done so within the
- * stage's budget. What it does then goes on for as long as it takes to stop. @throws WinnowError as the model does
+ * Sorts candidates by the score that a ranking model gives each; `undefined` if the model did not answer
+ * within the stage's budget. Its work then goes on until it notices that it was aborted. @throws WinnowError
+ * as the model does
  */
 export async function rank(
   run: PipelineRun,
@@ -56,9 +57,9 @@ async function ranked(
   const wanted = [stage.scores, ...heads.map(({ output }) => output)];
   const columns = wanted.map(() => new Float32Array(positions.length));
   let leastCoverage = 1;
-  // One question after the other: a request has at most one run on the router at a time.
+  // Questions are asked one after the other, so that a request has at most one run on the router at a time.
   for (let from = 0; from < positions.length;) {
-    // Of several questions each begins a turn: to make one, and what is asked of it here, takes some ms.
+    // Making one of several questions, and what it costs here, takes some ms; other requests run in between.
     if (positions.length > run.instancesMax) await nextTurn(context.signal);
     else context.signal.throwIfAborted();
     const end = endOfQuestion(from, repeated, run.instancesMax);
@@ -94,7 +95,7 @@ async function ranked(
   return { candidates: ordered, coverage: leastCoverage };
 }
 
-/** The score so far and the instance of each candidate, flat. */
+/** The score so far and the instance of each candidate, list after list. */
 function rowsOf(
   { lists }: Candidates,
   count: number,
@@ -110,7 +111,7 @@ function rowsOf(
   return { scores, instances };
 }
 
-/** The values of an output. @throws WinnowError where there is not one float32 for each candidate */
+/** The values of an output. @throws WinnowError unless there is one float32 for each candidate */
 function oneForEach(
   { dtype, data }: Tensor,
   count: number,
@@ -122,7 +123,7 @@ function oneForEach(
 }
 
 /**
- * Bytes of the request's texts that go with each candidate. A text of the request is repeated for all
+ * Bytes of the request's strings that travel with each candidate. A string of the request is repeated for all
  * candidates of its instance: without a bound, a request of 1 MB would become gigabytes.
  * @throws WinnowError INVALID_ARGUMENT
  */
@@ -145,7 +146,7 @@ function repeatedBytes(run: PipelineRun, stage: RankStage, instances: Int32Array
   );
 }
 
-/** As many candidates as fit into one question; at least one. */
+/** The end of a question that begins at `from`: as many candidates as fit, at least one. */
 function endOfQuestion(from: number, bytes: Float64Array, instancesMax: number): number {
   let end = from;
   let sum = 0;
@@ -157,15 +158,15 @@ function endOfQuestion(from: number, bytes: Float64Array, instancesMax: number):
   return end;
 }
 
-/** Candidates of one question. */
+/** The candidates of one question. */
 interface RankedRows {
   readonly ids: Tensor;
   readonly scores: Float32Array<ArrayBuffer>;
-  /** The instance of each. */
+  /** The instance of each candidate. */
   readonly instances: Int32Array;
 }
 
-/** One value for each candidate. */
+/** An input of the model, with one value for each candidate. */
 function rankInput(run: PipelineRun, from: RankSource, rows: RankedRows): Tensor {
   switch (from.kind) {
     case "item":

@@ -1,5 +1,5 @@
-// What a pipeline retrieves: the best items of one model, or of several at once, whose lists are merged. What the
-// request says of the items that it wants goes to each of them.
+// What a pipeline retrieves: the best items of one model, or of several whose lists are merged. The request's
+// conditions on items are passed to each of them.
 
 import type { Filter, MergeStage, RetrieveStage, Tensor } from "@winnow/core";
 import {
@@ -24,9 +24,9 @@ import { inTurns } from "./turns.ts";
 import type { Steps } from "./turns.ts";
 
 /**
- * Asks all retrieving stages side by side, and merges. `exclude`: ids as in a request, one list or one for each
- * instance. Where one fails, the others are waited for: none may
- * be under way when the pins of the request end.
+ * Asks all retrieving stages at the same time, and merges their lists. `exclude`: ids as in a request, one
+ * list for all instances or one for each. If one stage fails, the others are still waited for, because none
+ * may be under way when the request's pins are released.
  */
 export async function retrieveAll(
   run: PipelineRun,
@@ -86,7 +86,7 @@ async function retrieve(
   const atOnce = instancesAtOnce(run, stage, description);
   const parts: Candidates[] = [];
   let leastCoverage = 1;
-  // One question after the other, where one would describe or exclude more items than it may.
+  // Several questions one after the other, if a single one would describe or exclude more items than it may.
   let end = 0;
   for (let from = 0; from < instances; from = end) {
     end = Math.min(instances, from + atOnce, endOfListed(from, exclude, run.limits));
@@ -115,12 +115,12 @@ async function retrieve(
   return { candidates: withNamed(candidates, stage.as, given), coverage: leastCoverage };
 }
 
-/** What a search is to say of each item, and the length of its vectors. */
+/** What a search has to tell of each item, and the length of the vectors. */
 interface Description {
   readonly dim: number;
-  /** Attributes that the request or a stage wants; the vector last. */
+  /** Attributes that the request or a stage wants; the vector is last. */
   readonly names: readonly string[];
-  /** Whether a stage compares the vectors: those of another retrieval may not be compared with them. */
+  /** Whether a stage compares the vectors. Vectors of different retrievals must not be compared. */
   readonly isCompared: boolean;
 }
 
@@ -140,7 +140,7 @@ function describedBy(
   return { dim, names: [...new Set([...(request.attributes ?? []), ...needed])], isCompared };
 }
 
-/** Instances of one question, so that its answer describes no more items than one may. */
+/** Instances of one question, so that its answer describes no more items than it may. */
 function instancesAtOnce(
   { describedValuesMax }: PipelineRun,
   { k }: RetrieveStage,
@@ -154,7 +154,7 @@ function instancesAtOnce(
   return Math.max(1, Math.floor(describedValuesMax / (k * values)));
 }
 
-/** What an answer says of its items, vectors apart from texts. */
+/** The descriptions of an answer's items, with vectors split from texts. */
 function described(
   { request }: PipelineRun,
   { attributes }: Prediction,
@@ -166,7 +166,7 @@ function described(
   return { attributes: isWanted ? attributes : rest, vectors };
 }
 
-/** What a request says of the items that it wants, for the retrieval to heed; the pipeline's filters hold too. */
+/** The request's conditions on items, for a retrieval; the pipeline's filters hold in addition. */
 function wishesOf({ request, pipeline }: PipelineRun, exclude: readonly Tensor[] | undefined) {
   const { include } = request;
   const instances = instancesOf(request.signature, request.inputs);
@@ -175,7 +175,7 @@ function wishesOf({ request, pipeline }: PipelineRun, exclude: readonly Tensor[]
   );
   const filter = own.length === 0 ? request.filter : joinedFilters(own, request.filter);
   return {
-    /** The part of lists that is for some of the instances. */
+    /** The part of the lists that belongs to some of the instances. */
     ofInstances: (from: number, end: number) => {
       const part = <Item>(list: readonly Item[] | undefined): readonly Item[] | undefined =>
         list?.length === instances && instances > 1 ? list.slice(from, end) : list;
@@ -184,7 +184,7 @@ function wishesOf({ request, pipeline }: PipelineRun, exclude: readonly Tensor[]
   };
 }
 
-/** All filters of a pipeline with each of a request's. @throws WinnowError INVALID_ARGUMENT */
+/** Each filter of a request joined with all filters of the pipeline. @throws WinnowError INVALID_ARGUMENT */
 function joinedFilters(
   own: readonly Filter[],
   asked: readonly Filter[] = [{ kind: "and", of: [] }],
@@ -192,7 +192,7 @@ function joinedFilters(
   return asked.map((each): Filter => {
     const filter: Filter = { kind: "and", of: [...own, each] };
     try {
-      // As workers read it: what they would refuse is refused before they are asked.
+      // Parsed as workers do: what they would refuse is refused before they are asked.
       parseFilterText(filterText(filter));
     } catch (cause) {
       const text = "The filter of the request and those of the pipeline are too large together";

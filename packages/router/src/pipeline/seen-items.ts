@@ -1,6 +1,7 @@
-// What the users of a request have seen, as its pipeline's `seen` stages say: item ids for each instance, which the
-// retrieval excludes. The budget of a stage and the limits of requests bound it. What is not known then, or has no
-// room, is not excluded, and told as a degradation of the answer.
+// What the users of a request have seen, as its pipeline's `seen` stages say: item ids for each instance,
+// which the retrieval excludes. The budget of a stage and the limits of requests bound this. Items that are
+// not known in time, or for which there is no room, are not excluded, and the answer says so as a
+// degradation.
 
 import {
   StringColumn,
@@ -20,27 +21,30 @@ import { joinedTensors, take } from "./candidates.ts";
 import { requestInput } from "./member-access.ts";
 import type { PipelineRun } from "./member-access.ts";
 
-/** Members that all keys of one request may give; each is held in memory. */
+/** Members that all keys of one request may give together; each is held in memory. */
 const REQUEST_MEMBERS_MAX = 2 ** 18;
 /**
- * Ids, and their bytes, that all instances of a request may exclude together where something was seen: then each
- * instance has a list of its own, in which what the request excludes for all stands once more.
+ * Ids, and their bytes, that all instances of a request may exclude together if something was seen: each
+ * instance then has its own list, which repeats what the request excludes for all.
  */
 const EXCLUDED_IDS_MAX = REQUEST_MEMBERS_MAX;
 const EXCLUDED_BYTES_MAX = 2 ** 26;
-/** Bytes of a value in a key: ids of users are short. */
+/** Bytes of a value in a key, which is the id of a user. */
 const KEY_VALUE_BYTES_MAX = 512;
 
-/** What a stage found. */
+/** What a stage has found. */
 export interface SeenOutcome {
   readonly stage: SeenStage;
-  /** Ids to exclude for each instance; of the items' type. */
+  /** Ids to exclude for each instance, of the dtype of the items. */
   readonly lists: readonly Tensor[];
   readonly degradations: readonly Degradation[];
   readonly elapsedMs: number;
 }
 
-/** Asks for what was seen, all stages side by side. @throws WinnowError INVALID_ARGUMENT for inputs that no key can have */
+/**
+ * Reads what was seen, for all stages at the same time. @throws WinnowError INVALID_ARGUMENT for inputs that
+ * cannot be part of a key
+ */
 export async function readSeen(run: PipelineRun): Promise<readonly SeenOutcome[]> {
   const stages = run.pipeline.stages.filter((stage) => stage.kind === "seen");
   return await Promise.all(stages.map((stage) => readStage(run, stage)));
@@ -76,7 +80,7 @@ async function readStage(run: PipelineRun, stage: SeenStage): Promise<SeenOutcom
 type Reading =
   { readonly found: readonly SeenMembers[] } | { readonly reason: Degradation["reason"] };
 
-/** What the store tells in time. @throws the reason of a request that ends meanwhile */
+/** What the store gives in time. @throws the reason of a request that is aborted */
 async function withinBudget(
   { seenItems, clock, request }: PipelineRun,
   { budgetMs }: SeenStage,
@@ -90,7 +94,7 @@ async function withinBudget(
   return await Promise.race([reading, late(clock, budgetMs, reading), request.context.aborted]);
 }
 
-/** Resolves when the budget is spent; leaves no timer behind a reading that is done before. */
+/** Resolves when the budget is spent. Leaves no timer if the store is read before. */
 function late(
   clock: Pick<Clock, "setTimer" | "clearTimer">,
   budgetMs: number,
@@ -128,7 +132,7 @@ function keysOf(run: PipelineRun, stage: SeenStage): readonly string[] {
 
 const INTEGER = /^-?\d{1,19}$/;
 
-/** Members as ids of items. Among integer ids, a member that is no int64 can be no item's id, and is left out. */
+/** Members as ids of items. Where items have integer ids, a member that is no int64 is left out. */
 function idsOf(
   members: readonly Uint8Array[],
   { pipeline, request }: Pick<PipelineRun, "pipeline" | "request">,
@@ -147,7 +151,7 @@ function idsOf(
   return tensor("int64", [ids.length], BigInt64Array.from(ids));
 }
 
-/** Ids to exclude for each instance, and whether some had no room. */
+/** Ids to exclude for each instance, and whether some were left out. */
 export interface Excluded {
   /** One list for all instances, or one for each. */
   readonly lists: readonly Tensor[] | undefined;
@@ -155,8 +159,8 @@ export interface Excluded {
 }
 
 /**
- * What the request itself excludes, with what was seen as far as one instance has room for it.
- * @throws WinnowError INVALID_ARGUMENT where that is too much for all instances together
+ * The ids that the request itself excludes, with those that were seen, up to what one instance may exclude.
+ * @throws WinnowError INVALID_ARGUMENT where all instances together exclude too much
  */
 export function excludedWith(
   { request, limits }: Pick<PipelineRun, "request" | "limits">,
@@ -180,7 +184,7 @@ export function excludedWith(
     const given = ownOf(instance);
     const seen = joinedTensors(outcomes.map((outcome) => outcome.lists[instance]!));
     const asked = asIdsLike(seen, given);
-    // Ids of another type than the items' are for the retrieval to refuse.
+    // If the types differ, the retrieval refuses the request's ids.
     if (asked === undefined) return given!;
     const fitting = fittingCount(seen, asked, limits);
     if (fitting < seen.data.length) isCut = true;
@@ -192,7 +196,7 @@ export function excludedWith(
 
 const NONE = stringTensor([]);
 
-/** Before any list is copied: many instances of one user have one list together until then. */
+/** Checked before lists are copied: until then, many instances of one user share one list. */
 function assertRoom(lists: readonly Tensor[]): void {
   const ids = lists.reduce((sum, { data }) => sum + data.length, 0);
   const bytes = lists.reduce((sum, list) => sum + keyBytes(list), 0);
@@ -202,7 +206,7 @@ function assertRoom(lists: readonly Tensor[]): void {
   throw new WinnowError("INVALID_ARGUMENT", `${text}; ${most}`);
 }
 
-/** A request's list as the type of `ids`; `undefined` where it is of another. */
+/** A request's list in the dtype of `ids`; `undefined` if it has another. */
 function asIdsLike(ids: Tensor, given: Tensor | undefined): Tensor | undefined {
   if (given === undefined || given.data.length === 0) {
     return ids.dtype === "string" ? stringTensor([]) : tensor("int64", [0], new BigInt64Array());
@@ -212,7 +216,7 @@ function asIdsLike(ids: Tensor, given: Tensor | undefined): Tensor | undefined {
   return tensor("int64", given.shape, BigInt64Array.from(given.data, BigInt));
 }
 
-/** How many of the ids fit beside the request's own into one question. */
+/** How many of the ids fit into one question beside the request's own. */
 function fittingCount(
   ids: Tensor,
   own: Tensor,
@@ -230,7 +234,7 @@ function fittingCount(
   return count;
 }
 
-/** Where a question that begins with an instance ends, so that its lists are within what one may exclude. */
+/** Where a question that begins with an instance must end, so that its lists stay within the limits. */
 export function endOfListed(
   from: number,
   lists: readonly Tensor[] | undefined,

@@ -1,14 +1,11 @@
-// Work on many candidates in steps, between which other requests have their turn of the router's thread.
-//
-//   function* work() { for (…) { …; if (isPauseDue(cost)) yield; } return outcome }
-//   await inTurns(work(), signal)
+// Work on many candidates in steps, between which other requests run.
 
 import { nextLoopTurn } from "@winnow/core";
 
-/** Work until others have their turn, in multiplications or what takes as long: some ms, of each request there is. */
+/** Work between two pauses, in multiplications or steps of similar cost: a few ms. */
 const WORK_AT_ONCE = 2 ** 18;
 
-/** Work that yields where others may have their turn. */
+/** Work that yields where other requests may run. */
 export type Steps<Outcome> = Generator<undefined, Outcome>;
 
 /** Does the work; work that never yields is done at once. @throws the signal's reason, between two steps */
@@ -23,13 +20,13 @@ export async function inTurns<Outcome>(
   }
 }
 
-/** Resolves when others have had their turn. @throws the signal's reason */
+/** Resolves when other requests have run. @throws the signal's reason */
 export async function nextTurn(signal: AbortSignal): Promise<void> {
   await nextLoopTurn();
   signal.throwIfAborted();
 }
 
-/** Counts work; true once in so much of it. */
+/** Gives a function that counts work, and is `true` once for each `WORK_AT_ONCE`. */
 export function pauses(): (work: number) => boolean {
   let since = 0;
   return (work) => {

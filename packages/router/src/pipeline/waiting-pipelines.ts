@@ -1,5 +1,5 @@
-// Pipelines that may not be asked yet, because a model that they name is missing or does not have what they
-// name: their status says so, and the version before them goes on answering.
+// Pipelines that may not be asked yet, because a model that they name is missing or lacks what they need.
+// Their status says so, and the version before them goes on answering.
 
 import type { Fingerprint, ModelProgram } from "@winnow/core";
 import { WinnowError, excerpt, toWinnowError } from "@winnow/core";
@@ -10,8 +10,8 @@ import { lackOf } from "./member-check.ts";
 import type { MemberOf } from "./member-check.ts";
 
 /**
- * What each pipeline lacks while models are as a table says, by content; those that lack nothing are left out.
- * `knowsSeenItems`: whether this router can ask what users have seen.
+ * What each pipeline lacks with the models of a table, by content. Pipelines that lack nothing are left out.
+ * `knowsSeenItems`: whether this router can read what users have seen.
  */
 export function waitingPipelines(
   table: RoutingTable,

@@ -1,5 +1,5 @@
-// Partial answers of workers → the answer to the whole question: the merge by (score descending, row
-// ascending), and of the ids only the winners'.
+// Joins the partial answers of workers into the answer to the whole question: merges by (score descending,
+// row ascending), and copies the ids of the winners alone.
 
 import type { CandidateTable, MergedTopK, SoftmaxSums, Tensor, TopKAnswer } from "@winnow/core";
 import {
@@ -15,7 +15,7 @@ import type { PartialAnswer } from "../scatter/slot.ts";
 
 type TopKReply = Extract<WorkerAnswer, { kind: "topK" }>;
 
-/** The merged candidates of some queries and where their ids lie. */
+/** The merged candidates of some queries, and where their ids are. */
 export interface GatheredTopK {
   readonly merged: MergedTopK;
   readonly replies: readonly TopKReply[];
@@ -34,7 +34,7 @@ export function gatherTopK(partials: readonly PartialAnswer[], k: number): Gathe
   return { merged, replies };
 }
 
-/** Which columns the joined answer has, and for how many candidates. */
+/** The columns of the joined answer, and the number of its candidates. */
 export interface TopKAnswerShape {
   readonly table: CandidateTable;
   readonly k: number;
@@ -50,8 +50,8 @@ export interface DescribedTopK extends TopKAnswer {
 }
 
 /**
- * Joins the slices of one question, query after query. Each query has its own number of items: fewer
- * than `k` only where its exclusions, or lost partitions, leave fewer for this very query.
+ * Joins the slices of one question, query after query. Each query has its own number of items: fewer than `k`
+ * only if its exclusions, its filter or lost partitions leave fewer.
  */
 export function joinTopK(slices: readonly GatheredTopK[], shape: TopKAnswerShape): DescribedTopK {
   const counts = countsOf(slices);
@@ -62,7 +62,7 @@ export function joinTopK(slices: readonly GatheredTopK[], shape: TopKAnswerShape
     width = Math.max(width, count);
     least = Math.min(least, count);
   }
-  // No queries have no lists, and no list is short.
+  // Without queries there are no lists, hence no short one.
   if (queries === 0) width = shape.k;
   const scores = new Float32Array(queries * width);
   const rows = new Int32Array(shape.wantsRows ? queries * width : 0);
@@ -86,7 +86,7 @@ export function joinTopK(slices: readonly GatheredTopK[], shape: TopKAnswerShape
   };
 }
 
-/** The best scores and sums of all queries of some slices, of which workers said the sums over their rows. */
+/** The best scores and the sums of all queries of some slices, from the sums that workers computed over their rows. */
 export function joinSums(slices: readonly GatheredTopK[], queries: number): SoftmaxSums {
   const best = new Float32Array(queries);
   const sum = new Float64Array(queries);
@@ -103,7 +103,7 @@ export function joinSums(slices: readonly GatheredTopK[], queries: number): Soft
   return { best, sum };
 }
 
-/** What each reply says of a query; each has one item for each query. */
+/** The item that each reply has for a query; a reply has one item for each query. */
 function* sumTextsOf(replies: readonly TopKReply[], query: number): Generator<string> {
   for (const { block, attributes } of replies) {
     if (block.counts[query] === 0) continue;
@@ -120,7 +120,7 @@ function sumText(text: string): string {
   throw new WinnowError("INTERNAL", "A worker answered no sum of powers");
 }
 
-/** Items found for each query. */
+/** Number of items found for each query. */
 function countsOf(slices: readonly GatheredTopK[]): Uint32Array {
   const queries = slices.reduce((sum, { merged }) => sum + merged.queries, 0);
   const counts = new Uint32Array(queries);
@@ -132,7 +132,7 @@ function countsOf(slices: readonly GatheredTopK[]): Uint32Array {
   return counts;
 }
 
-/** As outputs are: ragged where queries have different numbers of items. */
+/** The attributes as an output: ragged if queries have different numbers of items. */
 function gatherAttributes(
   slices: readonly GatheredTopK[],
   shape: readonly number[],
@@ -143,7 +143,7 @@ function gatherAttributes(
   return counts.every((count) => count === shape[1]) ? found : { ...found, rowLengths: counts };
 }
 
-/** The ids of the winners; the row numbers where a table stores no ids. */
+/** The ids of the winners, or their row numbers if the table stores no ids. */
 function gatherIds(
   slices: readonly GatheredTopK[],
   shape: readonly number[],
@@ -177,7 +177,7 @@ function gatherIds(
   }
 }
 
-/** Two passes over the winners, lengths then bytes: no object per id. */
+/** Two passes over the winners, first lengths and then bytes, without an object per id. */
 function gatherStrings(
   slices: readonly GatheredTopK[],
   shape: readonly number[],
@@ -209,17 +209,17 @@ const lengthAt = (column: StringColumn, position: number): number =>
   column.offsets[position + 1]! - column.offsets[position]!;
 
 interface Winner {
-  /** Where it stands in the answer. */
+  /** Position in the answer. */
   at: number;
   row: number;
-  /** The ids of the reply it came in, and its place among them. */
+  /** The ids of the reply that it came in, and its position among them. */
   ids: Tensor | undefined;
-  /** Likewise. */
+  /** The attributes of that reply, at the same position. */
   attributes: StringColumn | undefined;
   position: number;
 }
 
-/** Visits the winners in order, leaving out what no query filled; the object is always the same. */
+/** Visits the winners in order, skipping unfilled positions. The visited object is always the same one. */
 function eachWinner(
   slices: readonly GatheredTopK[],
   width: number,
@@ -246,7 +246,7 @@ function eachWinner(
   }
 }
 
-/** Filled positions before each query: ids are sent for these only. */
+/** Number of filled positions before each query: a reply has ids for filled positions only. */
 function filledBefore(block: TopKReply["block"]): Uint32Array {
   const starts = new Uint32Array(block.queries);
   for (let query = 1; query < block.queries; query += 1) {

@@ -1,5 +1,5 @@
-// The keys of one lookup, each distinct key once, by partition. A batch of instances often repeats a
-// key (one user, many items); asking once keeps frames small and answers equal.
+// The keys of one lookup by partition, each distinct key once. A batch often repeats a key (one user, many
+// items); asking once keeps frames small and answers equal.
 
 import {
   partitionOfBytes,
@@ -10,7 +10,7 @@ import {
 } from "@winnow/core";
 import type { KeyedTable, Tensor, TensorOf } from "@winnow/core";
 
-/** Distinct keys and where they came from. */
+/** The distinct keys, and where each came from. */
 export interface KeyGroups {
   /** string or int64 `[distinct]`, in order of first occurrence. */
   readonly distinct: TensorOf<"string"> | TensorOf<"int64">;
@@ -52,7 +52,7 @@ function groupStrings(table: KeyedTable, keys: StringColumn): KeyGroups {
   const positions = new Uint32Array(keys.length);
   for (let index = 0; index < keys.length; index += 1) {
     const key = keys.at(index);
-    // One character per byte: equal exactly when the bytes are.
+    // One character per byte, so texts are equal exactly when the bytes are.
     const text = Buffer.from(key.buffer, key.byteOffset, key.length).toString("latin1");
     let position = known.get(text);
     if (position === undefined) {

@@ -22,11 +22,11 @@ export interface Lookup {
   /** string, int64 or int32, of any shape. */
   readonly keys: Tensor;
   readonly signal: AbortSignal;
-  /** What is recorded of it; `undefined`: nothing is. */
+  /** The span of the step; `undefined` where nothing is recorded. */
   readonly span?: TraceSpan | undefined;
 }
 
-/** Up to so many partitions go to the replicas with the least to do; more follow the table's plan. */
+/** Up to this many partitions are asked of the least busy replicas; more follow the table's plan. */
 const FEW_PARTITIONS = 4;
 const VALUE_BYTES = 4;
 const KEY_BYTES_OVERHEAD = 8;
@@ -49,7 +49,7 @@ export async function queryLookup(
       asked.flatMap((partition) => byPartition.get(partition) ?? []);
     const cost = Math.floor(rowsOfBytes(bytes, settings));
     const entrant = { rows: cost, dueMs: scope.dueMs };
-    // Only keys so long that they hold others up pass the limiter.
+    // Only keys so long that they would delay others pass through the limiter.
     const isLong = cost > limiter.smallRowsMax;
     const leave = isLong ? await limiter.enter(entrant, question.signal) : undefined;
     try {
@@ -78,7 +78,7 @@ export async function queryLookup(
   return tensor("float32", shape, spread(rows, groups.positions, table.dim));
 }
 
-/** TensorFlow's own words for a row outside the table (ResourceGather on the CPU). */
+/** Refuses rows outside the table, in TensorFlow's words (ResourceGather on the CPU). */
 function checkRows(table: KeyedTable, keys: Tensor): void {
   if (keys.dtype !== "int64" && keys.dtype !== "int32") return;
   for (const [index, row] of keys.data.entries()) {
@@ -91,7 +91,7 @@ function checkRows(table: KeyedTable, keys: Tensor): void {
   }
 }
 
-/** Position of a flat index in a shape: `2,1`. */
+/** The position of a flat index in a shape, as text: `2,1`. */
 function positionText(index: number, shape: readonly number[]): string {
   let rest = index;
   const axes = shape.toReversed().map((size) => {
@@ -102,17 +102,17 @@ function positionText(index: number, shape: readonly number[]): string {
   return axes.toReversed().join(",");
 }
 
-/** Some of a look-up's keys, which travel together. */
+/** Some keys of a look-up, which travel together. */
 interface KeySlice {
-  /** Positions of the keys. */
+  /** Positions of the keys, by partition. */
   readonly byPartition: Map<number, number[]>;
-  /** Of all keys. */
+  /** Bytes of all keys. */
   bytes: number;
-  /** Of the longest key. */
+  /** Bytes of the longest key. */
   idBytes: number;
 }
 
-/** Cuts the keys so that neither the question nor the answer of a slice grows beyond the limit. */
+/** Cuts the keys so that neither the question nor the answer of a slice exceeds the limit. */
 function cutSlices(
   groups: KeyGroups,
   table: KeyedTable,
@@ -155,7 +155,7 @@ function faultOf(answer: WorkerAnswer, values: number): string | undefined {
   return `${answer.vectors.length} values instead of ${values}`;
 }
 
-/** Puts one worker's rows where their keys stand among the distinct keys. */
+/** Puts one worker's rows at the positions of their distinct keys. */
 function placeRows(
   rows: Float32Array,
   dim: number,
@@ -171,7 +171,7 @@ function placeRows(
   }
 }
 
-/** Rows of distinct keys → a row for every key. */
+/** Expands the rows of distinct keys to a row for every key. */
 function spread(rows: Float32Array, positions: Uint32Array, dim: number): Float32Array {
   const whole = new Float32Array(positions.length * dim);
   for (const [index, position] of positions.entries()) {

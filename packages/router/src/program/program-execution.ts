@@ -1,5 +1,5 @@
-// Runs the program of a request, and those of its steps that need more than arithmetic on a few values: lookups
-// and searches go to workers (or to tables at hand), dense parts to the dense engine.
+// Runs the program of a request. Steps that need more than arithmetic on a few values are done here: lookups
+// and searches go to workers (or to tables in this process), dense parts to the dense engine.
 
 import { setMaxListeners } from "node:events";
 import type { CandidateTable, Filter, ProgramExecutors, TraceSpan } from "@winnow/core";
@@ -22,7 +22,7 @@ export async function runRequest(parts: TableQueryParts, run: RequestRun): Promi
   const executors = executorsOf(parts, run);
   const outputs = await runProgram(signature, { inputs, signal, k }, executors).catch(
     (error: unknown) => {
-      // What the work failed with once it was told to stop is a consequence; the reason is the cause.
+      // Errors after an abort are consequences; the reason of the abort is the cause.
       throw signal.aborted ? signal.reason : error;
     },
   );
@@ -30,7 +30,7 @@ export async function runRequest(parts: TableQueryParts, run: RequestRun): Promi
   return { version, outputs, coverage, ...(described && { attributes: described }) };
 }
 
-/** How `runProgram` has the steps of this request done. */
+/** How the steps of this request are done, for `runProgram`. */
 function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors {
   const { loaded, conditions, context, version } = run;
   const { program, localTables, denseModels } = loaded;
@@ -93,7 +93,7 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
   };
 }
 
-/** What a request brings for some of its queries. */
+/** The conditions for some of the queries of a request. */
 function chosenOf(
   { exclude, include, filters, attributes }: SearchConditions,
   chosen: readonly number[],
@@ -105,7 +105,7 @@ function chosenOf(
 
 const ROW_SPEC = { name: ROW_COLUMN, type: "integer", isList: false } as const;
 
-/** The conditions of a request and a mask: both hold. */
+/** The conditions of a request together with a mask. */
 function withMask(
   conditions: SearchConditions,
   admits: readonly Filter[],

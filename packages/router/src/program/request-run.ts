@@ -1,5 +1,5 @@
 // One request while it runs on one version: on one generation of the table at a time, within the request's
-// context. Clients' requests and warm-up requests differ in nothing else.
+// context. Requests of clients and warm-up requests differ in nothing else.
 
 import type { SignatureProgram, Tensor, VersionKey } from "@winnow/core";
 import type { RoutingTable } from "@winnow/cluster";
@@ -10,7 +10,7 @@ import type { PredictRequest } from "../predictor.ts";
 import type { RequestContext } from "../request-context.ts";
 import type { RequestScope } from "../scatter/scatter-question.ts";
 
-/** How a request runs. */
+/** The terms on which a request runs. */
 export interface RunTerms {
   /** Replaces the k of every search. */
   readonly k?: number | undefined;
@@ -19,7 +19,7 @@ export interface RunTerms {
 }
 
 /**
- * A request on one version: everything that its steps share. It is made once for a run and passed down by
+ * A request on one version: the state that all its steps share. It is made once for a run and passed by
  * reference, to the scatter as a `RequestScope`.
  */
 export class RequestRun implements RequestScope {
@@ -35,7 +35,7 @@ export class RequestRun implements RequestScope {
   table: RoutingTable;
   partitionsAsked = 0;
   partitionsAnswered = 0;
-  /** Attributes of the items that a search returned, where the request wants any. */
+  /** Attributes of the items that a search returned, if the request wants any. */
   described: Tensor | undefined;
   readonly #admitted: RunTerms["admitted"];
 

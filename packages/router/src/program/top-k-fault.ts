@@ -1,18 +1,18 @@
-// What a worker's answer to a search must look like (S10): never less than was asked, rows of the
-// partitions that were asked, and in order, as the merge takes for granted. Anything else
-// is the worker's fault, and another replica is asked.
+// Checks a worker's answer to a search (S10): never fewer items than were asked for, only rows of the
+// partitions that were asked, and in the order that the merge relies on. Any other answer is the worker's
+// fault, and another replica is asked.
 
 import type { CandidateTable, Tensor, TopKBlock } from "@winnow/core";
 import { compareCandidates, rowRangeOf } from "@winnow/core";
 import type { TopKAsk, WorkerAnswer } from "@winnow/cluster";
 
-/** Which rows the question was about. */
+/** The rows that the question was about. */
 export interface SearchedRows {
   readonly table: CandidateTable;
   readonly partitions: readonly number[];
 }
 
-/** Why an answer is none to this question; `undefined` if it is one. */
+/** What is wrong with an answer to this question; `undefined` if nothing is. */
 export function topKFault(
   answer: WorkerAnswer,
   ask: TopKAsk,
@@ -23,7 +23,8 @@ export function topKFault(
   if (block.queries !== ask.queries) return `${block.queries} queries instead of ${ask.queries}`;
   const { counts } = block;
   const most = Math.min(ask.k, block.k);
-  // How many rows a condition leaves is not known here, so only a question without any has a least.
+  // The router does not know how many rows a condition leaves, so only a question without conditions has a
+  // minimum.
   const least = isFree(ask) ? Math.min(ask.k, rowsOf(table, partitions)) : 0;
   const wrong = counts.find((count) => count < least || count > most);
   if (wrong !== undefined) return `${wrong} candidates instead of ${least} to ${most}`;
@@ -34,7 +35,7 @@ export function topKFault(
   );
 }
 
-/** Whether a question is for all rows. */
+/** Whether a question has no conditions. */
 function isFree({ excluded, filters = [], included = [] }: TopKAsk): boolean {
   return excluded.length + filters.length + included.length === 0;
 }
@@ -49,7 +50,7 @@ function attributesFault(
   return given === wanted ? undefined : `attributes of ${given} candidates instead of ${wanted}`;
 }
 
-/** The first row that was not asked for, or stands where it cannot. */
+/** The first row that was not asked for, or is out of order. */
 function rowFault(block: TopKBlock, { table, partitions }: SearchedRows): string | undefined {
   const isAsked = new Uint8Array(table.partitions);
   for (const partition of partitions) isAsked[partition] = 1;
@@ -60,7 +61,7 @@ function rowFault(block: TopKBlock, { table, partitions }: SearchedRows): string
     const end = start + counts[query]!;
     for (let at = start; at < end; at += 1) {
       const row = rows[at]!;
-      // A row is in the last partition that begins at it or before, see `rowRangeOf`.
+      // A row is in the last partition that begins at or before it, see `rowRangeOf`.
       if (row >= tableRows || isAsked[Math.ceil(((row + 1) * cuts) / tableRows) - 1] === 0) {
         return `row ${row}, which is in none of the partitions asked`;
       }
@@ -71,7 +72,7 @@ function rowFault(block: TopKBlock, { table, partitions }: SearchedRows): string
   return undefined;
 }
 
-/** Whether a candidate may not follow the one before it, which has no higher score. */
+/** Whether a candidate must not follow the one before it, whose score is not higher. */
 function isOutOfOrder({ scores, rows }: TopKBlock, at: number): boolean {
   const before = { score: scores[at - 1]!, row: rows[at - 1]! };
   return compareCandidates(before, { score: scores[at]!, row: rows[at]! }) >= 0;

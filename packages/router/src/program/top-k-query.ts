@@ -1,6 +1,6 @@
-// Query vectors → the best k rows of a candidate table, over one replica of every partition. Many
-// queries, or a large k, are cut into slices of bounded size, each of which
-// passes the concurrency limiter.
+// The best k rows of a candidate table for some query vectors, from one replica of every partition. Many
+// queries, or a large k, are cut into slices of bounded size, each of which passes through the concurrency
+// limiter.
 
 import type { CandidateTable, SoftmaxSums, Tensor, TopKStep, TraceSpan } from "@winnow/core";
 import { SUMS_ATTRIBUTE, WinnowError, stringTensor, tensor } from "@winnow/core";
@@ -22,23 +22,27 @@ import type { RequestScope } from "../scatter/scatter-question.ts";
 import type { TableQueryParts } from "../scatter/table-query.ts";
 import { queryTable } from "../scatter/table-query.ts";
 
-/** A search in one candidate table: all queries of one step. It is cut into slices, and each becomes a `TopKAsk`. */
+/**
+ * A search in one candidate table, with all queries of one step. It is cut into slices, and each slice
+ * becomes a `TopKAsk`.
+ */
 export interface Search {
   readonly step: TopKStep;
   readonly table: CandidateTable;
   /** `[queries, dim]`. */
   readonly vectors: Float32Array;
-  /** At most the table's rows. */
+  /** At most the number of rows of the table. */
   readonly k: number;
   readonly conditions: SearchConditions;
   readonly signal: AbortSignal;
-  /** What is recorded of it; `undefined`: nothing is. */
+  /** The span of the step; `undefined` where nothing is recorded. */
   readonly span?: TraceSpan | undefined;
 }
 
 /**
- * The best `k` of each query; fewer only where its own conditions or lost partitions leave fewer.
- * @throws WinnowError as `queryTable`, INVALID_ARGUMENT for lists that fit neither way
+ * The best `k` rows for each query; fewer only if the query's conditions or lost partitions leave fewer.
+ * @throws WinnowError as `queryTable`; INVALID_ARGUMENT for lists that are neither one for all queries nor
+ * one for each
  */
 export async function queryTopK(
   parts: TableQueryParts,
@@ -71,7 +75,7 @@ export async function queryTopK(
   return answer;
 }
 
-/** What workers answer to some slices, each of which is asked once the concurrency limiter lets it in. */
+/** The answers of workers to some slices, each of which is asked when the concurrency limiter lets it in. */
 async function askSlices(
   parts: TableQueryParts,
   search: Search,
@@ -103,10 +107,13 @@ async function askSlices(
   return gathered;
 }
 
-/** Queries whose scores of all rows a worker works out at a time. */
+/** Queries for which a worker computes the scores of all rows at a time. */
 const SUMMED_QUERIES_MAX = 8;
 
-/** The best score of each query over all rows, and the sum of the powers of their scores. @throws WinnowError as `queryTable` */
+/**
+ * The best score of each query over all rows, and the sum of the exponentials of the scores. @throws
+ * WinnowError as `queryTable`
+ */
 export async function querySums(
   parts: TableQueryParts,
   asked: Pick<Search, "step" | "table" | "vectors" | "signal" | "span">,
@@ -128,7 +135,7 @@ export async function querySums(
   return joinSums(await askSlices(parts, search, { slices, scope }), queries);
 }
 
-/** Conditions that workers may have to find out for a slice. */
+/** Conditions that workers may have to evaluate for a slice. */
 function conditionsIn({ firstRow, endRow }: SearchSlice, filters: readonly BoundFilter[]): number {
   return distinctConditions(filters.length > 1 ? filters.slice(firstRow, endRow) : filters);
 }
@@ -178,7 +185,7 @@ async function querySlice(
 
 const partitionLists = new Map<number, readonly number[]>();
 
-/** 0 … partitions − 1, made once per count (there are at most 1024 different ones). */
+/** The numbers 0 … partitions − 1, made once per count (there are at most 1024 different counts). */
 function allPartitions(partitions: number): readonly number[] {
   let list = partitionLists.get(partitions);
   if (list === undefined) {
@@ -195,7 +202,7 @@ function gatherNothing(queries: number): GatheredTopK {
   return { merged, replies: [] };
 }
 
-/** Conditions with ids as they travel. @throws WinnowError INVALID_ARGUMENT */
+/** Conditions, with ids in the types of the stream. @throws WinnowError INVALID_ARGUMENT */
 function conditionsFor(
   conditions: SearchConditions,
   on: { readonly table: CandidateTable; readonly queries: number },
@@ -209,7 +216,7 @@ function conditionsFor(
   };
 }
 
-/** Ids as they travel: strings, or int64 for every kind of integer id. */
+/** Ids in the types of the stream: strings, or int64 for every integer type. */
 function listedIds(
   verb: "exclude" | "include",
   lists: readonly Tensor[],
@@ -229,7 +236,7 @@ function listedIds(
       const data = BigInt64Array.from(ids.data, (id) => BigInt(id));
       return { dtype: "int64", shape: ids.shape, data };
     }
-    // Nothing tells of which type the ids of an empty list would be.
+    // The ids of an empty list could be of any type.
     if (ids.data.length === 0) {
       return wanted === "string" ? stringTensor([]) : tensor("int64", [0], new BigInt64Array());
     }

@@ -1,5 +1,6 @@
-// What has happened to the cluster: the difference of two views of it, as sentences. Compared are whole views,
-// so a view that is missed loses a detail and never leaves a wrong state behind. The newest events are kept.
+// What has happened to the cluster: the difference between two views of it, as sentences. Whole views are
+// compared, so a view that is missed loses a detail and never leaves a wrong state behind. The newest events
+// are kept.
 
 import type { Clock } from "@winnow/core";
 import { reasonOf } from "./health.ts";
@@ -12,7 +13,7 @@ import type {
   WorkerReport,
 } from "./report-document.ts";
 
-/** The part of a cluster's state in which two views are compared. */
+/** The part of a cluster's state that is compared. */
 export interface ClusterView {
   readonly workers: readonly WorkerReport[];
   readonly models: readonly ModelReport[];
@@ -145,7 +146,7 @@ export class EventLog {
     this.#clock = clock;
   }
 
-  /** Takes note. */
+  /** Adds events. */
   add(events: readonly ClusterEvent[]): void {
     if (events.length === 0) return;
     const atMs = this.#clock.nowMs();
@@ -154,7 +155,7 @@ export class EventLog {
     );
   }
 
-  /** The newest first. */
+  /** The events, newest first. */
   report(): EventReport[] {
     const nowMs = this.#clock.nowMs();
     return this.#events

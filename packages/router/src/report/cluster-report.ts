@@ -1,6 +1,6 @@
-// From what a router knows to what it tells of workers and models: pure functions, so that every state of a
-// cluster can be put in front of them by a test. What comes from workers and clients (names, messages) is cut;
-// lists are bounded where the document is made (`bounded`).
+// From what a router knows to its report of workers and models. Pure functions, so that a test can give them
+// any state of a cluster. Text from workers and clients (names, messages) is cut; lists are bounded in the
+// finished document (`bounded`).
 
 import { excerpt } from "@winnow/core";
 import type { VersionKey, WorkerId } from "@winnow/core";
@@ -26,11 +26,11 @@ import type {
   WorkerReport,
 } from "./report-document.ts";
 
-/** A worker as the router deals with it. */
+/** A worker as this router knows it. */
 interface ObservedWorker {
   readonly id: WorkerId;
   readonly address: string;
-  /** A stream is open on which questions can be sent. */
+  /** Whether a stream is open on which questions can be sent. */
   readonly isAskable: boolean;
   readonly isTrusted: boolean;
   /** The worker's last announcement, on its stream or in the store. */
@@ -47,10 +47,10 @@ export interface ObservedCluster {
   readonly table: RoutingTable;
   /** Ascending by id. */
   readonly workers: readonly ObservedWorker[];
-  /** Announcements of the store, of workers connected or not. */
+  /** Announcements in the store, of workers connected or not. */
   readonly members: readonly Announcement[];
   readonly replication: Replication;
-  /** Versions of a model, also those that are over. */
+  /** Versions of a model, with those that have ended. */
   readonly statusOf: (model: string) => readonly VersionStatus[];
   readonly labelsOf: (model: string) => {
     readonly used: ReadonlyMap<string, number>;
@@ -64,21 +64,24 @@ const VERSIONS_PER_MODEL_MAX = 16;
 const TABLES_PER_VERSION_MAX = 16;
 const TEXTS_MAX = 8;
 const LABELS_MAX = 32;
-/** Partitions of all tables of which the document names the workers, one by one. */
+/** Partitions of all tables up to which the document names the workers of each partition. */
 const REPLICA_LISTS_MAX = 16_384;
-/** An error of a version lists what is wrong with it; the status endpoint has it whole. */
+/** Characters of a version's error, which may list many faults; the status endpoint has the whole text. */
 const MESSAGE_CHARACTERS_MAX = 1000;
 
-/** A worker whose usual answer takes so many times the others', and so much more, holds requests up. */
+/**
+ * A worker holds requests up if its usual answer takes this many times as long as the others', and at least
+ * so much longer.
+ */
 const STRAGGLER_FACTOR = 3;
 const STRAGGLER_MS_MIN = 5;
 
-/** What there is to tell of each worker, ascending by id. */
+/** The report of each worker, ascending by id. */
 export function workerReports({ workers, nowMs }: ObservedCluster): WorkerReport[] {
   const usual = workers
     .flatMap(({ isAskable, latency }) => (isAskable ? (latency?.p50Ms ?? []) : []))
     .toSorted((a, b) => a - b);
-  // Of two, the quicker: a slow worker is not compared with itself.
+  // Of two workers the quicker one: a slow worker is not compared with itself.
   const medianMs = usual[Math.floor((usual.length - 1) / 2)];
   return workers.map((worker) => workerReport(worker, medianMs, nowMs));
 }
@@ -144,7 +147,7 @@ function replicasOf(said: Announcement | undefined): number {
   return tables.reduce((sum, { held }) => sum + held.length, 0);
 }
 
-/** Compared with the median of all, so that one slow worker makes nobody else look quick. */
+/** Compared with the median of all, so that one slow worker does not change the others' judgement. */
 function isStraggler(
   latency: LatencyPercentiles | undefined,
   medianMs: number | undefined,
@@ -154,7 +157,7 @@ function isStraggler(
   return p50Ms > STRAGGLER_FACTOR * medianMs && p50Ms - medianMs > STRAGGLER_MS_MIN;
 }
 
-/** What there is to tell of each model, ascending by name. */
+/** The report of each model, ascending by name. */
 export function modelReports(observed: ObservedCluster): ModelReport[] {
   const { table, workers, members } = observed;
   const connected = workers.flatMap(({ isAskable, announcement }) =>
@@ -167,7 +170,7 @@ export function modelReports(observed: ObservedCluster): ModelReport[] {
   return [...table.models.values()].flatMap((model) => modelReport(model, facts));
 }
 
-/** None for a model of which nothing is known but its name. */
+/** Empty for a model of which only the name is known. */
 function modelReport(model: RoutedModel, facts: VersionFacts): ModelReport[] {
   const versions = versionReports(model, facts);
   if (versions.length === 0 && model.serving === undefined) return [];
@@ -184,7 +187,7 @@ function modelReport(model: RoutedModel, facts: VersionFacts): ModelReport[] {
   return [report];
 }
 
-/** The version that answers by default; where none answers, the one that should. */
+/** The version that answers by default or, if none answers, the one that should. */
 function defaultOf({ serving, versions }: RoutedModel): RoutedVersion | undefined {
   const chosen = serving && versions.find(({ key }) => isSameVersion(key, serving));
   return isServable(chosen) ? chosen : (versions.find(isServable) ?? chosen);
@@ -194,12 +197,12 @@ type HoldingsByVersion = ReadonlyMap<string, readonly VersionHolding[]>;
 
 interface VersionFacts {
   readonly observed: ObservedCluster;
-  /** What workers say that are there, connected or not; what those say that are connected. */
+  /** Announcements of live workers, connected or not; announcements of connected workers. */
   readonly announced: readonly Announcement[];
   readonly connected: readonly Announcement[];
-  /** Of workers in the document. */
+  /** Position of each worker in the document. */
   readonly positions: ReadonlyMap<string, number>;
-  /** What each of these announces, by model and version. */
+  /** What each worker announces, by model and version. */
   readonly holdings: ReadonlyMap<Announcement, HoldingsByVersion>;
 }
 
@@ -258,7 +261,7 @@ function errorOf({ errorCode, errorMessage }: VersionStatus): { code: string; me
   return { code: errorCode, message: cut(errorMessage) };
 }
 
-/** No partition can have more replicas than there are workers, those included that are away. */
+/** A partition cannot have more replicas than there are workers, including those that are away. */
 function intendedReplicas(model: string, { observed }: VersionFacts): number {
   const { workers, replication } = observed;
   return Math.min(replicationOf(model, replication), Math.max(1, workers.length));
@@ -274,7 +277,7 @@ function partitionCounts({ tables }: RoutedVersion, intended: number): Partition
   return counts;
 }
 
-/** How far the workers are that load new versions: those in drain do not. */
+/** How far the workers are with loading a version, without those in drain, which load nothing. */
 function rolloutReport(key: VersionKey, intended: number, facts: VersionFacts): RolloutReport {
   const lasting = facts.announced.filter(({ state }) => state !== "draining");
   const states = lasting.map(
@@ -293,7 +296,7 @@ function rolloutReport(key: VersionKey, intended: number, facts: VersionFacts): 
   };
 }
 
-/** Replicas held ÷ replicas intended; `undefined` for a version without tables, or of unknown ones. */
+/** Replicas held ÷ replicas intended; `undefined` for a version without tables, or with unknown tables. */
 function progressOf(key: VersionKey, intended: number, facts: VersionFacts): number | undefined {
   const held = new Map<number, Uint16Array>();
   for (const worker of facts.connected) {
@@ -320,7 +323,7 @@ function holdingsOf({ versions }: Announcement): HoldingsByVersion {
   return holdings;
 }
 
-/** What a worker holds of a content; a directory that it could not read counts for every content. */
+/** What a worker holds of a content. A directory that the worker could not read counts for every content. */
 function holdingOf(
   worker: Announcement,
   { model, version, fingerprint: print }: VersionKey,
@@ -336,7 +339,7 @@ function cut(text: string): string {
   return text.length <= max ? text : `${text.slice(0, max)}…`;
 }
 
-/** The document within its bounds, and what these have left out. */
+/** The document within its bounds, with the number of entries that were left out. */
 export function bounded(report: Omit<ClusterReport, "leftOut">): ClusterReport {
   const { workers, models } = report;
   const kept = models.slice(0, MODELS_MAX);
@@ -364,7 +367,7 @@ function withLists(version: VersionReport, left: { lists: number }): VersionRepo
   return { ...version, tables: version.tables.map((table) => withinLists(table, left)) };
 }
 
-/** The newest, and in any case the default one. */
+/** The newest versions, and always the default one. */
 function keptVersions({ versions }: ModelReport): readonly VersionReport[] {
   if (versions.length <= VERSIONS_PER_MODEL_MAX) return versions;
   const newest = new Set(versions.slice(0, VERSIONS_PER_MODEL_MAX - 1));

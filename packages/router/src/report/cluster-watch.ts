@@ -1,6 +1,6 @@
-// Looks at the cluster once a second, notes what has changed, and has the document ready for whoever asks. A
-// thousand readers cost one document a second; nobody costs the second's look alone: workers are looked
-// at each time, models only with another routing table.
+// Looks at the cluster once a second, notes what has changed, and keeps the document for its readers. A
+// thousand readers cost one document a second; without readers there is only the look: at the workers each
+// time, at the models only when the routing table has changed.
 
 import type { Clock, Timer } from "@winnow/core";
 import type { GrpcObserver } from "../grpc/grpc-observer.ts";
@@ -27,23 +27,23 @@ export interface ReportedRouter {
   clusterStatus(): { readonly generation: number; readonly membershipAgeMs: number | undefined };
 }
 
-/** Dependencies of a watch. */
+/** What a watch needs. */
 export interface ClusterWatchParts {
   readonly clock: Clock;
-  /** Of Winnow. */
+  /** Winnow's version. */
   readonly version: string;
-  /** Bytes that this process occupies. */
+  /** Gives the bytes that this process occupies. */
   readonly residentBytes: () => number;
-  /** What is in effect, and what would be without any flag; no secret is among them. */
+  /** The settings in effect, and the defaults; without secrets. */
   readonly settings: Readonly<Record<string, unknown>>;
   readonly defaults: Readonly<Record<string, unknown>>;
 }
 
 const LOOK_MS = 1000;
-/** Labels and reasons may change without another table. */
+/** Labels and reasons may change while the table stays the same. */
 const MODELS_MS_MAX = 5000;
 
-/** The document of one router, and what it is made of. */
+/** The document of one router, and the state that it is made from. */
 export class ClusterWatch {
   readonly #parts: ClusterWatchParts;
   readonly #startMs: number;
@@ -64,13 +64,13 @@ export class ClusterWatch {
     this.#settings = settingsReport(parts.settings, parts.defaults);
   }
 
-  /** Looks at this router from now on; `close` ends it. */
+  /** Watches this router from now on, until `close`. */
   watch(router: ReportedRouter): void {
     this.#router = router;
     this.#look(router);
   }
 
-  /** Hears of requests over HTTP, beside another observer. */
+  /** An observer of HTTP requests that also calls the given one. */
   http(observer: HttpObserver): HttpObserver {
     return {
       ...observer,
@@ -81,7 +81,7 @@ export class ClusterWatch {
     };
   }
 
-  /** Hears of calls over gRPC, beside another observer. */
+  /** An observer of gRPC calls that also calls the given one. */
   grpc(observer: GrpcObserver): GrpcObserver {
     return {
       ...observer,
@@ -92,7 +92,7 @@ export class ClusterWatch {
     };
   }
 
-  /** Hears of what a router refuses, beside another observer. */
+  /** An observer of refused requests that also calls the given one. */
   refusals(observer: RouterObserver): RouterObserver {
     return {
       ...observer,
@@ -113,7 +113,7 @@ export class ClusterWatch {
     return this.#made().json;
   }
 
-  /** Ends the looking. */
+  /** Stops watching. */
   close(): void {
     if (this.#timer !== undefined) this.#parts.clock.clearTimer(this.#timer);
     this.#timer = undefined;
@@ -201,7 +201,7 @@ export class ClusterWatch {
 
 const SETTING_TEXT_MAX = 1000;
 
-/** Settings as JSON has them, ascending by name; those that have no value are left out. */
+/** Settings as JSON values, ascending by name; those without a value are left out. */
 function settingsReport(
   settings: ClusterWatchParts["settings"],
   defaults: ClusterWatchParts["defaults"],

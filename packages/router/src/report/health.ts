@@ -1,6 +1,6 @@
-// How the cluster is, in one sentence: a pure function over what a router knows. Each finding says what is
-// wrong and what helps. What concerns no request (a version that loads, a worker that drains) is news and
-// makes nothing worse.
+// The state of the cluster in one sentence: a pure function of what a router knows. Each finding says what is
+// wrong and what helps. Events that affect no request (a version that loads, a worker that drains) are told
+// as news and do not lower the state.
 
 import type {
   Finding,
@@ -12,7 +12,7 @@ import type {
   WorkerReport,
 } from "./report-document.ts";
 
-/** What health is judged by. */
+/** What health is judged from. */
 export interface HealthFacts {
   readonly workers: readonly Pick<
     WorkerReport,
@@ -24,20 +24,20 @@ export interface HealthFacts {
   };
 }
 
-/** Findings of one report; the worst are kept. */
-/** A worker in drain answers pings until it ends: one that is silent for so long has ended. */
+/** A worker in drain answers pings until its process ends: one that has been silent for this long has ended. */
 const DRAINED_MS = 10_000;
+/** Findings of one report; the worst are kept. */
 const FINDINGS_MAX = 32;
-/** Names in one sentence. */
+/** Names in one sentence, at most. */
 const NAMES_MAX = 4;
-/** The alert on the membership's age has the same. */
+/** The same value as in the alert on the membership's age. */
 const MEMBERSHIP_AGE_MS_MAX = 30_000;
-/** Of the requests of a minute. */
+/** Fraction of the requests of a minute. */
 const REFUSED_FRACTION_MAX = 0.01;
 
 const RANK: Readonly<Record<Severity, number>> = { down: 0, degraded: 1, ok: 2 };
 
-/** Judges. */
+/** Judges the state of a cluster. */
 export function healthOf(facts: HealthFacts): Health {
   const findings = [
     ...workerFindings(facts),
@@ -112,7 +112,7 @@ function workerFindings({ workers }: HealthFacts): Finding[] {
   return findings;
 }
 
-/** A fixed list goes on naming a worker that has drained and ended. */
+/** A fixed list still names a worker that has drained and ended. */
 function drainFindings(workers: HealthFacts["workers"]): Finding[] {
   const hasLeft = ({ heardAgoMs = Infinity }: HealthFacts["workers"][number]): boolean =>
     heardAgoMs > DRAINED_MS;
@@ -145,7 +145,7 @@ function modelFindings({ models, workers }: HealthFacts): Finding[] {
   ]);
 }
 
-/** The model does not answer requests that name no version. */
+/** The finding for a model that does not answer requests without a version. */
 function silenceFinding(model: ModelReport, severity: Severity): Finding {
   const { name, versions } = model;
   const living = versions.filter(({ isOver }) => !isOver);
@@ -186,7 +186,7 @@ function replicationFindings({ name, versions }: ModelReport): Finding[] {
   return [{ severity: "degraded", text, remedy }];
 }
 
-/** Versions beside the default one: what fails, and what is on its way; and labels that wait. */
+/** Findings on versions beside the default one: those that failed, those that are loading, and labels that wait. */
 function versionFindings(model: ModelReport): Finding[] {
   const { name, answers, versions, waitingLabels } = model;
   if (!answers) return [];
@@ -227,7 +227,7 @@ function failureFinding(
   return { severity: "degraded", text, remedy: FAILED_REMEDY };
 }
 
-/** The message of a failure without the workers that it begins with: `w0 (and 2 more): …`. */
+/** The message of a failure, without the names of workers that it begins with: `w0 (and 2 more): …`. */
 export function reasonOf(message: string, failedOn: readonly string[]): string {
   const worker = failedOn.find(
     (id) => message.startsWith(`${id}: `) || message.startsWith(`${id} (and `),
@@ -273,7 +273,7 @@ function percent(fraction: number): string {
   return `${Math.floor(fraction * 100)} %`;
 }
 
-/** For people: `850 ms`, `12 s`, `5 min`, `3 h`. */
+/** A duration for people: `850 ms`, `12 s`, `5 min`, `3 h`. */
 function durationText(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 120_000) return `${Math.round(ms / 1000)} s`;

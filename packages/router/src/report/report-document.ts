@@ -1,14 +1,14 @@
-// What `GET /v1/cluster` tells: the cluster as one router sees it, for a person who wants to know whether it is
-// well, and why not. `winnow status`, `winnow top` and the console read the same document. Every list has a
-// bound; what is left out is counted. Times are told as ages in ms, because no process of the cluster needs
-// the time of day.
+// The answer to `GET /v1/cluster`: the cluster as one router sees it, for a person who wants to know whether
+// it is healthy and, if not, why. `winnow status`, `winnow top` and the console read the same document. Every
+// list has a bound, and entries beyond it are counted. Times are ages in ms, because no process of the
+// cluster needs the time of day.
 
 import type { PartitionCounts } from "../workers/cluster-status.ts";
 import type { ServingState } from "../predictor.ts";
 
 /**
- * `ok`: everything answers, as often replicated as intended. `degraded`: requests are answered, but not all of
- * them, or the next fault may cost some. `down`: no model answers.
+ * `ok`: everything answers, with as many replicas as intended. `degraded`: requests are answered, but not all
+ * of them, or the next fault may fail some. `down`: no model answers.
  */
 export type Severity = "ok" | "degraded" | "down";
 
@@ -16,23 +16,23 @@ export type Severity = "ok" | "degraded" | "down";
 export interface Finding {
   readonly severity: Severity;
   readonly text: string;
-  /** "" where there is nothing to do. */
+  /** "" if there is nothing to do. */
   readonly remedy: string;
 }
 
-/** How the cluster is. */
+/** The state of the cluster. */
 export interface Health {
   readonly severity: Severity;
-  /** The worst finding as one sentence; that all is well, where there is none. */
+  /** The worst finding as one sentence, or that all is well. */
   readonly sentence: string;
   readonly remedy: string;
-  /** The worst first; those of severity `ok` are news. */
+  /** The worst first; findings of severity `ok` are news. */
   readonly findings: readonly Finding[];
 }
 
 /**
- * What a worker is good for: `ready` and `starting` as it says itself; `suspect`: it does not answer, or failed
- * too often, and is asked last; `draining`: it finishes what it has; `unreachable`: there is no stream to it.
+ * `ready` and `starting`: as the worker says itself. `suspect`: it does not answer, or failed too often, and
+ * is asked last. `draining`: it finishes its work. `unreachable`: there is no stream to it.
  */
 export type WorkerCondition = "ready" | "starting" | "suspect" | "draining" | "unreachable";
 
@@ -41,28 +41,28 @@ export interface WorkerReport {
   readonly id: string;
   readonly address: string;
   readonly condition: WorkerCondition;
-  /** Grows with each restart; absent before the worker was met. */
+  /** Grows with each restart; absent for a worker that was never met. */
   readonly incarnation?: number;
-  /** Since anything was heard of it; absent: never. */
+  /** Ms since the last message from it; absent: never. */
   readonly heardAgoMs?: number;
-  /** Of Winnow, as it last said; absent: it did not. */
+  /** Its release of Winnow; absent: it did not say. */
   readonly release?: string;
-  /** The settings that all workers must agree on, in words; absent: it did not say. */
+  /** The settings that all workers must agree on, as text; absent: it did not say. */
   readonly placement?: string;
-  /** As it last said: `cpu`, `gpu`. */
+  /** Its kind of accelerator, as it last said: `cpu`, `gpu`. */
   readonly accelerator: string;
   readonly device: string;
   readonly memoryUsedBytes: number;
   readonly memoryCapacityBytes: number;
   /** Replicas that it holds, of all versions. */
   readonly replicas: number;
-  /** Questions of this router that it has not answered. */
+  /** Unanswered questions of this router. */
   readonly questions: number;
-  /** Query vectors in its queue, of all routers. */
+  /** Query vectors in its queue, from all routers. */
   readonly queueRows: number;
-  /** Its answers of the last 10 s; absent: none. */
+  /** Times of its answers in the last 10 s; absent: there were none. */
   readonly latency?: { readonly p50Ms: number; readonly p95Ms: number; readonly p99Ms: number };
-  /** Whether the worker takes far longer to answer than the others. */
+  /** Whether the worker takes much longer to answer than the others. */
   readonly isStraggler: boolean;
 }
 
@@ -75,17 +75,17 @@ export interface TableReport {
   readonly dim: number;
   readonly partitions: number;
   /**
-   * Who answers for each partition, as positions in `workers`; absent where all tables together have more
-   * partitions than the document has room for.
+   * The workers that answer for each partition, as positions in `workers`; absent if all tables together have
+   * more partitions than the document has room for.
    */
   readonly replicas?: readonly (readonly number[])[];
 }
 
-/** How far the workers are with a version. */
+/** How far the workers have loaded a version. */
 export interface RolloutReport {
   /** Replicas held ÷ replicas intended, 0…1. */
   readonly progress: number;
-  /** Workers that hold all of their share. */
+  /** Workers that hold their whole assignment. */
   readonly ready: number;
   /** Workers that do not yet. */
   readonly waitingFor: readonly string[];
@@ -97,16 +97,16 @@ export interface VersionReport {
   readonly version: number;
   readonly state: ServingState;
   readonly isDefault: boolean;
-  /** Why it does not answer, or not as it should. */
+  /** Why the version does not answer, or not as it should. */
   readonly error?: { readonly code: string; readonly message: string };
-  /** Whether the version has been unloaded: only its end is known. */
+  /** Whether the version has been unloaded. */
   readonly isOver: boolean;
   /** Partitions with a replica ÷ partitions. */
   readonly coverage: number;
   readonly partitions: PartitionCounts;
   /** Replicas that each partition should have. */
   readonly replicasIntended: number;
-  /** Names the partitions without a replica; "" where there are none. */
+  /** Names the partitions without a replica; "" if there are none. */
   readonly missing: string;
   /** Replicas that are not used because their content differs. */
   readonly conflicts: readonly string[];
@@ -117,51 +117,51 @@ export interface VersionReport {
 /** One model. */
 export interface ModelReport {
   readonly name: string;
-  /** Whether requests that name no version are answered, all partitions considered. */
+  /** Whether requests that name no version are answered, for all partitions. */
   readonly answers: boolean;
   readonly defaultVersion?: number;
   readonly labels: Readonly<Record<string, number>>;
-  /** Labels that wait for a version that is not available, and which. */
+  /** Labels that wait for a version that is not available, with that version. */
   readonly waitingLabels: Readonly<Record<string, number>>;
-  /** Descending. */
+  /** Descending by number. */
   readonly versions: readonly VersionReport[];
 }
 
 /** Predict requests of the recent past, over HTTP and gRPC. */
 export interface TrafficReport {
-  /** Of the last 10 s. */
+  /** In the last 10 s. */
   readonly requestsPerSecond: number;
-  /** Of the last 10 s; absent: there was no request. */
+  /** Of the last 10 s; absent: there were no requests. */
   readonly latency?: { readonly p50Ms: number; readonly p99Ms: number };
-  /** Requests of each of the last 60 whole seconds, the oldest first. */
+  /** Requests in each of the last 60 whole seconds, the oldest first. */
   readonly perSecond: readonly number[];
-  /** Of the last minute. */
+  /** In the last minute. */
   readonly requests: number;
-  /** Those of them that failed, by code. */
+  /** Failed requests of the last minute, by code. */
   readonly failures: Readonly<Record<string, number>>;
-  /** Those of them that were not taken on, by reason. */
+  /** Refused requests of the last minute, by reason. */
   readonly refusals: Readonly<Record<string, number>>;
 }
 
 /** This router. */
 export interface RouterReport {
-  /** Of Winnow. */
+  /** Winnow's version. */
   readonly version: string;
   readonly uptimeMs: number;
   /** Whether requests may be sent here, as `/readyz` says. */
   readonly isReady: boolean;
   readonly routingGeneration: number;
-  /** Since the membership store last answered completely; absent: never. */
+  /** Ms since the membership store last gave a complete answer; absent: never. */
   readonly membershipAgeMs?: number;
-  /** What is under way. */
+  /** Requests under way. */
   readonly requests: number;
   readonly questions: number;
   readonly waitingSlices: number;
   readonly traffic: TrafficReport;
   readonly memory: { readonly residentBytes: number };
-  /** Limits and waits in effect, by name. */
+  /** Limits and times in effect, by name. */
   readonly settings: Readonly<Record<string, SettingValue>>;
-  /** Names of those that an operator has set. */
+  /** Names of the settings that differ from their defaults. */
   readonly changedSettings: readonly string[];
 }
 
@@ -174,12 +174,12 @@ export interface ClusterEvent {
   readonly text: string;
 }
 
-/** The same, with its time. */
+/** An event with its age. */
 export interface EventReport extends ClusterEvent {
   readonly agoMs: number;
 }
 
-/** One of the requests that took longest lately. */
+/** One of the slowest requests of the last minutes. */
 export interface SlowRequestReport {
   readonly agoMs: number;
   readonly elapsedMs: number;
@@ -188,9 +188,9 @@ export interface SlowRequestReport {
   /** Canonical gRPC code name. */
   readonly code: string;
   readonly instances: number;
-  /** Over HTTP: the id in the access log and in the client's answer. */
+  /** Over HTTP: the request's id in the access log and in the response. */
   readonly requestId?: string;
-  /** Ms by stage; steps that ran side by side are added up. */
+  /** Ms by stage; the times of steps that ran at the same time are added up. */
   readonly stages: Readonly<Record<string, number>>;
 }
 
@@ -202,11 +202,11 @@ export interface ClusterReport {
   readonly workers: readonly WorkerReport[];
   /** Ascending by name. */
   readonly models: readonly ModelReport[];
-  /** The newest first. */
+  /** Newest first. */
   readonly events: readonly EventReport[];
-  /** Of the last five minutes; the slowest first. */
+  /** Of the last five minutes, the slowest first. */
   readonly slowRequests: readonly SlowRequestReport[];
-  /** What the bounds of the document have left out. */
+  /** Number of entries that the bounds of the document have left out. */
   readonly leftOut: {
     readonly workers: number;
     readonly models: number;

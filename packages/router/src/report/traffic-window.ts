@@ -1,13 +1,13 @@
-// The predict requests of the recent past: how many a second, how long they take, how many fail, and which
-// were the slowest. Costs a few additions for each request, whatever the load; everything else is worked out
-// when somebody looks. Nothing grows: a ring of seconds, a ring of times, a short list of the slowest.
+// The predict requests of the recent past: how many there were per second, how long they took, how many
+// failed, and which were the slowest. Each request costs a few additions; everything else is computed when
+// the report is read. Memory is bounded: a ring of seconds, a ring of times, a short list of the slowest.
 
 import type { Clock } from "@winnow/core";
 import type { SlowRequestReport, TrafficReport } from "./report-document.ts";
 
 /** A request that has been answered. */
 export interface SeenRequest {
-  /** A model that this router knows: names of clients' invention are nobody's to keep. */
+  /** A model that this router knows, because names invented by clients must not be kept. */
   readonly model: string;
   readonly version?: string | undefined;
   readonly code: string;
@@ -17,16 +17,16 @@ export interface SeenRequest {
   readonly stages?: ReadonlyMap<string, number> | undefined;
 }
 
-/** Seconds that are counted one by one. */
+/** Seconds that are counted separately. */
 const SECONDS = 60;
-/** Answer times kept for percentiles, and for how long they count. */
+/** Answer times kept for percentiles, at most, and ms for which they count. */
 const SAMPLES_MAX = 2048;
 const SAMPLE_MS_MAX = 10_000;
 const SLOWEST_MAX = 32;
 const SLOWEST_MS_MAX = 300_000;
 
 interface Second {
-  /** Whole seconds of the clock. */
+  /** Number of the second, by the clock. */
   readonly at: number;
   requests: number;
   readonly failures: Map<string, number>;
@@ -38,16 +38,16 @@ interface SlowRequest {
   readonly atMs: number;
 }
 
-/** Takes note of requests. */
+/** Records requests. */
 export class TrafficWindow {
   readonly #clock: Clock;
   readonly #startMs: number;
-  /** Whole seconds, and the one that runs. */
+  /** The whole seconds, and the current one. */
   readonly #seconds: (Second | undefined)[] = Array.from({ length: SECONDS + 1 });
   readonly #elapsedMs = new Float64Array(SAMPLES_MAX);
   readonly #atMs = new Float64Array(SAMPLES_MAX).fill(Number.NEGATIVE_INFINITY);
   #next = 0;
-  /** The slowest first. */
+  /** The slowest requests, the slowest first. */
   #slowest: readonly SlowRequest[] = [];
   #oldestSlowMs = Infinity;
 
@@ -56,7 +56,7 @@ export class TrafficWindow {
     this.#startMs = clock.nowMs();
   }
 
-  /** A predict request has been answered. */
+  /** Records a predict request that has been answered. */
   note(request: SeenRequest): void {
     const nowMs = this.#clock.nowMs();
     const second = this.#second(nowMs);
@@ -68,19 +68,19 @@ export class TrafficWindow {
     this.#noteSlow({ request, atMs: nowMs });
   }
 
-  /** A request was not taken on. */
+  /** Records a refused request. */
   refused(reason: string): void {
     count(this.#second(this.#clock.nowMs()).refusals, reason);
   }
 
-  /** What the document tells of them. */
+  /** The traffic for the document. */
   report(): TrafficReport {
     const nowMs = this.#clock.nowMs();
     const now = Math.floor(nowMs / 1000);
     const kept = this.#seconds.filter((each) => each !== undefined && each.at >= now - SECONDS);
     const seconds = kept.filter((each) => each !== undefined);
     const requestsAt = new Map(seconds.map(({ at, requests }) => [at, requests]));
-    // The second that runs is not a whole one.
+    // The current second is not complete.
     const perSecond = Array.from(
       { length: SECONDS },
       (_, at) => requestsAt.get(now - SECONDS + at) ?? 0,
@@ -169,7 +169,7 @@ function added(all: readonly ReadonlyMap<string, number>[]): Record<string, numb
   return Object.fromEntries(sums);
 }
 
-/** Microseconds are as much as anybody reads. */
+/** Rounds to microseconds. */
 function rounded(ms: number): number {
   return Math.round(ms * 1000) / 1000;
 }

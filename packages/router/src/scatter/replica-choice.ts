@@ -1,46 +1,45 @@
-// Which worker is asked for which partitions. The table's plans, used in rotation, spread searches evenly
-// while all is well: the one that the rotation names, or the next one whose workers can all be asked and are
-// trusted. Where there is none, and wherever few partitions are wanted, the replica with the least to do
-// is taken: fewest partitions of this query, then fewest questions
-// under way, then chance. Latency does not choose (reliability: it herds onto one worker).
-//
-// Untrusted workers come last and are never left out, so the last replica is always asked. A worker that
-// has started anew since the table was made is another one, and asked by a later table only.
+// Which worker is asked for which partitions. While all is well, the table's plans, used in rotation, spread
+// searches evenly: the plan of the rotation is used, or the next one whose workers can all be asked and are
+// trusted. If there is no such plan, or few partitions are wanted, the replica with the least work is chosen:
+// fewest partitions of this query, then fewest questions under way, then at random. Latency does not decide,
+// because it would send everything to one worker. Untrusted workers come last and are never left out, so the
+// last replica is always asked. A worker that has started anew since the table was made counts as another
+// worker, which only a later table may ask.
 
 import type { WorkerId } from "@winnow/core";
 import type { RoutedTable, RoutingTable } from "@winnow/cluster";
 import type { WorkerPeer } from "../workers/worker-peer.ts";
 
-/** The workers as they are now, and a source of random numbers. */
+/** The workers as they are at present, and a source of random numbers. */
 export interface ReplicaChoiceParts {
   readonly peers: ReadonlyMap<WorkerId, WorkerPeer>;
   readonly random: () => number;
 }
 
-/** Partitions that want a worker. */
+/** The partitions for which workers are wanted. */
 export interface ReplicaChoiceQuestion {
   readonly table: RoutedTable;
-  /** Workers as the table knows them. */
+  /** The workers' incarnations as the table has them. */
   readonly lives: RoutingTable["workers"];
   /** Ascending. */
   readonly partitions: readonly number[];
   /** Workers that have been asked already. */
   readonly avoided: ReadonlySet<WorkerId>;
-  /** Take the workers of a plan where they are trusted. */
+  /** Whether to use the workers of a plan, if they are trusted. */
   readonly planned: boolean;
-  /** Which of the table's plans comes first; counts on. */
+  /** Number of the plan that is tried first, and then those after it. */
   readonly plan: number;
 }
 
 /** Which worker is asked for which partitions. */
 export interface ReplicaChoice {
-  /** Ascending partitions by worker. */
+  /** Ascending partitions, by worker. */
   readonly groups: ReadonlyMap<WorkerPeer, readonly number[]>;
-  /** Partitions no worker can be asked for. */
+  /** Partitions for which no worker can be asked. */
   readonly lost: readonly number[];
 }
 
-/** Gives each partition a worker that holds it. */
+/** Chooses for each partition a worker that holds it. */
 export function chooseReplicas(
   parts: ReplicaChoiceParts,
   question: ReplicaChoiceQuestion,
@@ -62,7 +61,7 @@ export function chooseReplicas(
 
 type PlanGroups = ReadonlyMap<WorkerId | undefined, readonly number[]>;
 
-/** The partitions of each worker by a table's plans, made once per table. */
+/** The partitions of each worker in each plan of a table, made once per table. */
 const groupsOfTables = new WeakMap<RoutedTable, readonly PlanGroups[]>();
 
 function groupsOf(table: RoutedTable): readonly PlanGroups[] {
@@ -106,7 +105,7 @@ interface ChoiceState {
   readonly parts: ReplicaChoiceParts;
   readonly question: ReplicaChoiceQuestion;
   readonly groups: Map<WorkerPeer, readonly number[]>;
-  /** Trust, asked once per worker and query. */
+  /** Whether each worker is trusted, determined once per query. */
   readonly trusted: Map<WorkerPeer, boolean>;
 }
 
@@ -121,7 +120,7 @@ function chooseReplica(partition: number, state: ChoiceState): WorkerPeer | unde
   );
 }
 
-/** The first in order; chance decides among equals. */
+/** The best worker by `compare`; chance decides between equals. */
 function leastBusy(peers: readonly WorkerPeer[], state: ChoiceState): WorkerPeer | undefined {
   let best = peers[0];
   let ties = 1;
@@ -141,18 +140,19 @@ function askable(id: WorkerId | undefined, state: ChoiceState): WorkerPeer | und
 }
 
 /**
- * Whether a worker is still who the table was made of. A process that has started since answers as soon
- * as it has read its rows, but only a table that knows its checksums can tell whether they are right.
+ * Whether a worker is the process that the table was made of. A process that has started since answers as
+ * soon as it has read its rows, but only a table that has its checksums can tell whether they are right.
  */
 function isSameLife({ id, announcement }: WorkerPeer, { question }: ChoiceState): boolean {
   return announcement?.incarnation === question.lives.get(id)?.incarnation;
 }
 
-/** Negative if `a` should rather be asked than `b`. */
+/** Negative if `a` is to be preferred to `b`. */
 function compare(a: WorkerPeer, b: WorkerPeer, state: ChoiceState): number {
   const trust = Number(isTrusted(b, state)) - Number(isTrusted(a, state));
   if (trust !== 0) return trust;
-  // A search loads a worker by its partitions; a few keys rather share a frame already begun.
+  // A search loads a worker by its number of partitions. For a few keys it is better to share a frame that is
+  // already begun.
   const size = (peer: WorkerPeer): number => state.groups.get(peer)?.length ?? 0;
   const load = state.question.planned ? size(a) - size(b) : Math.sign(size(b)) - Math.sign(size(a));
   return load !== 0 ? load : a.pending - b.pending;

@@ -1,5 +1,5 @@
-// What a request asks of a table: the question, one attempt to have it answered by one generation, and
-// how that may end.
+// What a request asks of a table: the question, one attempt to answer it with one generation, and the
+// possible results.
 
 import type { TraceSpan, VersionKey, WinnowError } from "@winnow/core";
 import type { RoutedTable, RoutingTable, WorkerAnswer, WorkerAsk } from "@winnow/cluster";
@@ -10,19 +10,19 @@ export interface RequestScope {
   readonly version: VersionKey;
   readonly deadlineMs: number;
   readonly allowPartial: boolean;
-  /** When the request is due; its slices are ordered by it. */
+  /** When the request is due. Its slices go in this order. */
   readonly dueMs: number;
-  /** Hears how many rows of its searches are done with. */
+  /** To be called with the number of rows that need no more work. */
   readonly answered: (rows: number) => void;
-  /** Worker lives whose connection broke under it; grows. */
+  /** Workers' lives whose connections broke under this request; only grows. */
   readonly lostWorkers: Set<string>;
-  /** Takes note of how long its slices waited here, how long they were with workers, and were merged. */
+  /** Records how long its slices waited here, were with workers, and were merged. */
   noteStage?(stage: "queue" | "scatter" | "merge", elapsedMs: number): void;
-  /** Takes note of how long a worker that answered had it wait, and computed. */
+  /** Records how long a worker that answered let it wait, and computed. */
   noteWorker?(queueMs: number, computeMs: number): void;
-  /** The generation in use; replaced whole when it cannot finish. */
+  /** The generation in use; replaced as a whole when it cannot answer. */
   table: RoutingTable;
-  /** Partitions of candidate tables asked, and of these answered, over all queries. */
+  /** Partitions of candidate tables that were asked, and how many of them answered, over all queries. */
   partitionsAsked: number;
   partitionsAnswered: number;
 }
@@ -33,58 +33,58 @@ export interface TableQuestion {
   readonly tableNumber: number;
   /** Ascending. */
   readonly partitions: readonly number[];
-  /** Spread by the table's plan (searches), or by load alone (few keys). */
+  /** Whether workers are chosen by the table's plan (searches), or by load alone (few keys). */
   readonly planned: boolean;
-  /** Whether its partitions count for the coverage of the answer. */
+  /** Whether its partitions count in the coverage of the answer. */
   readonly countsCoverage: boolean;
   /**
-   * Bytes of the ids it excludes, or of the longest key it looks up: these make a question large however
-   * few instances it is for. Beyond `resendBytesMax` it is sent to no second worker.
+   * Bytes of the excluded ids, or of the longest key, either of which can make a question large however few
+   * instances it has. Beyond `resendBytesMax` it is sent to no second worker.
    */
   readonly idBytes: number;
   /** The question for some of the partitions. */
   readonly askFor: (partitions: readonly number[]) => WorkerAsk;
-  /** Why an answer is none to this question; `undefined` if it is one. */
+  /** What is wrong with an answer to this question; `undefined` if nothing is. */
   readonly faultOf: (answer: WorkerAnswer, partitions: readonly number[]) => string | undefined;
-  /** Whether what can be had is an answer too, when partitions are lost and no later table has them. */
+  /** Whether a partial answer is accepted when partitions are lost and no later table has them. */
   readonly allowPartial: boolean;
-  /** Ends this step; also when another step of the request has failed. */
+  /** Ends this step. Also aborted when another step of the request has failed. */
   readonly signal: AbortSignal;
-  /** What is recorded of the step that asks; `undefined`: nothing is. */
+  /** The span of the step; `undefined` where nothing is recorded. */
   readonly span?: TraceSpan | undefined;
 }
 
-/** One attempt to have a question answered by one generation. */
+/** One attempt to answer a question with one generation. */
 export interface ScatterAttempt {
   readonly scope: RequestScope;
   readonly table: RoutedTable;
   /** The workers of the table's generation: a later life of one of them may hold something else. */
   readonly lives: RoutingTable["workers"];
   /**
-   * What its first questions count as: a query that is planned again is a `retry` and needs the
-   * budget, unless no worker has computed for it yet (`again`).
+   * How its first questions count: a query that is planned again is a `retry` and needs the budget, unless no
+   * worker has computed for it yet (`again`).
    */
   readonly kind: "first" | "retry" | "again";
-  /** Give back what can be had instead of giving up when partitions are lost. */
+  /** Whether to give a partial result instead of failing when partitions are lost. */
   readonly allowPartial: boolean;
 }
 
-/** Answers that cover all partitions, or all but `lost`, ascending: never any unless `allowPartial`. */
+/** Answers that cover all partitions except `lost` (ascending), which is empty unless `allowPartial`. */
 export interface TableAnswer {
   readonly state: "answered";
   readonly partials: readonly PartialAnswer[];
   readonly lost: readonly number[];
 }
 
-/** How a scatter ended. */
+/** The result of a scatter. */
 export type ScatterResult =
   | TableAnswer
-  /** This generation cannot answer for the lost partitions. `isCostly`: some worker has tried. */
+  /** This generation cannot answer for the lost partitions. `isCostly`: some worker has computed. */
   | {
       readonly state: "unfinished";
       readonly lost: readonly number[];
       readonly reason: string;
       readonly isCostly: boolean;
     }
-  /** The question itself is at fault; no replica will answer it. */
+  /** The question itself is at fault: no replica will answer it. */
   | { readonly state: "refused"; readonly error: WinnowError };

@@ -1,6 +1,6 @@
-// One question to one replica of each of its partitions, on one generation of the routing table:
-// asks, waits, hedges, retries on other replicas, and says what came back or which partitions this
-// generation cannot answer. Which slot is answered by whom is the matter of `slot.ts`.
+// One question to one replica of each of its partitions, on one generation of the routing table: asks, waits,
+// hedges, retries on other replicas, and gives the answers or the partitions that this generation cannot
+// answer for. `slot.ts` has the rules by which a slot is answered.
 
 import { setGraceTimer, toWinnowError, WinnowError } from "@winnow/core";
 import type { Clock, Environment, TraceSpan, WorkerId } from "@winnow/core";
@@ -23,20 +23,20 @@ import {
 } from "./slot.ts";
 import type { WorkerPeer } from "../workers/worker-peer.ts";
 
-/** Dependencies of a scatter: parts of the router. */
+/** What a scatter needs of the router. */
 export interface ScatterParts {
   readonly environment: Environment;
   readonly settings: RouterSettings;
   readonly peers: ReadonlyMap<WorkerId, WorkerPeer>;
   readonly budget: RetryBudget;
   readonly observer: RouterObserver;
-  /** Counts searches: each takes the next plan of its table. */
+  /** Counts searches: each uses the next plan of its table. */
   readonly rotation: PlanRotation;
   /** While slices wait, every replica is busy, and a hedge would only add load. */
   readonly limiter: { readonly waiting: number };
 }
 
-/** Asks. @throws the signal's reason when aborted; everything under way is then cancelled */
+/** Asks. @throws the signal's reason when aborted; all questions under way are then cancelled */
 export function scatter(
   parts: ScatterParts,
   question: TableQuestion,
@@ -59,10 +59,11 @@ export function scatter(
 }
 
 /**
- * Why a worker is asked: first, as a second attempt that may double the work (a hedge, or a retry while
- * the worker asked before may still compute), or once more because nobody else will answer. The first
- * two are counted, second attempts are bounded by the budget; a question asked once more replaces one
- * that is over, so it adds no load and is bounded by its request (`lostWorkersMax`, `replansMax`).
+ * Why a worker is asked: first; as a second attempt that may double the work (a hedge, or a retry while the
+ * worker asked before may still compute); or again because the first question can have no answer any more.
+ * First and second attempts are counted, and the budget bounds the second ones. A question that is asked
+ * again replaces one that is over, so it adds no load, and is bounded by its request (`lostWorkersMax`,
+ * `replansMax`).
  */
 type AttemptKind = "first" | SecondAttempt | "again";
 
@@ -77,7 +78,7 @@ class Scatter {
   readonly #plan: number;
   #roots: readonly Slot[] = [];
   #reason = "no replica";
-  /** Whether some worker may have computed without an answer: another plan is then a second attempt. */
+  /** Whether some worker may have computed without giving an answer: another plan is then a second attempt. */
   #isCostly = false;
   #ended = false;
 
@@ -99,13 +100,13 @@ class Scatter {
     this.#endIfSettled();
   }
 
-  /** Cancels everything; nothing is reported any more. */
+  /** Cancels all questions; nothing is reported any more. */
   drop(): void {
     this.#ended = true;
     for (const slot of this.#roots) dropSlot(slot);
   }
 
-  /** Asks one replica of each partition; where one refuses, the next. Some may remain unasked. */
+  /** Asks one replica of each partition; if one refuses, the next. Some partitions may remain unasked. */
   #launch(
     partitions: readonly number[],
     parent: Slot | undefined,
@@ -135,7 +136,7 @@ class Scatter {
     return slots;
   }
 
-  /** Sends a slot's question; false if the budget or the worker does not admit it. */
+  /** Sends a slot's question; `false` if the budget or the worker refuses it. */
   #ask(slot: Slot, kind: AttemptKind): boolean {
     const { budget, observer } = this.#parts;
     const isSecond = kind === "hedge" || kind === "retry";
@@ -166,7 +167,7 @@ class Scatter {
     return true;
   }
 
-  /** Hands a slot's question to its worker; one that fits no frame ends the whole scatter. */
+  /** Sends a slot's question to its worker. A question that fits no frame ends the whole scatter. */
   #send(slot: Slot): Asked | undefined {
     const { tableNumber, askFor } = this.#question;
     const { version, deadlineMs } = this.#attempt.scope;
@@ -196,17 +197,17 @@ class Scatter {
   }
 
   /**
-   * Whether the question is too large to be sent to a second worker while its own may still answer: what
+   * Whether the question is too large to be sent to a second worker while the first may still answer: what
    * delays one worker would delay the next one too, and all queries behind it.
    */
   get #isLarge(): boolean {
     return this.#question.idBytes > this.#parts.settings.resendBytesMax;
   }
 
-  /** Sets the timers of a slot: first the hedge, then the attempt timeout. */
+  /** Sets the timers of a slot: first for the hedge, then for the attempt timeout. */
   #watch(slot: Slot): void {
     const { environment, settings } = this.#parts;
-    // A large question is slow because it is large. If its worker dies, its stream ends, and so does the wait.
+    // A large question is slow because it is large. If its worker dies, the stream ends, and with it the wait.
     if (this.#isLarge) return;
     const { attemptTimeoutMs, ownLagMs } = settings;
     const isFirst = slot.parent === undefined && this.#attempt.kind === "first";
@@ -225,7 +226,7 @@ class Scatter {
       setTimer(attemptTimeoutMs, onTimeout);
       return;
     }
-    // A timer that is late by half of a short delay says that this process was slow.
+    // If the timer is late by half of a short delay, this process was slow.
     const hedgeLagMs = Math.min(ownLagMs, hedgeMs / 2);
     const waitToHedge = (waitedMs: number): void => {
       slot.timer = setGraceTimer(
@@ -250,7 +251,7 @@ class Scatter {
     return areAllLate(slot, othersOf(peers, this.#attempt.table, slot), { delayMs, nowMs });
   }
 
-  /** A busy worker may take half of the time until the deadline, and `busyTimeoutMs` at most. */
+  /** A busy worker may take half of the time until the deadline, and at most `busyTimeoutMs`. */
   #mayTakeLonger({ askedAtMs }: Slot): boolean {
     const { environment, settings } = this.#parts;
     const halfMs = (this.#attempt.scope.deadlineMs - askedAtMs) / 2;
@@ -315,7 +316,10 @@ class Scatter {
     this.#onNoAnswer(slot, failure.reason);
   }
 
-  /** A request that was under way at several workers when they died may have killed them: it is sent to no more. */
+  /**
+   * A request that was under way at several workers when they died may have killed them: it is sent to no
+   * more workers.
+   */
   #hasLostTooMany({ peer }: Slot): boolean {
     const { lostWorkers } = this.#attempt.scope;
     lostWorkers.add(`${peer.id} ${peer.announcement?.incarnation ?? 0}`);
@@ -326,7 +330,7 @@ class Scatter {
     return true;
   }
 
-  /** A slot's own worker will not answer: its successors do, or are asked now. */
+  /** A slot's own worker will not answer: the workers asked instead do, or are asked now. */
   #onNoAnswer(slot: Slot, reason: string): void {
     if (slot.waiting) slot.cancel();
     stopWaiting(slot);
@@ -337,7 +341,7 @@ class Scatter {
     if (slot.settled) this.#onSettled(slot);
   }
 
-  /** Asks others instead of a slot's worker, if the question may be sent again. */
+  /** Asks other workers instead of a slot's worker, if the question may be sent again. */
   #askOthers(slot: Slot, reason: string): void {
     const isUnanswered = UNANSWERED.has(reason);
     if (isUnanswered || !this.#isLarge) {
@@ -348,7 +352,7 @@ class Scatter {
     if (asked < slot.partitions.length && !this.#attempt.allowPartial) dropSlot(slot);
   }
 
-  /** A slot is settled: perhaps so is the one above it, or the whole scatter. */
+  /** A slot is settled: the slot above it, or the whole scatter, may be settled too. */
   #onSettled(slot: Slot): void {
     for (let above = slot.parent; above !== undefined; above = above.parent) {
       settleBySuccessors(above, !this.#attempt.allowPartial);
@@ -386,7 +390,7 @@ class Scatter {
   }
 }
 
-/** Cancels a question that is recorded. */
+/** Gives the function that cancels a question, and ends its span if there is one. */
 function cancelOf(
   asked: Extract<Asked, { state: "asked" }>,
   span: TraceSpan,
@@ -398,7 +402,7 @@ function cancelOf(
   };
 }
 
-/** Which fraction of its parent's partitions a slot asks for; 1 for a slot without a parent. */
+/** The fraction of its parent's partitions that a slot asks for; 1 for a slot without a parent. */
 function fractionOfWork({ parent, partitions }: Slot): number {
   return parent === undefined ? 1 : partitions.length / parent.partitions.length;
 }

@@ -1,5 +1,5 @@
-// Some partitions of a query and who is about to answer for them. A slot is answered by its own
-// worker or by all of its successors, never by a mixture, so every partition is answered once.
+// Some partitions of a query and the workers asked for them. A slot is answered by its own worker or by all
+// of its successors, never by a mixture, so every partition is answered once.
 //
 //   {0…5 → w0}   ──reply──▶ settled
 //   {6…10 → w1}  ──slow───▶ {6,7 → w0} and {8…10 → w2}    hedge, timeout: w1 or both of these
@@ -15,28 +15,28 @@ export interface PartialAnswer {
   readonly answer: WorkerAnswer;
 }
 
-/** Partitions that one worker has been asked for. */
+/** Partitions that one worker was asked for. */
 export interface Slot {
   readonly partitions: readonly number[];
   readonly peer: WorkerPeer;
   readonly parent: Slot | undefined;
-  /** This slot's worker and those of the slots above it. */
+  /** The worker of this slot and those of the slots above it. */
   readonly tried: ReadonlySet<WorkerId>;
   askedAtMs: number;
   /** Whether its own worker may still answer. */
   waiting: boolean;
   /** Whether nothing can change any more. */
   settled: boolean;
-  /** What has been answered; all of its partitions, or the slot has failed. */
+  /** The answers; they cover all partitions, or the slot has failed. */
   partials: readonly PartialAnswer[];
   successors: readonly Slot[];
   cancel: () => void;
   timer: GraceTimer | undefined;
-  /** What is recorded of its worker's work; `undefined`: nothing is. */
+  /** The span of its worker's work; `undefined` where nothing is recorded. */
   span: TraceSpan | undefined;
 }
 
-/** A slot whose worker is about to be asked. */
+/** Makes a slot whose worker is about to be asked. */
 export function openSlot(
   peer: WorkerPeer,
   partitions: readonly number[],
@@ -58,7 +58,7 @@ export function openSlot(
   };
 }
 
-/** Whether all its partitions are answered. */
+/** Whether all partitions are answered. */
 export function isAnswered(slot: Slot): boolean {
   return slot.settled && partitionsOf(slot.partials) === slot.partitions.length;
 }
@@ -79,8 +79,8 @@ export function stopWaiting(slot: Slot): void {
 }
 
 /**
- * Settles a slot by its successors, if they decide it. `thrifty`: one lost partition is enough to
- * give up; otherwise what the others can answer is waited for.
+ * Settles a slot by its successors, if they decide it. `thrifty`: gives up as soon as one partition is lost;
+ * otherwise waits for what the others can answer.
  */
 export function settleBySuccessors(slot: Slot, thrifty: boolean): void {
   if (slot.settled) return;
@@ -98,7 +98,7 @@ export function settleBySuccessors(slot: Slot, thrifty: boolean): void {
   slot.partials = partials;
 }
 
-/** Forgets a slot and everything below it; workers that still compute are told to stop. */
+/** Drops a slot and everything below it; workers that still compute are told to stop. */
 export function dropSlot(slot: Slot): void {
   if (slot.settled) return;
   if (slot.waiting) slot.cancel();

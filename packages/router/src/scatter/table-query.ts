@@ -1,6 +1,6 @@
-// One question to one table within one request, until it is answered or cannot be. A generation that
-// cannot finish is left as a whole (I1): what it gave so far is dropped and the question is planned
-// anew on the current table, for the same version and within the same deadline.
+// One question to one table within one request, until it is answered or cannot be. A generation that cannot
+// answer is left as a whole (I1): its partial answers are dropped, and the question is planned anew on the
+// current table, for the same version and within the same deadline.
 
 import type { Generation, VersionKey } from "@winnow/core";
 import { WinnowError } from "@winnow/core";
@@ -17,7 +17,7 @@ import type {
 } from "./scatter-question.ts";
 import type { ConcurrencyLimiter } from "../admission/concurrency-limiter.ts";
 
-/** The routing tables that come after the one a request began with. */
+/** The routing tables after the one that a request began with. */
 export interface LaterTables {
   /** Waits for a later table; `undefined` when none that is acceptable comes in time. */
   nextTable(
@@ -28,19 +28,19 @@ export interface LaterTables {
     },
     signal: AbortSignal,
   ): Promise<RoutingTable | undefined>;
-  /** How much longer a version that has just lost partitions is waited for, ms. */
+  /** For how many more ms to wait for partitions that a version has just lost. */
   lossWaitMs(version: VersionKey): number;
 }
 
-/** Dependencies of a query: parts of the router. */
+/** What a query needs of the router. */
 export interface TableQueryParts extends ScatterParts {
   readonly tables: LaterTables;
   readonly limiter: ConcurrencyLimiter;
 }
 
 /**
- * Asks. @throws WinnowError UNAVAILABLE naming model, version, table and partitions that nobody
- * answers for; the worker's own error for a question at fault; the signal's reason when aborted
+ * Asks. @throws WinnowError UNAVAILABLE naming model, version, table and partitions without a replica; the
+ * worker's own error for a question at fault; the signal's reason when aborted
  */
 export async function queryTable(
   parts: TableQueryParts,
@@ -75,11 +75,11 @@ export async function queryTable(
 interface LastChance {
   readonly scope: RequestScope;
   readonly kind: ScatterAttempt["kind"];
-  /** What the last attempt could not answer, and why. */
+  /** The partitions that the last attempt could not answer for, and why. */
   readonly failed?: { readonly lost: readonly number[]; readonly reason: string };
 }
 
-/** No table answers for everything: take what there is, where the client accepts that. */
+/** No table can answer for everything: takes a partial answer, if the client accepts one. */
 async function lastChance(
   parts: TableQueryParts,
   question: TableQuestion,
@@ -99,7 +99,7 @@ async function lastChance(
   throw lostError(scope, question, failed ?? { lost: result.lost, reason: "no replica" });
 }
 
-/** One scatter on the scope's table, which must have it. */
+/** One scatter on the table of the scope; the table must have the version. */
 async function ask(
   parts: TableQueryParts,
   question: TableQuestion,
@@ -112,7 +112,7 @@ async function ask(
   return result;
 }
 
-/** The version of this very content in a table. */
+/** The version with exactly this content in a table. */
 function contentOf(table: RoutingTable, version: VersionKey): RoutedVersion | undefined {
   return table.models
     .get(version.model)
@@ -127,14 +127,14 @@ function routedTable(
   return contentOf(table, version)?.tables[tableNumber];
 }
 
-/** Whether the table itself says that nobody holds some of the partitions. */
+/** Whether the table itself says that some of the partitions have no replica. */
 function isLostFor(table: RoutedTable | undefined, question: TableQuestion): boolean {
   return question.partitions.some((partition) => (table?.replicas[partition] ?? []).length === 0);
 }
 
 /**
- * The table after one that lacks partitions: the one in use by now, if it has them; where they have just
- * been lost, a later one, for requests that do not take what there is.
+ * The table to use after one that lacks partitions: the current one, if it has them. If they were lost just
+ * now, a request that does not accept a partial answer waits for a later table.
  */
 async function tableAfterLoss(
   parts: TableQueryParts,

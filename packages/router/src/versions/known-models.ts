@@ -1,6 +1,6 @@
-// What this router tells of models: their names, the states of their versions, the version a URL
-// means. Three things come together: the routing table (what lives), the history (what has ended) and
-// the label book (what labels mean).
+// What this router knows of models: their names, the states of their versions, the version that a URL means.
+// It is put together from the routing table (live versions), the history (versions that have ended) and the
+// label book (what labels mean).
 
 import type { Fingerprint, Logger, WinnowError } from "@winnow/core";
 import type { Announcement, RoutedVersion, RoutingTable } from "@winnow/cluster";
@@ -11,16 +11,16 @@ import type { RouterSettings, VersionLabels } from "../router-settings.ts";
 import { VersionHistory } from "./version-history.ts";
 import { resolveVersion, statusesOf } from "./version-resolution.ts";
 
-/** Sources of what is known of the cluster; each call reads the present state. */
+/** Sources of the knowledge; each call reads the present state. */
 export interface KnownModelsParts {
   readonly log: Logger;
   readonly settings: Pick<RouterSettings, "labels" | "allowUnavailableLabels">;
   readonly table: () => RoutingTable;
-  /** Last words of workers that cannot be asked now. */
+  /** Last announcements of workers that cannot be asked at present. */
   readonly unreachable: () => readonly Announcement[];
-  /** Why a program is not here. */
+  /** Why a program is not ready in this router. */
   readonly programErrorOf: (fingerprint: Fingerprint) => WinnowError | undefined;
-  /** What is to be known of a program that is here; "" for most. */
+  /** A notice on a program that is ready; "" for most. */
   readonly programNoticeOf: (fingerprint: Fingerprint) => string;
 }
 
@@ -29,7 +29,7 @@ export class KnownModels {
   readonly #parts: KnownModelsParts;
   readonly #history = new VersionHistory();
   readonly #labels: LabelBook;
-  /** Asked for with every request, for its metrics; changes with the table alone. */
+  /** Names are read with every request, for its metrics, and change only with the table. */
   #named: { readonly table: RoutingTable; readonly names: readonly string[] } | undefined;
 
   constructor(parts: KnownModelsParts) {
@@ -47,19 +47,19 @@ export class KnownModels {
     this.#labels.configure(settings.labels);
   }
 
-  /** Replaces all labels; each is set when its version is available. Whether a label moved. */
+  /** Replaces all labels; each is set when its version is available. Gives whether a label moved. */
   setLabels(labels: VersionLabels): boolean {
     return this.#labels.configure(labels);
   }
 
-  /** Takes note of a new table; whether a label moved by it. */
+  /** Follows a new table. Gives whether a label moved. */
   follow(table: RoutingTable): boolean {
     this.#history.follow(table);
     this.#named = undefined;
     return this.#labels.settle();
   }
 
-  /** Names of models that are not over, ascending. */
+  /** Names of models with versions that have not ended, ascending. */
   names(): readonly string[] {
     const table = this.#parts.table();
     if (this.#named?.table === table) return this.#named.names;
@@ -83,12 +83,15 @@ export class KnownModels {
     return routed === undefined && all.length === 0 ? undefined : all;
   }
 
-  /** What the labels of a model mean, and which wait for their version. */
+  /** What the labels of a model mean, and which of them wait for their version. */
   labelsOf(model: string): ReturnType<LabelBook["labelsOf"]> {
     return this.#labels.labelsOf(model);
   }
 
-  /** The version a target means, by the table in use or another one. @throws WinnowError as `resolveVersion` does */
+  /**
+   * The version that a target means, by the current table or another one. @throws WinnowError as
+   * `resolveVersion` does
+   */
   resolve(target: ModelTarget, table: RoutingTable = this.#parts.table()): RoutedVersion {
     return resolveVersion(target, {
       table,
@@ -99,11 +102,11 @@ export class KnownModels {
   }
 }
 
-/** Whether some model answers by default and none that could is still being loaded. */
+/** Whether some model answers by default, and no model that could is still being loaded. */
 export function isSettled(table: RoutingTable): boolean {
   const models = [...table.models.values()];
   const answering = models.filter(({ versions }) => versions.some(isServable));
-  // What waits for other models may wait for ever: they, not it, are what a start waits for.
+  // A version that waits for other models may wait for ever. A start waits for those models, not for it.
   const failed = models.filter(({ versions }) =>
     versions.every(({ status, waitsFor }) => status.state === "END" || waitsFor !== undefined),
   );

@@ -9,16 +9,16 @@ import { excerpt, WinnowError } from "@winnow/core";
 import type { Logger } from "@winnow/core";
 import type { VersionLabels } from "../router-settings.ts";
 
-/** Dependencies of the label book. */
+/** What the label book needs. */
 export interface LabelBookParts {
   readonly log: Logger;
-  /** Whether requests for this version are answered now. */
+  /** Whether requests for this version are answered at present. */
   readonly isAvailable: (model: string, version: number) => boolean;
-  /** A new label may mean a version that is not available. */
+  /** Whether a new label may be set to a version that is not available. */
   readonly allowUnavailable: boolean;
 }
 
-/** The labels in use and those that are waited for. */
+/** The labels in use and those that wait for their versions. */
 export class LabelBook {
   readonly #parts: LabelBookParts;
   #configured: VersionLabels = new Map();
@@ -30,21 +30,21 @@ export class LabelBook {
   }
 
   /**
-   * Replaces all labels: missing ones are gone, moved ones move when their version is available. Whether a label
-   * means another version than before.
+   * Replaces all labels: missing ones are gone, moved ones move when their version is available. Gives
+   * whether a label means another version than before.
    */
   configure(labels: VersionLabels): boolean {
     this.#configured = labels;
     return this.refresh();
   }
 
-  /** Versions may have become available; whether a label moved. Cheap while nothing is waited for. */
+  /** To be called when versions may have become available. Gives whether a label moved. Cheap while no label waits. */
   settle(): boolean {
     return this.#waiting.size > 0 && this.refresh();
   }
 
   /**
-   * The version a label means. @throws WinnowError INVALID_ARGUMENT for a label nobody configured,
+   * The version that a label means. @throws WinnowError INVALID_ARGUMENT for a label that is not configured,
    * UNAVAILABLE for one whose version is not available yet
    */
   versionOf(model: string, label: string): number {
@@ -63,7 +63,7 @@ export class LabelBook {
     );
   }
 
-  /** What the labels of a model mean; those that wait for a version that is not available apart. */
+  /** What the labels of a model mean, and separately those that wait for a version that is not available. */
   labelsOf(model: string): {
     readonly used: ReadonlyMap<string, number>;
     readonly waiting: ReadonlyMap<string, number>;
@@ -74,7 +74,7 @@ export class LabelBook {
     return { used, waiting: new Map(waiting) };
   }
 
-  /** Sets what can be set; says what changes and what is waited for, once. Whether a label moved. */
+  /** Sets the labels that can be set, and logs changes and waits once. Gives whether a label moved. */
   refresh(): boolean {
     const waiting = new Set<string>();
     const used = new Map<string, Map<string, number>>();
@@ -110,7 +110,7 @@ export class LabelBook {
   }
 }
 
-/** All labels and what they mean, in one order. */
+/** All labels and their versions as text, always in the same order. */
 function textOf(labels: VersionLabels): string {
   const texts = Array.from(labels, ([model, ofModel]) =>
     Array.from(ofModel, (label) => JSON.stringify([model, ...label])),

@@ -1,5 +1,5 @@
-// A version's program, ready to run: decoded, its vocabularies indexed, its dense models loaded, its
-// small tables at hand. All of it happens before the version may be asked, never during a request.
+// A version's program, ready to run: decoded, its vocabularies indexed, its dense models loaded, its small
+// tables indexed. All of this happens before the version may be asked, never during a request.
 
 import type {
   Fingerprint,
@@ -13,28 +13,28 @@ import type { DenseEngine, DenseModel, DenseOwner } from "@winnow/accelerator";
 import type { LocalTable } from "./local-table.ts";
 import { createLocalTable } from "./local-table.ts";
 
-/** Everything a router needs to answer for one version, beside the workers. */
+/** Everything that a router needs to answer for one version, except the workers. */
 export interface LoadedProgram {
   readonly program: ModelProgram;
   readonly vocabularies: readonly VocabularyIndex[];
   /** By position in `program.denseModels`. */
   readonly denseModels: readonly DenseModel[];
-  /** By position in `program.tables`; tables that are not here are the workers'. */
+  /** By position in `program.tables`; all other tables are on workers. */
   readonly localTables: ReadonlyMap<number, LocalTable>;
-  /** Requests to replay before anybody else asks. */
+  /** Requests to replay before clients may ask. */
   readonly warmUp: readonly WarmUpRequest[];
 }
 
-/** The bytes of a program that is being loaded. */
+/** A program that is to be loaded, as bytes. */
 export interface ProgramBytes {
   readonly fingerprint: Fingerprint;
-  /** Of `encodeProgramPackage`. */
+  /** As `encodeProgramPackage` makes them. */
   readonly bytes: Uint8Array;
-  /** A version that has this content. */
+  /** A version with this content. */
   readonly owner: DenseOwner;
 }
 
-/** The dense engine refuses a part of the program, which it would at every further try. */
+/** The dense engine refuses a part of the program, and would refuse it at every further attempt. */
 export class UnrunnableProgram extends Error {
   readonly reason: WinnowError;
 
@@ -45,8 +45,8 @@ export class UnrunnableProgram extends Error {
 }
 
 /**
- * Unpacks and loads. @throws UnrunnableProgram; WinnowError DATA_LOSS for another program, or what the
- * engine says where a later try may succeed
+ * Unpacks and loads. @throws UnrunnableProgram; WinnowError DATA_LOSS for another program, or the engine's
+ * error if a later attempt may succeed
  */
 export async function loadProgram(
   engine: DenseEngine,
@@ -74,7 +74,7 @@ export async function loadProgram(
   return { program, vocabularies, denseModels, localTables, warmUp };
 }
 
-/** Gives back what the dense engine holds for a program. */
+/** Frees what the dense engine holds for a program. */
 export async function unloadProgram(loaded: LoadedProgram): Promise<void> {
   await releaseAll(loaded.denseModels);
 }

@@ -1,15 +1,16 @@
-// A keyed table so small that it came with the program: looked up here, one hop saved.
+// A keyed table that is so small that it came with the program: looked up in this process, which saves a
+// round trip.
 
 import type { InlineTable, KeyedTable, Tensor } from "@winnow/core";
 import { createKeyIndex, tensor } from "@winnow/core";
 
-/** A keyed table this process holds whole. */
+/** A keyed table that this process holds completely. */
 export interface LocalTable {
   /** Rows of keys of any shape, float32 `[...keys, dim]`. @throws WinnowError INVALID_ARGUMENT */
   lookup(keys: Tensor): Tensor;
 }
 
-/** Indexes a table that travelled with its program. */
+/** Indexes a table that came with its program. */
 export function createLocalTable(
   table: KeyedTable,
   { partition, values }: InlineTable,
@@ -28,7 +29,7 @@ export function createLocalTable(
   };
 }
 
-/** The same keys in one dimension, 32-bit row numbers widened. */
+/** The keys as a one-dimensional tensor, with 32-bit row numbers widened. */
 function flat(keys: Tensor): Tensor {
   const shape = [keys.data.length];
   if (keys.dtype !== "int32") return { ...keys, shape };

@@ -1,7 +1,7 @@
-// A router's part in the models order (`cluster/orders`): it gives orders on behalf of operators, passes
-// the highest one it knows on to workers that say they follow a lower one, and fetches it from workers
-// that follow a higher one than it knows. With a fixed list of members that is the only way orders
-// travel; with a store it is the faster one, and the way past a store that is away.
+// A router's part in the models order (`cluster/orders`): it gives orders on behalf of operators, passes the
+// highest order that it knows on to workers that follow a lower one, and fetches a higher order from workers
+// that follow one. With a fixed list of members this is the only way in which orders travel; with a store it
+// is the faster way, and the way while the store is away.
 //
 //   workers say which order they follow ──▶ higher than known: fetched ──▶ order book
 //                                           lower: told ◀────────────────── order book
@@ -22,11 +22,11 @@ import type { RequestContext } from "../request-context.ts";
 import type { WorkerStatus } from "../workers/cluster-status.ts";
 import type { RouterSettings } from "../router-settings.ts";
 
-/** Dependencies of the models orders. */
+/** What the models orders need. */
 export interface ModelOrdersParts {
   readonly environment: Environment;
   readonly connector: Pick<WorkerConnector, "tellOrder" | "askOrder">;
-  /** Closed by its owner. */
+  /** Closed by its owner, not here. */
   readonly orders: OrderBook;
   readonly settings: Pick<RouterSettings, "orderTimeoutMs" | "orderPassMs">;
   readonly workers: () => readonly WorkerStatus[];
@@ -36,31 +36,31 @@ export interface ModelOrdersParts {
 export interface Laggard {
   readonly worker: WorkerId;
   readonly reason: string;
-  /** Whether it is there; one that is away follows when it comes back. */
+  /** Whether the worker is live; one that is away follows the order when it comes back. */
   readonly isLive: boolean;
 }
 
 /** How many workers follow the order, for metrics. */
 export interface OrderStatus {
-  /** Of the highest order known; 0: none was ever given. */
+  /** Number of the highest order known; 0: none was ever given. */
   readonly number: number;
-  /** Live workers that follow it, and that do not. */
+  /** Live workers that follow the order, and live workers that do not. */
   readonly following: number;
   readonly behind: number;
 }
 
-/** What a worker that failed to be told, or to tell, is spared for a while. */
+/** A pause for a worker that could not be told, or could not tell. */
 interface Rest {
   readonly failures: number;
   readonly untilMs: number;
   readonly reason: string;
 }
 
-/** The longest wait before a worker that fails is told again. */
+/** The longest pause. */
 const REST_MS_MAX = 10_000;
 const NAMED_MAX = 3;
 
-/** Orders, given and passed on, until closed. */
+/** Gives orders and passes them on, until closed. */
 export class ModelOrders {
   readonly #parts: ModelOrdersParts;
   readonly #endFollow: () => void;
@@ -83,7 +83,7 @@ export class ModelOrders {
     return this.#parts.orders.newest;
   }
 
-  /** How the highest order known stands. */
+  /** How many workers follow the highest order known. */
   status(): OrderStatus {
     const { newest } = this;
     const live = this.#parts.workers().filter(({ isLive }) => isLive);
@@ -92,9 +92,9 @@ export class ModelOrders {
   }
 
   /**
-   * Gives an order: every connected worker is asked, and if one refuses nothing changes; then it is kept,
-   * and from then on it stands, whoever is away.
-   * @throws WinnowError in a worker's words; UNAVAILABLE where no worker answers, or nothing can be kept;
+   * Gives an order. Every connected worker is asked, and if one refuses, nothing changes. Otherwise the order
+   * is kept, and stands from then on, also for workers that are away.
+   * @throws WinnowError in a worker's words; UNAVAILABLE if no worker answers, or the order cannot be kept;
    * as `OrderBook.make`
    */
   async give(
@@ -163,7 +163,7 @@ export class ModelOrders {
     });
   }
 
-  /** One exchange with a worker; after one that failed it is left alone for a while. */
+  /** One exchange with a worker; after a failed one the worker is left alone for a while. */
   async #meet(id: WorkerId, exchange: () => Promise<void>): Promise<void> {
     const { environment, settings } = this.#parts;
     this.#busy.add(id);
@@ -219,7 +219,7 @@ function isBehind({ order: followed }: WorkerStatus, order: OrderMark): boolean 
   return followed === undefined || isAbove(order, followed);
 }
 
-/** Whether a worker may only have been away: the order waits for it. */
+/** Whether a worker may only be away for a while: the order waits for it. */
 const isAway = ({ code }: WinnowError): boolean =>
   code === "UNAVAILABLE" || code === "DEADLINE_EXCEEDED" || code === "CANCELLED";
 
@@ -228,7 +228,7 @@ interface WorkerFailure {
   readonly error: WinnowError;
 }
 
-/** One error for those of several workers: the first few in words, with the code of the first. */
+/** One error for those of several workers: the first few by name, with the code of the first. */
 function failureOf(failures: readonly WorkerFailure[], consequence: string): WinnowError {
   const sorted = failures.toSorted((a, b) => (a.worker < b.worker ? -1 : 1));
   const reasons = sorted.map(({ worker, error: { message } }) => ({ worker, reason: message }));

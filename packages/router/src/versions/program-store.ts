@@ -1,13 +1,13 @@
-// The programs of all versions that workers announce, fetched from any worker that holds them, told
-// apart by content fingerprint.
+// The programs of all versions that workers announce, by content fingerprint, each fetched from a worker that
+// holds it.
 //
 //   announced ─▶ fetching ─▶ ready ── no table names it, nobody pins it, `programKeepMs` ─▶ gone
 //                   │  ▲
 //                   ▼  │ a later try, another worker
 //                 failed (also when the worker that is asked is lost)
 //
-// A program that the dense engine refuses is failed for as long as a table names it: every worker sends
-// the same one.
+// A program that the dense engine refuses stays failed for as long as a table names it, because every worker
+// would send the same program.
 
 import type { Environment, Fingerprint, TableSpec, Timer, WorkerId } from "@winnow/core";
 import { toWinnowError, uncutTableText, WinnowError } from "@winnow/core";
@@ -18,7 +18,7 @@ import { UnrunnableProgram, loadProgram, unloadProgram } from "./loaded-program.
 import type { RouterSettings } from "../router-settings.ts";
 import type { WorkerPeer } from "../workers/worker-peer.ts";
 
-/** Dependencies of the store. */
+/** What the store needs. */
 export interface ProgramStoreParts {
   readonly environment: Environment;
   readonly settings: RouterSettings;
@@ -31,7 +31,7 @@ interface Entry {
   readonly fingerprint: Fingerprint;
   loaded: LoadedProgram | undefined;
   error: WinnowError | undefined;
-  /** Why it can never be run here. */
+  /** Why the program can never run in this router, if so. */
   refusal: WinnowError | undefined;
   fetching: boolean;
   /** The worker that is being asked. */
@@ -40,17 +40,17 @@ interface Entry {
   pins: number;
   /** Whether the current table names it. */
   named: boolean;
-  /** The next try, or the end of the time it is kept. */
+  /** The timer for the next attempt, or for the end of the time that it is kept. */
   timer: Timer | undefined;
 }
 
-/** Where a program can be had. */
+/** A worker that has a program. */
 interface Source {
   readonly version: RoutedVersion;
   readonly address: string;
-  /** The worker's stream at this time. */
+  /** The number of the worker's stream when it was asked. */
   readonly streamNumber: number;
-  /** Keyed tables of up to so many bytes come along. */
+  /** Keyed tables of up to this many bytes come along. */
   readonly tableBytesMax: number;
 }
 
@@ -98,18 +98,18 @@ export class ProgramStore {
     );
   }
 
-  /** Why the program could not be had at the last try. */
+  /** Why the last attempt to fetch a program failed. */
   errorOf(fingerprint: Fingerprint): WinnowError | undefined {
     return this.#entries.get(fingerprint)?.error;
   }
 
-  /** What is to be known of a program that is here; "" for most. */
+  /** A notice on a program that is ready; "" for most. */
   noticeOf(fingerprint: Fingerprint): string {
     const tables = this.#entries.get(fingerprint)?.loaded?.program.uncutTables ?? [];
     return tables.map(uncutTableText).join("\n");
   }
 
-  /** Takes a program for a request; `release` gives it back. `undefined` while it is not ready. */
+  /** Pins a program for a request; `release` ends the pin. `undefined` while it is not ready. */
   pin(fingerprint: Fingerprint): LoadedProgram | undefined {
     const entry = this.#entries.get(fingerprint);
     if (entry?.loaded === undefined) return undefined;
@@ -125,7 +125,7 @@ export class ProgramStore {
     if (entry.pins === 0 && !entry.named && entry.timer === undefined) this.#drop(entry);
   }
 
-  /** Fetches what a new table names and lets go of what it no longer does. */
+  /** Fetches the programs that a new table names, and drops those that it no longer names. */
   follow(table: RoutingTable): void {
     if (this.#abort.signal.aborted) return;
     this.#table = table;
@@ -169,7 +169,7 @@ export class ProgramStore {
     this.#clearTimer(entry);
   }
 
-  /** No worker announces it now; it may come back within the time it is kept. */
+  /** No worker announces the program; one may again within the time that it is kept. */
   #leave(entry: Entry): void {
     entry.named = false;
     this.#clearTimer(entry);
@@ -179,9 +179,9 @@ export class ProgramStore {
   }
 
   /**
-   * Ends the wait for a worker that is no longer one to ask: a machine that vanished resets no
-   * connection, and a version must not wait `programTimeoutMs` for it while others hold the program.
-   * Nor is it one to ask when its stream is a new one: the machine may have come back in between.
+   * Stops waiting for a worker that can no longer be asked: a machine that vanished resets no connection, and
+   * a version must not wait `programTimeoutMs` for it while others hold the program. A worker whose stream is
+   * a new one cannot be waited for either, because the machine may have come back in between.
    */
   #giveUpLost(entry: Entry): void {
     const { asked } = entry;
@@ -194,11 +194,11 @@ export class ProgramStore {
     asked.abort.abort(new WinnowError("UNAVAILABLE", "The worker was lost before it had sent it"));
   }
 
-  /** Asks the holders. Never rejects: a failure is kept and tried again later. */
+  /** Asks the holders. Never rejects: a failure is kept, and another attempt follows. */
   async #fetch(entry: Entry): Promise<void> {
     const { settings } = this.#parts;
     const sources = this.#sourcesOf(entry);
-    // With the first worker that can be asked comes another table, and with it the next try.
+    // The first worker that can be asked brings another table, and with it the next attempt.
     if (sources.length === 0) return;
     entry.fetching = true;
     entry.tries += 1;
@@ -213,9 +213,9 @@ export class ProgramStore {
   }
 
   /**
-   * Asks one source after the other until one has given the program; then those that could not read
-   * its small tables, for the program alone. A worker reads these tables from files, which may hold
-   * another content by then, while its replicas still are what the program belongs to.
+   * Asks one source after the other until one has given the program, and then, for the program alone, those
+   * that could not read its small tables. A worker reads these tables from files, which may by then hold
+   * another content than the one that its replicas and the program belong to.
    */
   async #askOneByOne(entry: Entry, sources: readonly Source[]): Promise<void> {
     const asks = [...sources];
@@ -259,7 +259,7 @@ export class ProgramStore {
     }
   }
 
-  /** Workers that can be asked now, another one first at each try. */
+  /** Workers that can be asked at present, beginning with another one at each attempt. */
   #sourcesOf(entry: Entry): Source[] {
     const version = versionsOf(this.#table).find(
       ({ key }) => key.fingerprint === entry.fingerprint,
@@ -314,11 +314,11 @@ export class ProgramStore {
     this.#clearTimer(entry);
     const { loaded } = entry;
     entry.loaded = undefined;
-    // Giving memory back concerns nobody who waits; a failure is the engine's to report.
+    // Nobody waits for this memory to be freed; the engine reports a failure itself.
     if (loaded !== undefined) void unloadProgram(loaded).catch(() => undefined);
   }
 
-  /** Lets go of everything. */
+  /** Drops all programs. */
   close(): void {
     this.#abort.abort(new WinnowError("CANCELLED", "The router is closing"));
     for (const entry of this.#entries.values()) this.#drop(entry);
@@ -327,6 +327,6 @@ export class ProgramStore {
 
 function versionsOf(table: RoutingTable | undefined): RoutedVersion[] {
   const versions = [...(table?.models.values() ?? [])].flatMap((model) => model.contents);
-  // A directory that nobody could read yet has no fingerprint.
+  // A directory that no worker could read yet has no fingerprint.
   return versions.filter(({ key }) => key.fingerprint !== "");
 }

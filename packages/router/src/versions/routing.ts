@@ -1,6 +1,6 @@
-// The current routing table: rebuilt from what workers say whenever that changes, replaced whole,
-// never changed. Requests keep the table they began with; whoever cannot finish with it waits here
-// for the next.
+// The current routing table: made anew from the workers' announcements when these change, replaced as a
+// whole, never modified. Requests keep the table that they began with; a request that cannot be answered with
+// it waits here for the next one.
 
 import type {
   Environment,
@@ -15,33 +15,33 @@ import { buildRoutingTable } from "@winnow/cluster";
 import type { RouterSettings } from "../router-settings.ts";
 import type { LaterTables } from "../scatter/table-query.ts";
 
-/** Sources of routing tables, and the callback that gets each new table. */
+/** Sources of routing tables, and the callback for each new table. */
 export interface RoutingParts {
   readonly environment: Environment;
   readonly settings: RouterSettings;
-  /** Of connected workers. */
+  /** Announcements of connected workers. */
   readonly announcements: () => readonly Announcement[];
-  /** Of members of the cluster, connected or not. */
+  /** Announcements of members of the cluster, connected or not. */
   readonly members: () => readonly Announcement[];
   readonly tables: () => ReadonlyMap<Fingerprint, readonly TableSpec[]>;
   /** Versions that are not warmed up yet. */
   readonly warming: () => ReadonlySet<Fingerprint>;
-  /** Versions that can never be run here, and why. */
+  /** Versions that this router can never run, and why. */
   readonly unrunnable: () => ReadonlyMap<Fingerprint, WinnowError>;
-  /** Versions that may not be asked as long as other models are as this table says, and why. */
+  /** Versions that may not be asked while other models are as this table says, and why. */
   readonly waiting: (table: RoutingTable) => ReadonlyMap<Fingerprint, WinnowError>;
-  /** The same for versions that may ask those of which `waiting` tells: experiments, whose arms may be pipelines. */
+  /** The same for versions that may ask those that `waiting` gives: experiments, whose arms may be pipelines. */
   readonly waitingBehind: (table: RoutingTable) => ReadonlyMap<Fingerprint, WinnowError>;
   readonly onTable: (table: RoutingTable) => void;
 }
 
 type Waiter = (table: RoutingTable) => void;
 
-/** The table in use and its successors. */
+/** The current table and its successors. */
 export class Routing implements LaterTables {
   readonly #parts: RoutingParts;
   readonly #waiters = new Set<Waiter>();
-  /** When contents lost partitions that they had before; for `replanWaitMs`. */
+  /** When each content lost partitions that it had before; kept for `replanWaitMs`. */
   readonly #lostAtMs = new Map<Fingerprint, number>();
   #table: RoutingTable;
   #timer: Timer | undefined;
@@ -52,7 +52,7 @@ export class Routing implements LaterTables {
     this.#table = this.#build(undefined);
   }
 
-  /** The newest table. */
+  /** The current table. */
   get table(): RoutingTable {
     return this.#table;
   }
@@ -110,9 +110,9 @@ export class Routing implements LaterTables {
   }
 
   /**
-   * How much longer a content that has just lost partitions is waited for, ms; 0 when it lost none, or
-   * longer ago than `replanWaitMs`. Workers that were restarted while this process stood still are
-   * connected to within this time, and the requests of that moment need not fail.
+   * For how many more ms to wait for partitions that a content has just lost; 0 if it lost none, or longer
+   * ago than `replanWaitMs`. Workers that were restarted while this process stood still are connected to
+   * within this time, and requests of that moment need not fail.
    */
   lossWaitMs({ fingerprint }: VersionKey): number {
     const lostAtMs = this.#lostAtMs.get(fingerprint);
@@ -147,8 +147,8 @@ export class Routing implements LaterTables {
     };
     const workers = announcements();
     const table = buildRoutingTable(workers, context, previous);
-    // What a pipeline waits for is never one that waits itself: one look at the others is enough. An experiment may
-    // wait for a pipeline, never for an experiment: one look more.
+    // A pipeline never waits for another pipeline, so one look at the other models is enough. An experiment
+    // may wait for a pipeline, never for an experiment: one more look.
     const waiting = this.#parts.waiting(table);
     const first =
       waiting.size === 0 ? table : buildRoutingTable(workers, { ...context, waiting }, previous);
@@ -158,7 +158,7 @@ export class Routing implements LaterTables {
     return buildRoutingTable(workers, { ...context, waiting: all }, previous);
   }
 
-  /** No further tables; those who wait get none when their time is up. */
+  /** No further tables; requests that wait for one get none when their time is over. */
   close(): void {
     this.#closed = true;
     if (this.#timer !== undefined) this.#parts.environment.clock.clearTimer(this.#timer);

@@ -1,6 +1,7 @@
-// Versions that were unloaded, which TensorFlow Serving's status goes on telling as END. A version
-// counts as unloaded when the last table that named it said UNLOADING (or END, with its error): one
-// whose workers are merely lost is not over. Bounded, unlike there: the last few of the last models.
+// Versions that were unloaded, which TensorFlow Serving's status goes on telling as END. A version counts as
+// unloaded when the last table that named it said UNLOADING (or END, with its error): a version whose workers
+// are merely lost has not ended. Unlike TensorFlow Serving's, the history is bounded: the last few versions
+// of the last models.
 
 import type { RoutedModel, RoutingTable } from "@winnow/cluster";
 import type { VersionStatus } from "../predictor.ts";
@@ -8,12 +9,12 @@ import type { VersionStatus } from "../predictor.ts";
 const VERSIONS_PER_MODEL_MAX = 16;
 const MODELS_MAX = 256;
 
-/** What has ended, by model; the oldest entries are forgotten first. */
+/** Versions that have ended, by model; the oldest entries are dropped first. */
 export class VersionHistory {
   #ended: ReadonlyMap<string, ReadonlyMap<number, VersionStatus>> = new Map();
   #before: RoutingTable | undefined;
 
-  /** Takes note of what the next table no longer names. */
+  /** Notes the versions that the next table no longer names. */
   follow(table: RoutingTable): void {
     for (const model of this.#before?.models.values() ?? []) {
       this.#note(model, table.models.get(model.name));
@@ -21,7 +22,7 @@ export class VersionHistory {
     this.#before = table;
   }
 
-  /** Every known version, descending: the living and those that have ended. */
+  /** Every known version, descending: live versions and those that have ended. */
   with(model: string, living: readonly VersionStatus[]): readonly VersionStatus[] {
     const isLiving = new Set(living.map(({ version }) => version));
     const ended = [...(this.#ended.get(model)?.values() ?? [])];
@@ -29,7 +30,7 @@ export class VersionHistory {
     return [...living, ...over].toSorted((a, b) => b.version - a.version);
   }
 
-  /** Whether versions of the model are known and none is left. */
+  /** Whether versions of the model are known and all of them have ended. */
   isOver(model: RoutedModel): boolean {
     return model.versions.length === 0 && this.#ended.has(model.name);
   }
@@ -58,7 +59,7 @@ export class VersionHistory {
   }
 }
 
-/** The entries that came last. */
+/** The newest entries. */
 function newest<Key, Value>(entries: ReadonlyMap<Key, Value>, count: number): Map<Key, Value> {
   return new Map([...entries].slice(-count));
 }

@@ -1,28 +1,27 @@
-// Which version a URL means, in TensorFlow Serving's words where it has some: a label is checked
-// before the model exists; no version means the default. A version the client names is answered by
-// it or not at all (S4).
+// Which version a URL means, with TensorFlow Serving's messages where it has some: a label is checked before
+// the model; no version means the default. A version that the client names is answered by that version or not
+// at all (S4).
 
 import { excerpt, WinnowError } from "@winnow/core";
 import type { Announcement, RoutedModel, RoutedVersion, RoutingTable } from "@winnow/cluster";
 import { isSameVersion, isServable } from "@winnow/cluster";
 import type { ModelTarget, VersionStatus } from "../predictor.ts";
 
-/** The versions and labels that a URL is resolved by. */
+/** What a URL is resolved by. */
 export interface ResolutionContext {
   readonly table: RoutingTable;
-  /** Last words of workers that cannot be asked now. */
+  /** Last announcements of workers that cannot be asked at present. */
   readonly unreachable: () => readonly Announcement[];
-  /** @throws WinnowError for a label that means nothing (yet) */
+  /** The version that a label means. @throws WinnowError for a label without a meaning (yet) */
   readonly versionOfLabel: (model: string, label: string) => number;
   /** Whether all versions of the model have been unloaded. */
   readonly isOver: (model: RoutedModel) => boolean;
 }
 
 /**
- * The version a target means; it may be asked. @throws WinnowError what `versionOfLabel` says of a
- * label; NOT_FOUND for a model or version that no worker knows or none could load; FAILED_PRECONDITION
- * for one that this router cannot run; UNAVAILABLE for one that is loading or whose workers cannot be
- * reached
+ * The version that a target means; it may be asked. @throws WinnowError the error of `versionOfLabel` for a
+ * label; NOT_FOUND for a model or version that no worker knows or none could load; FAILED_PRECONDITION for
+ * one that this router cannot run; UNAVAILABLE for one that is loading or whose workers cannot be reached
  */
 export function resolveVersion(target: ModelTarget, context: ResolutionContext): RoutedVersion {
   const { label, version } = target;
@@ -37,15 +36,15 @@ export function resolveVersion(target: ModelTarget, context: ResolutionContext):
   return number === undefined ? defaultVersion(model) : namedVersion(model, number, context);
 }
 
-/** What a router knows of a version's program: why it is not here, or what is to be said of it. */
+/** What a router knows of a version's program: why it is not ready, or a notice on it. */
 export interface ProgramState {
   readonly error: WinnowError | undefined;
   readonly notice: string;
 }
 
 /**
- * Versions as the status endpoint tells them, descending. What is to be said of a program stands
- * beside the code OK, where TensorFlow Serving says nothing.
+ * Versions as the status endpoint gives them, descending. A notice on a program is the message beside the
+ * code OK, where TensorFlow Serving says nothing.
  */
 export function statusesOf(
   model: RoutedModel,
@@ -77,9 +76,10 @@ function namedVersion(
 }
 
 /**
- * The version that serves; where none does yet, not on this router, or not for everything, the newest
- * that can answer for everything. A router that cannot reach one worker may see no successor of a version
- * that all others have left, and the last of its replicas go. @throws WinnowError as `resolveVersion`
+ * The default version. If there is none yet, none that this router can run, or it lacks partitions: the
+ * newest version that can answer for everything. A router that cannot reach one worker may see no successor
+ * of a version that all others have left, until its last replicas are gone. @throws WinnowError as
+ * `resolveVersion`
  */
 export function defaultVersion(model: RoutedModel): RoutedVersion {
   const { serving } = model;
@@ -105,7 +105,7 @@ function checked(version: RoutedVersion, asked: number | undefined): RoutedVersi
   throw new WinnowError("UNAVAILABLE", version.refusal.message);
 }
 
-/** Whether this router can never run it: clients are told why. */
+/** Whether this router can never run the version; clients are told why. */
 function isUnrunnable({ refusal }: RoutedVersion): boolean {
   return refusal?.code === "FAILED_PRECONDITION";
 }

@@ -1,8 +1,8 @@
-// Replays the requests a version brings along, as soon as all of it can be asked and before anybody
-// else may. What is made at first use (dense models' buffers, connections, devices' kernels) is made
-// then. Requests that do not fit the model never come here: the worker refuses such a version. A request
-// that fails here is logged and ends the warm-up, and the version may be asked: workers unload the
-// version before it once it is ready everywhere, whether or not a router has warmed it up.
+// Replays the requests that a version brings along, as soon as all its partitions can be asked and before
+// clients may ask. What is made at first use (buffers of dense models, connections, kernels of devices) is
+// then made here. Workers refuse a version whose requests do not fit its model. A request that fails here is
+// logged and ends the warm-up, and the version may be asked: workers unload the version before it once it is
+// ready everywhere, whether or not a router has warmed it up.
 //
 //   program ready, has requests ─▶ waits for all partitions ─▶ replays ─▶ may be asked
 //                                                                 └── time is up ──▶
@@ -14,20 +14,20 @@ import { isComplete } from "@winnow/cluster";
 import { RequestContext } from "../request-context.ts";
 import type { LoadedProgram } from "./loaded-program.ts";
 
-/** Dependencies of warming up. */
+/** What warming up needs. */
 export interface WarmUpParts {
   readonly clock: Clock;
   readonly log: Logger;
   /** 0: nothing is replayed. */
   readonly warmUpMsMax: number;
   readonly programs: () => readonly (readonly [Fingerprint, LoadedProgram])[];
-  /** Runs one request on a version that may not be asked yet. */
+  /** Runs one request on a version that clients may not ask yet. */
   readonly replay: (run: Replay) => Promise<void>;
-  /** Called when a version may be asked. */
+  /** Called when another version may be asked. */
   readonly onChange: () => void;
 }
 
-/** One request to run. */
+/** A request to replay. */
 export interface Replay {
   readonly version: RoutedVersion;
   readonly request: WarmUpRequest;
@@ -40,7 +40,7 @@ export class WarmUp {
   readonly #started = new WeakSet<LoadedProgram>();
   readonly #done = new WeakSet<LoadedProgram>();
   #isClosed = false;
-  /** Of the versions that are being warmed up. */
+  /** Contexts of the requests that are being replayed. */
   readonly #contexts = new Set<RequestContext>();
 
   constructor(parts: WarmUpParts) {
@@ -53,7 +53,7 @@ export class WarmUp {
     return new Set(cold.map(([fingerprint]) => fingerprint));
   }
 
-  /** Begins with what a new table shows to be complete. */
+  /** Begins with the versions that a new table shows to be complete. */
   follow(table: RoutingTable): void {
     for (const [fingerprint, loaded] of this.#parts.programs()) {
       if (!this.#isCold(loaded) || this.#started.has(loaded)) continue;

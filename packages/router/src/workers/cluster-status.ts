@@ -1,6 +1,6 @@
-// How the cluster stands as this router sees it, in the numbers people watch: which version of each
-// model answers by default, how much of it can be answered, how many of its partitions lack a
-// replica, and which workers may be asked. Computed on demand.
+// The state of the cluster as this router sees it, in numbers for monitoring: the default version of each
+// model, how much of it can be answered, how many of its partitions lack a replica, and which workers may be
+// asked. Computed on demand.
 
 import type { WorkerId } from "@winnow/core";
 import { replicationOf } from "@winnow/cluster";
@@ -13,22 +13,22 @@ import type {
 } from "@winnow/cluster";
 import type { WorkerPeer } from "./worker-peer.ts";
 
-/** A worker as this router sees it now. */
+/** A worker as this router sees it. */
 export interface WorkerStatus {
   readonly id: WorkerId;
   readonly address: string;
-  /** Whether it can be asked: a stream is open, and it neither drains nor is superseded. */
+  /** Whether it can be asked: a stream is open, and the worker neither drains nor is superseded. */
   readonly askable: boolean;
-  /** False while it is suspect or ejected: then it is asked last. */
+  /** False while it is suspect or ejected; it is then asked last. */
   readonly trusted: boolean;
   readonly questions: number;
-  /** Whether it is there: connected, or announced in the membership store, and not on its way out. */
+  /** Whether it is live: connected, or announced in the membership store, and not in drain. */
   readonly isLive: boolean;
-  /** The models order it follows, as it last said; `undefined`: none, or it was never heard. */
+  /** The models order that it follows, as it last said; `undefined`: none, or it was never heard. */
   readonly order: OrderMark | undefined;
 }
 
-/** The status of each worker, ascending by id; `members` are the announcements of the store. */
+/** The status of each worker, ascending by id. `members` are the announcements of the store. */
 export function workerStatuses(
   peers: Iterable<WorkerPeer>,
   members: readonly Announcement[],
@@ -44,14 +44,14 @@ export function workerStatuses(
   return statuses.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** The routing table, and what a status needs beside it. */
+/** What a status is made from. */
 export interface ClusterFacts {
   readonly table: RoutingTable;
   /** Intended replicas of each partition. */
   readonly replication: Replication;
-  /** Workers known, connected or not: no partition can have more replicas than these. */
+  /** Workers known, connected or not: a partition cannot have more replicas than these. */
   readonly workers: number;
-  /** Ms since the membership store last answered completely; `undefined`: never. */
+  /** Ms since the membership store last gave a complete answer; `undefined`: never. */
   readonly membershipAgeMs: number | undefined;
 }
 
@@ -60,7 +60,7 @@ export interface ClusterStatus {
   /** Number of the routing table in use. */
   readonly generation: number;
   readonly membershipAgeMs: number | undefined;
-  /** Models that answer by default, ascending by name. */
+  /** Models with a default version, ascending by name. */
   readonly models: readonly ModelStatus[];
 }
 
@@ -75,9 +75,9 @@ export interface ModelStatus {
 
 /** Partitions of all tables, each counted once. */
 export interface PartitionCounts {
-  /** As many replicas as intended. */
+  /** Partitions with as many replicas as intended. */
   readonly covered: number;
-  /** Some, but fewer than intended. */
+  /** Partitions with some replicas, but fewer than intended. */
   readonly underreplicated: number;
   /** Partitions without a replica: requests for them fail. */
   readonly lost: number;

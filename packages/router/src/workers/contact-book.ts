@@ -1,16 +1,17 @@
-// What is said of where workers are, and by whom. All of it is hints (`Contact`); the best come first:
+// Addresses at which workers may be, and where each came from. All of them are hints (`Contact`); the best
+// come first:
 //
 //   stored   the membership store, as it last answered
-//   told     workers that this router is connected to, of each other
-//   saved    this router's own file, from its last run
+//   told     workers that this router is connected to, telling of each other
+//   saved    this router's state file, from its last run
 //
-// What a healthy store does not name is looked for a while longer and then forgotten, since other
-// workers may know of it later or earlier than this process's reading of the store does.
+// A worker that a healthy store does not name is looked for a while longer and then forgotten, since other
+// workers may learn of it earlier or later than this process does through the store.
 
 import type { WorkerId } from "@winnow/core";
 import type { Contact, MemberNews, MembershipView } from "@winnow/cluster";
 
-/** Addresses that other workers told of one worker. */
+/** Addresses that other workers told for one worker, at most. */
 const TOLD_PER_WORKER_MAX = 2;
 
 /** Hints by worker. */
@@ -21,17 +22,17 @@ export class ContactBook {
   #saved: ReadonlyMap<WorkerId, Contact> = new Map();
   #isStoreHealthy = false;
 
-  /** `workersMax`: workers that others may tell of; beyond that those told of first are forgotten. */
+  /** `workersMax` bounds the workers that others may tell of; beyond it, those told of first are forgotten. */
   constructor({ workersMax }: { readonly workersMax: number }) {
     this.#workersMax = workersMax;
   }
 
-  /** Whether the store answers at the moment. */
+  /** Whether the store answers at present. */
   get isStoreHealthy(): boolean {
     return this.#isStoreHealthy;
   }
 
-  /** Everybody who is named by anybody. */
+  /** All workers that any source names. */
   names(): ReadonlySet<WorkerId> {
     return new Set([...this.#stored.keys(), ...this.#told.keys(), ...this.#saved.keys()]);
   }
@@ -41,7 +42,7 @@ export class ContactBook {
     return this.#stored.has(id);
   }
 
-  /** Where the worker may be, the best hint first, one of each address. */
+  /** Addresses where the worker may be, the best first, each once. */
   hintsOf(id: WorkerId): readonly Contact[] {
     const said = [this.#stored.get(id), ...(this.#told.get(id) ?? []), this.#saved.get(id)];
     const byAddress = new Map<string, Contact>();
@@ -54,13 +55,13 @@ export class ContactBook {
     return [...byAddress.values()];
   }
 
-  /** Sets the contacts that the membership store names, in place of those that it named before. */
+  /** Replaces the contacts of the membership store. */
   setStored({ contacts, healthy }: MembershipView): void {
     this.#stored = new Map(contacts.map((contact) => [contact.workerId, contact]));
     this.#isStoreHealthy = healthy;
   }
 
-  /** Where the last run met the worker, if that is still a hint. */
+  /** Where the last run met the worker, if that contact is still kept. */
   savedOf(id: WorkerId): Contact | undefined {
     return this.#saved.get(id);
   }
@@ -70,7 +71,7 @@ export class ContactBook {
     this.#saved = new Map(contacts.map((contact) => [contact.workerId, contact]));
   }
 
-  /** Adds the contacts that a connected worker tells of. */
+  /** Adds contacts that a connected worker has told. */
   tell(news: readonly MemberNews[]): void {
     for (const { isGone, ...contact } of news) {
       const { workerId, incarnation = 0 } = contact;
@@ -88,7 +89,7 @@ export class ContactBook {
     }
   }
 
-  /** Forgets a contact: no worker answers there, and the store does not name it. */
+  /** Drops a contact at which no worker answers and that the store does not name. */
   forget(id: WorkerId): void {
     this.#told.delete(id);
     if (!this.#saved.has(id)) return;

@@ -28,7 +28,7 @@ export class LatencyWindow {
     this.#clock = clock;
   }
 
-  /** Notes one answer. */
+  /** Adds one answer. */
   add(elapsedMs: number): void {
     this.#elapsedMs[this.#next] = elapsedMs;
     this.#atMs[this.#next] = this.#clock.nowMs();

@@ -1,36 +1,36 @@
-// Where this router met its workers, kept across restarts: a router that starts while the membership
-// store is away begins with these hints (`contact-book.ts`), and with whom the workers found there know.
-// Who lives at an address is for the stream to say, as with every hint, so an old file costs a few calls
-// in vain and nothing else.
+// The addresses at which this router met its workers, kept across restarts. A router that starts while the
+// membership store is away begins with these hints (`contact-book.ts`), and with the workers that the workers
+// found there know. As with every hint, only the stream proves which worker is at an address, so an old file
+// costs a few failed connections and nothing else.
 //
-// Written seldom: a while after something has changed, if the text differs. A file that cannot be read
-// or written is said once, and done without.
+// The file is written a while after something has changed, if its text differs. If it cannot be read or
+// written, that is logged once, and the router goes on without it.
 
 import { toWinnowError } from "@winnow/core";
 import type { Environment, Timer } from "@winnow/core";
 import { readContact } from "@winnow/cluster";
 import type { Contact, StateFile, WrittenContact } from "@winnow/cluster";
 
-/** Dependencies of the file. */
+/** What the file needs. */
 export interface SavedContactsParts {
   readonly environment: Environment;
   readonly file: StateFile;
   /**
-   * Which cluster the workers belong to, in words that stay the same. What was written for another one
-   * is not read: its workers would be taken for this cluster's.
+   * Which cluster the workers belong to, as a text that stays the same. A file written for another cluster is
+   * not read, because its workers would be taken for this cluster's.
    */
   readonly cluster: string;
   readonly settings: { readonly saveDelayMs: number; readonly workersMax: number };
-  /** What is to be kept, of this moment; nothing is written while it is nothing. */
+  /** The contacts to keep, as of now. Nothing is written while there are none. */
   readonly contacts: () => readonly Contact[];
 }
 
-/** A disk that is full may have room again. */
+/** A full disk may have room again after this. */
 const RETRY_MS = 30_000;
-/** The form of the text; another one is not read. */
+/** Version of the file's format; a file with another one is not read. */
 const FORMAT = 1;
 
-/** A router's file of contacts. */
+/** The file of contacts of a router. */
 export class SavedContacts {
   readonly #parts: SavedContactsParts;
   #written = "";
@@ -42,7 +42,7 @@ export class SavedContacts {
     this.#parts = parts;
   }
 
-  /** What the last run wrote; nothing where there is no file, or none that can be read. */
+  /** The contacts that the last run wrote; none if there is no file that can be read. */
   async read(): Promise<readonly Contact[]> {
     const { file, environment } = this.#parts;
     try {
@@ -54,19 +54,19 @@ export class SavedContacts {
     }
   }
 
-  /** Something may have changed: it is written soon, with what changes until then. */
+  /** Contacts may have changed: they are written soon, with further changes until then. */
   changed(): void {
     this.#writeAfter(this.#parts.settings.saveDelayMs);
   }
 
-  /** Writes what waits to be written; nothing after that. */
+  /** Writes changes that wait, and nothing after that. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     if (this.#timer === undefined) return;
     this.#parts.environment.clock.clearTimer(this.#timer);
     this.#timer = undefined;
-    void this.#write(); // The process may end first: the file is then as it was.
+    void this.#write(); // The process may end before it is written: the file then stays as it was.
   }
 
   #writeAfter(delayMs: number): void {

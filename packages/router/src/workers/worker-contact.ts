@@ -1,19 +1,20 @@
-// One worker's id: the addresses where it may be, and the process met there. Hints name addresses
-// (`Contact`); only an announcement on a stream proves a worker (`succession.ts` in the cluster package). What
-// a record says closes no stream: an open one stays until another process has announced itself as the worker.
+// One worker's id: the addresses where the worker may be, and the process that was met there. Hints name
+// addresses (`Contact`); only an announcement on a stream proves a worker (`succession.ts` in the cluster
+// package). A record never closes a stream: an open stream stays until another process has announced itself
+// as the worker.
 //
 //   hints ──▶ call: one stream at a time, to one address, until its first announcement
-//               │ another worker's id, or a process that was replaced, or is the older of two that live
+//               │ another worker's id, or a process that was replaced, or the older of two that are alive
 //               ├───────────────────────────────────────────────▶ hung up; the hint rests for a while
 //               │ the worker
 //               ▼
 //             line: the stream that questions take, opened again at its address whenever it breaks
 //
-// A process that was replaced, and whose successor has been gone for long, is told so on the call: once
-// it has numbered itself above its successor it is a new incarnation, and taken like any other.
+// A process that was replaced, and whose successor has been gone for long, is told so on the call: once it
+// has taken a number above its successor's it is a new incarnation, and accepted like any other.
 //
-// While a line answers, a call beside it follows up hints of a higher number alone; once it does not
-// answer, all that tell of another number or another address.
+// While a line answers, calls beside it only follow hints with a higher number; once it does not answer, all
+// hints with another number or another address.
 
 import type { Environment, WorkerId, WinnowError } from "@winnow/core";
 import { WorkerChannel, meet, renumbered, unmet } from "@winnow/cluster";
@@ -27,35 +28,35 @@ import type {
 import type { RouterSettings } from "../router-settings.ts";
 import { WorkerPeer } from "./worker-peer.ts";
 
-/** Dependencies of a contact. */
+/** What a contact needs. */
 export interface WorkerContactParts {
   readonly environment: Environment;
   readonly connector: WorkerConnector;
   readonly settings: RouterSettings;
-  /** Runs at the end of the current turn, so that questions of one turn share a frame. */
+  /** Runs a function at the end of the current turn, so that questions of one turn share a frame. */
   readonly defer?: ((run: () => void) => void) | undefined;
-  /** Something that a routing table is built from may have changed. */
+  /** Something that the routing table is made from may have changed. */
   readonly onChange: () => void;
-  /** The worker was at rest and is asked something. */
+  /** The worker was at rest and is asked now. */
   readonly onWork?: (() => void) | undefined;
-  /** Told that the worker is there, and when it is not any more. */
+  /** Told that the worker is there, and when it no longer is. */
   readonly membership: Pick<MembershipStore, "hear" | "lose">;
   /** Called when this worker tells where other workers are. */
   readonly onMembers: (news: readonly MemberNews[]) => void;
 }
 
-/** A hint, and how it went when it was last followed up. */
+/** A hint, and the result of the last attempt to follow it. */
 interface FollowedHint {
   readonly contact: Contact;
   failures: number;
   notBeforeMs: number;
 }
 
-/** A stream on which the worker has not yet announced itself. */
+/** A stream on which the worker has not announced itself yet. */
 interface Call {
   readonly channel: WorkerChannel;
   readonly hint: FollowedHint;
-  /** Hung up then; a stream that does not answer at all ends by itself. */
+  /** The call is ended at this time. A stream that does not answer at all ends by itself. */
   readonly untilMs: number;
 }
 
@@ -69,7 +70,7 @@ export class WorkerContact {
   #call: Call | undefined;
   #silentMs = 0;
   #lastMet: Contact | undefined;
-  /** Who answered in this worker's place: each is told once, until the worker itself is met. */
+  /** Other workers that answered in this worker's place; each is logged once, until the worker itself is met. */
   readonly #strangers = new Set<string>();
   #isClosed = false;
 
@@ -87,7 +88,7 @@ export class WorkerContact {
     return this.#succession.current !== undefined;
   }
 
-  /** Failed calls in a row at the hint that failed least. */
+  /** Failed calls in a row, at the hint that failed least. */
   get failures(): number {
     return Math.min(Infinity, ...this.#hints.map(({ failures }) => failures));
   }
@@ -102,14 +103,14 @@ export class WorkerContact {
     return this.#lastMet;
   }
 
-  /** Ms until the next tick is needed; 0 unless the worker answers, is at rest, and nothing hints elsewhere. */
+  /** Ms until the next tick is needed; 0 unless the worker answers, is at rest, and no hint points elsewhere. */
   get restingMs(): number {
     if (this.#call !== undefined || this.#line === undefined || !this.peer.answers) return 0;
     if (this.#hints.some(({ contact }) => this.#isWorthACall(contact))) return 0;
     return this.peer.restingMs;
   }
 
-  /** Replaces what is said of where the worker is, the best hint first. */
+  /** Replaces the hints where the worker may be, the best first. */
   aim(contacts: readonly Contact[]): void {
     this.#hints = contacts.slice(0, HINTS_MAX).map((contact) => {
       const known = this.#hints.find(
@@ -123,7 +124,7 @@ export class WorkerContact {
     if (this.#call !== undefined && !this.#hints.includes(this.#call.hint)) this.#hangUp();
   }
 
-  /** Follows up the next hint that is worth it. True if it did. */
+  /** Follows the next hint that is worth a call; `true` if there was one. */
   follow(): boolean {
     if (this.#isClosed || this.#call !== undefined) return false;
     const { environment, settings } = this.#parts;
@@ -137,7 +138,7 @@ export class WorkerContact {
     return true;
   }
 
-  /** Time for a ping; a stream on which nobody answers for long is opened anew. */
+  /** It is time for a ping. A stream on which nobody has answered for long is opened again. */
   tick(): void {
     this.peer.tick();
     const { environment, settings, membership, onChange } = this.#parts;
@@ -164,13 +165,13 @@ export class WorkerContact {
     this.#line = undefined;
   }
 
-  /** Whether a hint may lead to somebody who is not met yet. */
+  /** Whether a hint may lead to a process that was not met yet. */
   #isWorthACall({ address, incarnation }: Contact): boolean {
     const { current } = this.#succession;
     if (current === undefined || this.#line === undefined) return true;
     const isNews = incarnation !== undefined && incarnation !== current;
     if (this.peer.answers) return isNews && incarnation > current;
-    // The line calls its own address by itself, after what is left of its wait.
+    // The line reconnects to its own address by itself, after the rest of its wait.
     return isNews || address !== this.#line.address;
   }
 
@@ -211,7 +212,7 @@ export class WorkerContact {
     return channel;
   }
 
-  /** The line's stream tells the worker's state: the first time since it was opened, or a change. */
+  /** The line's stream gives the worker's state: the first time since it was opened, or a change. */
   #hear(announcement: Announcement): void {
     const { incarnation } = announcement;
     if (!this.#hasExpectedId(announcement)) return this.#loseLine();
@@ -227,7 +228,7 @@ export class WorkerContact {
     this.#take(announcement);
   }
 
-  /** The process that was called has announced itself: this worker, or another one. */
+  /** The process that was called has announced itself: as this worker or as another one. */
   #answer(announcement: Announcement): void {
     const { channel, hint } = this.#call!;
     const { answers } = this.peer;
@@ -236,7 +237,7 @@ export class WorkerContact {
     const meeting = meet(this.#succession, incarnation, { isCurrentAnswering: answers });
     if (meeting.kind === "refused") {
       if (meeting.reason === "superseded" && this.#isGone) {
-        // Its next announcement on this call has a number of its own, unless its successor lives.
+        // Its next announcement on this call has a new number, unless its successor is alive.
         return channel.tellPredecessor(this.#succession.highest);
       }
       return this.#onRefused(hint, meeting.reason);
@@ -263,7 +264,7 @@ export class WorkerContact {
     this.#lastMet = { workerId: this.id, address, incarnation: current };
     if (!this.peer.connected) {
       environment.log.info("worker connected", { worker: this.id, address });
-      // It has been met with a lower number than another before it: it is to take a higher one.
+      // The worker was met with a higher number before: it must take a number above that.
       if (highest > current!) this.#line!.tellPredecessor(highest);
     }
     this.peer.onAnnouncement(announcement);
@@ -320,7 +321,7 @@ export class WorkerContact {
     call?.channel.close();
   }
 
-  /** Another worker answers at the address where this one was. */
+  /** Another worker answers at the address where this worker was. */
   #loseLine(): void {
     const line = this.#line!;
     this.#line = undefined;
@@ -344,7 +345,7 @@ export class WorkerContact {
   }
 }
 
-/** Addresses at which one worker is looked for. */
+/** Addresses at which one worker is looked for, at most. */
 const HINTS_MAX = 4;
-/** Told of one worker, while it is not met. */
+/** Other workers in place of one worker, at most, that are logged while it is not met. */
 const STRANGERS_MAX = 16;

@@ -1,11 +1,11 @@
 // Which workers this router knows. Records and other workers name addresses (`contact-book.ts`); only the
 // stream to a worker proves what it holds (`worker-contact.ts`). A member that a healthy store no longer
-// names is let go only when its stream is dead too, so an empty, failed or flushed store removes no worker
-// that answers. Invented names remove none either: there is room for `workersMax` workers, those that were
-// met keep theirs, and of the others `callsPerSecond` are called.
+// names is dropped only when its stream is dead too, so an empty, failed or flushed store removes no worker
+// that answers. Invented names remove none either: there are `workersMax` places, workers that were met keep
+// theirs, and of the others `callsPerSecond` are called.
 //
-// Ticks come every `pingIntervalMs` while some worker is asked, sought or silent. While all are at rest, the
-// next tick comes when a ping is due.
+// There is a tick every `pingIntervalMs` while some worker is asked, looked for or silent. While all are at
+// rest, the next tick is when a ping is due.
 
 import { setGraceTimer } from "@winnow/core";
 import type { GraceTimer, WorkerId } from "@winnow/core";
@@ -23,17 +23,17 @@ import { WorkerContact } from "./worker-contact.ts";
 import type { WorkerContactParts } from "./worker-contact.ts";
 import type { WorkerPeer } from "./worker-peer.ts";
 
-/** Dependencies of the links. */
+/** What the links need. */
 export interface WorkerLinksParts extends Omit<
   WorkerContactParts,
   "onChange" | "onWork" | "onMembers"
 > {
   readonly membership: MembershipStore;
-  /** Where workers are kept across restarts, and for which cluster; absent: nowhere. */
+  /** Where workers are kept across restarts, and for which cluster. Default: nowhere. */
   readonly saved?: SavedWorkers | undefined;
 }
 
-/** A file in which a router keeps where its workers are, and whose they are (`SavedContacts`). */
+/** The state file for the workers' contacts, and the cluster that they belong to (`SavedContacts`). */
 export type SavedWorkers = Pick<SavedContactsParts, "file" | "cluster">;
 
 /** Streams to all known workers. */
@@ -46,14 +46,14 @@ export class WorkerLinks {
   readonly #book: ContactBook;
   readonly #saved: SavedContacts | undefined;
   #view: MembershipView | undefined;
-  /** Calls of strangers that may be made now. */
+  /** Calls of workers never met that may be made at present. */
   #allowance: number;
   #earnedAtMs: number;
   #closed = false;
   #ticks: GraceTimer;
   #isResting = false;
 
-  /** `onChange` is called whenever a table built from the announcements might differ. */
+  /** `onChange` is called whenever a table made from the announcements might differ. */
   constructor(parts: WorkerLinksParts, onChange: () => void) {
     this.#parts = parts;
     this.#onChange = onChange;
@@ -68,12 +68,12 @@ export class WorkerLinks {
     void this.#saved.read().then((saved) => this.#remember(saved)); // Never rejects.
   }
 
-  /** Every known worker, connected or not. */
+  /** All known workers, connected or not. */
   get peers(): ReadonlyMap<WorkerId, WorkerPeer> {
     return this.#peers;
   }
 
-  /** What the workers say whose streams are open: what tables are built from. */
+  /** Announcements of the workers with open streams, from which tables are made. */
   announcements(): readonly Announcement[] {
     return [...this.#peers.values()].flatMap((peer) =>
       peer.askable ? (peer.announcement ?? []) : [],
@@ -85,7 +85,7 @@ export class WorkerLinks {
     return this.#view?.workers ?? [];
   }
 
-  /** Last words of workers that cannot be asked now: what they knew is absent, not unknown. */
+  /** Last announcements of workers that cannot be asked at present: what they hold is absent, not unknown. */
   unreachable(): readonly Announcement[] {
     const silent = [...this.#peers.values()].filter((peer) => !peer.askable);
     const ids = new Set(silent.map((peer) => peer.id));
@@ -107,7 +107,7 @@ export class WorkerLinks {
     this.#onChange();
   }
 
-  /** Follows up the contacts that the last run of this process saved. */
+  /** Follows the contacts that the last run of this process saved. */
   #remember(saved: readonly Contact[]): void {
     if (this.#closed) return;
     this.#book.setSaved(saved);
@@ -117,7 +117,7 @@ export class WorkerLinks {
     this.#wake();
   }
 
-  /** Where workers were met, now or in the last run; nothing before any was met in this one. */
+  /** Where workers were met, in this run or the last one; nothing before any was met in this run. */
   #worthSaving(): readonly Contact[] {
     const contacts = [...this.#contacts.values()];
     if (!contacts.some(({ isMet }) => isMet)) return [];
@@ -140,9 +140,9 @@ export class WorkerLinks {
   }
 
   /**
-   * Takes up names that are not known yet. Where there are more names than places, workers that were
-   * called without an answer give theirs to the others in rotation, so that invented names keep no real
-   * worker out for long.
+   * Adds names that are not known yet. If there are more names than places, workers that were called without
+   * an answer give their places to others in rotation, so that invented names keep no real worker out for
+   * long.
    */
   #admitNamed(): void {
     const { settings, environment } = this.#parts;
@@ -183,7 +183,7 @@ export class WorkerLinks {
     return contact;
   }
 
-  /** Follows up what is said of workers that are not connected; of strangers, so many a second. */
+  /** Follows hints of workers that are not connected; for workers never met, a limited number per second. */
   #call(): void {
     if (this.#closed) return;
     const { environment, settings } = this.#parts;
@@ -204,7 +204,7 @@ export class WorkerLinks {
     }
   }
 
-  /** A worker that is not connected stays while anybody names it, and the store may yet do so. */
+  /** A worker that is not connected stays while any source names it, or the store may yet name it. */
   #letGoIfGone(contact: WorkerContact): void {
     const { id, peer, silentMs } = contact;
     if (peer.connected || this.#book.isStored(id)) return;
@@ -223,7 +223,7 @@ export class WorkerLinks {
     this.#peers.delete(contact.id);
   }
 
-  /** Something has changed: a rest is over where the change needs ticks. */
+  /** Something has changed: resting ends if the change needs ticks. */
   #wake(): void {
     if (!this.#isResting || this.#closed || this.#restMs() > 0) return;
     this.#ticks.clear();
@@ -241,7 +241,7 @@ export class WorkerLinks {
     return restMs === Infinity || hasStrangers ? 0 : restMs;
   }
 
-  /** A tick judges who has not answered the last ping, so it waits until this process has listened. */
+  /** A tick judges workers by their last ping, so its timer waits until this process has listened. */
   #scheduleTick(): GraceTimer {
     const { environment, settings } = this.#parts;
     const { clock } = environment;
@@ -251,7 +251,7 @@ export class WorkerLinks {
     if (!this.#isResting) {
       return setGraceTimer(clock, { delayMs: pingIntervalMs, ownLagMs }, () => this.#tick());
     }
-    // Nobody owes an answer, so that nobody is judged. Pings that are due at about the same time share a tick.
+    // No worker owes an answer, so none is judged. Pings that are due at about the same time share a tick.
     const nowMs = clock.nowMs();
     const dueMs = nowMs + restMs - pingIntervalMs / 2;
     const tickMs = Math.ceil(dueMs / REST_GRID_MS) * REST_GRID_MS;
@@ -281,8 +281,8 @@ export class WorkerLinks {
   }
 }
 
-/** Ticks at rest come at multiples of this. */
+/** Ticks at rest are at multiples of this. */
 const REST_GRID_MS = 200;
 
-/** Failed calls after which a worker that was never met may make room for another. */
+/** Failed calls after which a worker that was never met may give its place to another. */
 const TRIES_MIN = 2;

@@ -1,5 +1,5 @@
-// One worker as this router trusts it. The channel below knows whether a stream is open; this file
-// decides whether the worker is worth asking.
+// How far this router trusts one worker. The channel below knows whether a stream is open; this file decides
+// whether the worker is worth asking.
 //
 //              3 pings unanswered, or it says "stalled"
 //   trusted ───────────────────────────────────────────▶ suspect ── answers again, 1 s ──▶ trusted
@@ -8,11 +8,12 @@
 //                      ▲                          │ failed
 //                      └──────────────────────────┘
 //
-// Pings go out with every tick while questions are asked or one is unanswered, and ever more seldom otherwise; the
-// first question after a rest takes a ping along. A worker at rest needs no tick before its next ping.
+// A ping is sent with every tick while questions are asked or a ping is unanswered, and at growing intervals
+// otherwise; the first question after a rest is sent with a ping. A worker at rest needs no tick before its
+// next ping.
 //
-// Neither suspicion nor ejection forbids anything: an untrusted worker is asked last, so the last
-// replica of a partition is asked however bad it is (the panic rule).
+// Neither suspicion nor ejection forbids anything: an untrusted worker is asked last, so the last replica of
+// a partition is asked however bad it is (the panic rule).
 
 import { Outstanding } from "@winnow/core";
 import type { Environment, WorkerId } from "@winnow/core";
@@ -29,21 +30,21 @@ import type { RouterSettings } from "../router-settings.ts";
 
 /** The callbacks of one question to a worker. */
 export interface QuestionListener {
-  /** Exactly once, unless cancelled. */
+  /** Called exactly once, unless the question is cancelled. */
   onReply(reply: WorkerReply): void;
-  /** The worker has fallen silent; its reply may still come. */
+  /** The worker has fallen silent; its reply may still arrive. */
   onDoubt(): void;
 }
 
-/** The way to a worker: as much of the channel as a peer uses. */
+/** The part of a channel that a peer uses. */
 export type PeerChannel = Pick<WorkerChannel, "address" | "state" | "ask" | "ping" | "close">;
 
-/** Dependencies of a peer. */
+/** What a peer needs. */
 export interface WorkerPeerParts {
   readonly id: WorkerId;
   readonly environment: Environment;
   readonly settings: RouterSettings;
-  /** The worker was at rest and is asked something: it needs ticks again. */
+  /** The worker was at rest and is asked now: it needs ticks again. */
   readonly onWork?: (() => void) | undefined;
 }
 
@@ -52,7 +53,7 @@ interface WaitingQuestion {
   readonly askedAtMs: number;
 }
 
-/** A worker that may be asked, and what is thought of it. */
+/** A worker that may be asked, and how far it is trusted. */
 export class WorkerPeer {
   readonly id: WorkerId;
   readonly latency: LatencyWindow;
@@ -67,7 +68,7 @@ export class WorkerPeer {
   #connected = false;
   #streamNumber = 0;
   #sequence = 0;
-  /** Nothing is outstanding: the last ping was answered, or a question since. */
+  /** Nothing is outstanding: the last ping was answered, or a question since then. */
   #heard = true;
   #pingedAtMs = Number.NEGATIVE_INFINITY;
   #isIdle = true;
@@ -92,48 +93,48 @@ export class WorkerPeer {
     this.#onWork = parts.onWork;
   }
 
-  /** Gives the peer the channel it speaks through from now on. */
+  /** Sets the channel that the peer uses from now on. */
   attach(channel: PeerChannel): void {
     this.#channel = channel;
     this.onDisconnect();
   }
 
-  /** What the worker says of itself on its stream; the last word of a stream that is over. */
+  /** The worker's announcement on its stream; after the stream's end, the last one. */
   get announcement(): Announcement | undefined {
     return this.#announcement;
   }
 
-  /** The channel it speaks through; events of any other are stale. */
+  /** The channel in use; events of any other channel are stale. */
   get channel(): PeerChannel | undefined {
     return this.#channel;
   }
 
-  /** Whether a stream is open and has told the worker's state. */
+  /** Whether a stream is open and the worker has announced itself on it. */
   get connected(): boolean {
     return this.#connected;
   }
 
-  /** Numbers the streams: what was asked of the worker under another number may never be answered. */
+  /** Numbers the streams: what was asked on another stream may never be answered. */
   get streamNumber(): number {
     return this.#streamNumber;
   }
 
-  /** Says where a worker that was not met yet is looked for. */
+  /** Sets the address at which a worker that was not met yet is looked for. */
   aim(address: string | undefined): void {
     this.#aimedAt = address;
   }
 
-  /** Host and port of the current channel; before there is one, where the worker is looked for. */
+  /** Host and port of the channel in use; before there is one, the address where the worker is looked for. */
   get address(): string | undefined {
     return this.#channel?.address ?? this.#aimedAt;
   }
 
-  /** Whether questions can be sent: an open stream of a worker that is not in drain. */
+  /** Whether questions can be sent: the stream is open and the worker is not in drain. */
   get askable(): boolean {
     return this.#connected && this.#channel?.state === "open";
   }
 
-  /** Whether the worker is alive: it has an open stream and answers pings on it. */
+  /** Whether the worker is alive: its stream is open and it answers pings. */
   get answers(): boolean {
     return this.askable && this.#misses < this.#settings.suspectAfterMisses;
   }
@@ -146,8 +147,8 @@ export class WorkerPeer {
   }
 
   /**
-   * Whether the worker answers pings and works: it has moved on within an attempt's time, or has work
-   * that waits and does not call itself stalled. A late answer then says that it is busy, not ill.
+   * Whether the worker answers pings and makes progress: it has progressed within an attempt's time, or has
+   * waiting work and does not call itself stalled. A late answer then means that it is busy, not faulty.
    */
   get progressing(): boolean {
     if (this.#silent || !this.#connected) return false;
@@ -165,7 +166,7 @@ export class WorkerPeer {
     return this.#waiting.oldest?.askedAtMs;
   }
 
-  /** When a question was answered last; -Infinity: never. */
+  /** When a question was last answered; -Infinity: never. */
   get answeredAtMs(): number {
     return this.#answeredAtMs;
   }
@@ -175,7 +176,7 @@ export class WorkerPeer {
     return this.#queueRows;
   }
 
-  /** When anything came from it last; `undefined`: never. */
+  /** When anything last arrived from it; `undefined`: never. */
   get heardAtMs(): number | undefined {
     return this.#heardAtMs;
   }
@@ -185,7 +186,7 @@ export class WorkerPeer {
     return this.#misses;
   }
 
-  /** Asks, and hears of the reply or of doubts about it. */
+  /** Asks; `listener` is told of the reply and of doubts about it. */
   ask(question: Question, listener: QuestionListener): Asked {
     if (this.#channel === undefined || !this.askable) {
       return { state: "refused", reason: "DISCONNECTED" };
@@ -202,7 +203,7 @@ export class WorkerPeer {
       this.#waiting.delete(id);
       return asked;
     }
-    // A worker at rest is pinged seldom and may have fallen silent: the count begins with the question.
+    // A worker at rest is pinged at long intervals and may have fallen silent: counting begins with the question.
     const isRested = this.#heard && sentAtMs - this.#pingedAtMs >= this.#settings.pingIntervalMs;
     const wasIdle = this.#isIdle;
     if (wasIdle && isRested) this.#ping(sentAtMs);
@@ -217,7 +218,7 @@ export class WorkerPeer {
     };
   }
 
-  /** A stream is open, or the worker's state has changed. */
+  /** A stream has opened, or the worker's state has changed. */
   onAnnouncement(announcement: Announcement): void {
     if (!this.#connected) this.#forgetMisses();
     this.#connected = true;
@@ -249,15 +250,15 @@ export class WorkerPeer {
   }
 
   /**
-   * Time for a ping, unless the worker is idle and was pinged lately. Between two ticks this process has
-   * listened for a ping's interval, however late they are.
+   * It is time for a ping, unless the worker is idle and was pinged lately. Between two ticks this process
+   * has listened for a ping's interval, however late the ticks are.
    */
   tick(): void {
     if (!this.#connected || this.#channel === undefined) return;
     const { pingIntervalMs } = this.#settings;
     const nowMs = this.#environment.clock.nowMs();
     const sincePingMs = nowMs - this.#pingedAtMs;
-    // A question sends a ping between two ticks: half an interval is soon enough to miss its answer.
+    // A question may have sent a ping between two ticks: half an interval is enough to count it as unanswered.
     this.#countMiss(sincePingMs >= pingIntervalMs / 2);
     const isResting = this.#heard && this.#isIdle && !this.#silent;
     this.#isIdle = this.#waiting.size === 0;
@@ -267,14 +268,14 @@ export class WorkerPeer {
     this.#ping(nowMs);
   }
 
-  /** Ms until this worker needs a tick: it is at rest, and its next ping is due then. */
+  /** Ms until this worker needs a tick, while it is at rest. */
   get restingMs(): number {
     const isResting = this.#heard && this.#isIdle && this.#waiting.size === 0 && !this.#silent;
     if (!isResting || !this.#connected || this.#channel === undefined) return 0;
     return Math.max(0, this.#pingedAtMs + this.#restMs - this.#environment.clock.nowMs());
   }
 
-  /** Between two pings at rest: longer with each that was answered. */
+  /** Ms between two pings at rest: longer with each that was answered. */
   get #restMs(): number {
     const { idlePingIntervalMs, idlePingIntervalMsMax } = this.#settings;
     const doublings = Math.min(Math.max(0, this.#restedPings - 1), 16);
@@ -295,7 +296,7 @@ export class WorkerPeer {
     this.#channel?.ping(this.#sequence);
   }
 
-  /** An attempt ended badly through this worker's fault. */
+  /** An attempt has failed through this worker's fault. */
   noteFailure(): void {
     this.#failures += 1;
     const isProbation = this.#ejections > 0;
@@ -325,8 +326,8 @@ export class WorkerPeer {
   }
 
   /**
-   * A question that was given up would have taken longer than it was waited for. Left out, the slow
-   * answers would be missing from what is usual, and ever more questions would seem to be slow.
+   * A question that was given up would have taken longer than it was waited for. Left out, slow answers would
+   * be missing from what is usual, and ever more questions would seem slow.
    */
   #noteUnanswered(sentAtMs: number): void {
     const waitedMs = this.#environment.clock.nowMs() - sentAtMs;
@@ -353,12 +354,12 @@ export class WorkerPeer {
     this.#progressAtMs = Number.NEGATIVE_INFINITY;
   }
 
-  /** Ends the channel; questions under way fail. */
+  /** Closes the channel; questions under way fail. */
   close(): void {
     this.#connected = false;
     this.#channel?.close();
   }
 }
 
-/** Pings of many workers are due within one tick, though timers fire a little early or late. */
+/** Pings of several workers are due within one tick, although timers fire a little early or late. */
 const REST_SLACK_MS = 50;

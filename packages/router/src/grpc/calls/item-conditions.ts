@@ -1,12 +1,12 @@
-// What Winnow understands beside a signature's inputs, as the REST API's `k`, `exclude`, `include`, `filter` and
-// `return`: inputs of these names, which no other signature has.
+// The gRPC counterparts of the REST API's `k`, `exclude`, `include`, `filter` and `return`: inputs with the
+// following names, which no signature has.
 //
 //   winnow.k        int64 or int32, a scalar
 //   winnow.exclude  ids as the model has them: a list [n] for all instances, or [instances, n]
-//   winnow.include  likewise
+//   winnow.include  the same for the only ids wanted
 //   winnow.filter   string: a filter as JSON, a scalar for all instances, or [instances], "" for none
 //   winnow.explain  bool, a scalar: of a pipeline; the output "explain" has a JSON object for each instance
-//   winnow.return   string [n]: names of attributes; they come as the output "attributes", JSON objects
+//   winnow.return   string [n]: names of attributes, which are answered as the output "attributes", JSON objects
 
 import { StringColumn, WinnowError, parseFilter } from "@winnow/core";
 import type { Dtype, Filter, SignatureProgram, Tensor } from "@winnow/core";
@@ -28,7 +28,7 @@ const FILTER_VALUES_MAX = 65_536;
 /** TensorProtos by input name. */
 type Protos = ReadonlyMap<string, Uint8Array>;
 
-/** The inputs of a request that are the signature's, and those that are Winnow's. */
+/** Splits the inputs of a request into the signature's and Winnow's. */
 export function splitInputs(
   inputs: Protos,
   signature: SignatureProgram,
@@ -66,7 +66,7 @@ export function readConditions(
   };
 }
 
-/** A tensor of the first dtype that it has, or an error that names the one wanted. */
+/** Reads a tensor that may have any of several dtypes. An error names the dtype that is wanted. */
 function readOneOf(
   proto: Uint8Array,
   wanted: {

@@ -13,7 +13,7 @@ import { encodeMessage } from "../serving-definition.ts";
 const SIGNATURE_DEF = "signature_def";
 const SIGNATURE_DEF_MAP = "tensorflow.serving.SignatureDefMap";
 
-/** @throws WinnowError INVALID_ARGUMENT, or as `Predictor.pin` */
+/** Answers GetModelMetadata. @throws WinnowError INVALID_ARGUMENT, or as `Predictor.pin` */
 export async function getModelMetadata(
   predictor: Predictor,
   call: GrpcCall,

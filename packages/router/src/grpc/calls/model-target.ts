@@ -1,5 +1,5 @@
-// ModelSpec → what it means, in TensorFlow Serving's order and words: a request without a model is
-// refused before anything is looked up.
+// What a ModelSpec means, checked in TensorFlow Serving's order and with its messages: a request without a
+// model is refused before anything is looked up.
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { ModelProgram, SignatureProgram } from "@winnow/core";
@@ -15,7 +15,7 @@ export function requiredSpec(spec: ModelSpec | undefined): ModelSpec {
   return spec;
 }
 
-/** What to pin. @throws WinnowError INVALID_ARGUMENT without a name, NOT_FOUND beyond 2⁵³ */
+/** The model, version or label to pin. @throws WinnowError INVALID_ARGUMENT without a name, NOT_FOUND beyond 2⁵³ */
 export function targetOf({ name, version, label }: ModelSpec): ModelTarget {
   if (name === "") {
     throw new WinnowError("INVALID_ARGUMENT", "ModelSpec has no name specified.");

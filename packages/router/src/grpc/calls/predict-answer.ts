@@ -1,4 +1,4 @@
-// `PredictResponse` as bytes: outputs, and which version and signature gave them.
+// `PredictResponse` as bytes: the outputs, and which version and signature gave them.
 
 import {
   ProtobufWriter,
@@ -23,7 +23,7 @@ export interface PredictAnswer {
 interface OutputPlan {
   readonly name: Uint8Array;
   readonly plan: TensorPlan;
-  /** Of the map entry. */
+  /** Bytes of the map entry. */
   readonly bytes: number;
 }
 
@@ -34,8 +34,9 @@ const VALUE = 2;
 const SPEC = { name: 1, version: 2, signatureName: 3 } as const;
 
 /**
- * @throws WinnowError RESOURCE_EXHAUSTED for more than `bytesMax`, INVALID_ARGUMENT for lists of
- * different lengths, which no TensorProto holds; nothing was allocated then
+ * Writes a `PredictResponse`. Nothing is allocated before it is known to fit.
+ * @throws WinnowError RESOURCE_EXHAUSTED for more than `bytesMax`, INVALID_ARGUMENT for lists of different
+ * lengths, which no TensorProto can hold
  */
 export function writePredictAnswer(answer: PredictAnswer, bytesMax: number): Buffer {
   const outputs = Array.from(answer.outputs, ([name, tensor]) => planOutput(name, tensor));

@@ -4,8 +4,8 @@
 //   message ─▶ spec ─▶ pin ─▶ signature ─▶ inputs ─▶ output_filter ─▶ predict ─▶ answer
 //                      └── released once, whatever happens behind it ──────────┘
 //
-// `k`, exclusions, filters and the like are inputs with names of their own (`item-conditions.ts`); for partial
-// answers TensorFlow's messages have no place.
+// `k`, exclusions and filters are inputs with names of their own (`item-conditions.ts`). Partial answers do
+// not exist here, because TensorFlow's messages have no field that could mark them.
 
 import { WinnowError } from "@winnow/core";
 import type { SignatureProgram, Tensor } from "@winnow/core";
@@ -22,27 +22,27 @@ import type { PredictMessage } from "./request-messages.ts";
 import { TensorBudget } from "../tensors/tensor-budget.ts";
 import { readTensorProto } from "../tensors/tensor-proto-reader.ts";
 
-/** One call as handlers see it. */
+/** One call as the handlers see it. */
 export interface GrpcCall {
   readonly bytes: Uint8Array;
   readonly context: RequestContext;
-  /** An entry of the call's metadata by its key in lower case. */
+  /** An entry of the call's metadata, by its key in lower case. */
   readonly header?: (name: string) => string | undefined;
-  /** To be told which model the request names, known or not, as soon as that is read. */
+  /** To be called as soon as the request has named a model, known or not. */
   readonly names: (model: string) => void;
 }
 
-/** An answer and what there is to tell of it. */
+/** An answer, and what logs and metrics need to know of it. */
 export interface GrpcAnswer {
   readonly bytes: Buffer;
   readonly instances: number;
-  /** Of a pipeline or an experiment: what the answer lacks. */
+  /** What the answer of a pipeline or an experiment lacks. */
   readonly degradations?: readonly Degradation[] | undefined;
-  /** Of an experiment: the arms that answered. */
+  /** The arms of an experiment that answered. */
   readonly arms?: string | undefined;
 }
 
-/** @throws WinnowError as the request or the cluster is at fault */
+/** Answers Predict. @throws WinnowError as the request or the cluster is at fault */
 export async function predict(
   predictor: Predictor,
   call: GrpcCall,
@@ -99,7 +99,7 @@ function readInputs(
   );
 }
 
-/** As many as the signature has; which ones is found out when they are read. */
+/** Checks the number of inputs against the signature's. Their names are checked when they are read. */
 function checkNames(signature: SignatureProgram, inputs: ReadonlyMap<string, unknown>): void {
   const declared = signature.inputs.map(({ name }) => name).toSorted();
   const sent = [...inputs.keys()].toSorted();
@@ -128,7 +128,7 @@ function missing(
   );
 }
 
-/** Names of the outputs to send: the filter, or all. */
+/** Names of the outputs to send: those of the filter, or all. */
 function wantedOutputs(signature: SignatureProgram, filter: readonly string[]): readonly string[] {
   const known = signature.outputs.map(({ name }) => name);
   if (filter.length === 0) return known;

@@ -1,5 +1,5 @@
-// HandleReloadConfigRequest: a new list of models for a running server. The lists are the workers', so
-// this is UNIMPLEMENTED unless the process that runs the router passes a `ReloadModels`.
+// HandleReloadConfigRequest: a new list of models for a running server. Workers hold the lists, so the call
+// is UNIMPLEMENTED unless the process that runs the router passes a `ReloadModels`.
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { RequestContext } from "../../request-context.ts";
@@ -10,10 +10,10 @@ import { decodeMessage, encodeMessage } from "../serving-definition.ts";
 export interface ReloadedModel {
   readonly name: string;
   readonly basePath: string;
-  /** `tensorflow` */
+  /** Always `tensorflow`. */
   readonly platform: string;
   readonly versions: VersionPolicy;
-  /** Label → version. */
+  /** Version by label. */
   readonly labels: ReadonlyMap<string, number>;
 }
 
@@ -24,7 +24,7 @@ export type VersionPolicy =
   | { readonly kind: "specific"; readonly versions: readonly number[] };
 
 /**
- * Replaces the list of models; what the client should know of a reload that succeeded is its result.
+ * Replaces the list of models. Resolves to a notice for the client, even if the reload succeeded.
  * @throws WinnowError when it cannot
  */
 export type ReloadModels = (
@@ -32,7 +32,7 @@ export type ReloadModels = (
   context: RequestContext,
 ) => Promise<string | undefined>;
 
-/** @throws WinnowError UNIMPLEMENTED, INVALID_ARGUMENT, or as `reload` */
+/** Answers HandleReloadConfigRequest. @throws WinnowError UNIMPLEMENTED, INVALID_ARGUMENT, or as `reload` */
 export async function reloadConfig(
   reload: ReloadModels | undefined,
   call: GrpcCall,

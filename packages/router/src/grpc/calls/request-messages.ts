@@ -1,6 +1,6 @@
-// The requests of both services, from their bytes. Tensors stay bytes until the signature has said
-// what they must be. A field that comes again replaces (or, a message, adds to) what came before, as
-// protobuf has it.
+// Reads the requests of both services from their bytes. Tensors stay bytes until the signature says what they
+// must be. As in protobuf, a repeated field replaces the former value, or is merged into it if it is a
+// message.
 
 import { WinnowError } from "@winnow/core";
 import type { ProtobufReader } from "@winnow/core";
@@ -9,7 +9,7 @@ import { readerOf } from "../client-message.ts";
 /** `ModelSpec`: which model, version and signature. */
 export interface ModelSpec {
   readonly name: string;
-  /** At most one of version and label. */
+  /** At most one of version and label is present. */
   readonly version?: bigint | undefined;
   readonly label?: string | undefined;
   readonly signatureName: string;
@@ -31,7 +31,7 @@ export interface MetadataMessage {
 
 const NO_BYTES = new Uint8Array();
 
-/** @throws WinnowError INVALID_ARGUMENT */
+/** Reads a `PredictRequest`. @throws WinnowError INVALID_ARGUMENT */
 export function readPredictRequest(bytes: Uint8Array, namesMax: number): PredictMessage {
   const reader = readerOf(bytes);
   const inputs = new Map<string, Uint8Array>();
@@ -48,7 +48,7 @@ export function readPredictRequest(bytes: Uint8Array, namesMax: number): Predict
   return { spec, inputs, outputFilter };
 }
 
-/** @throws WinnowError INVALID_ARGUMENT */
+/** Reads a `GetModelMetadataRequest`. @throws WinnowError INVALID_ARGUMENT */
 export function readMetadataRequest(bytes: Uint8Array, namesMax: number): MetadataMessage {
   const reader = readerOf(bytes);
   const fields: string[] = [];
@@ -61,7 +61,7 @@ export function readMetadataRequest(bytes: Uint8Array, namesMax: number): Metada
   return { spec, fields };
 }
 
-/** Of `GetModelStatusRequest` its only field. @throws WinnowError INVALID_ARGUMENT */
+/** Reads the only field of `GetModelStatusRequest`. @throws WinnowError INVALID_ARGUMENT */
 export function readStatusRequest(bytes: Uint8Array): ModelSpec | undefined {
   const reader = readerOf(bytes);
   let spec: ModelSpec | undefined;
@@ -93,7 +93,7 @@ function readInt64Value(reader: ProtobufReader, before = 0n): bigint {
   return value;
 }
 
-/** One entry of a map from text to message. */
+/** Reads one entry of a map from text to message. */
 function readEntry(reader: ProtobufReader, into: Map<string, Uint8Array>): void {
   let key = "";
   let value: Uint8Array = NO_BYTES;

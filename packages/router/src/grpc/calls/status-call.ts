@@ -1,5 +1,4 @@
-// GetModelStatus: where each version of a model stands. A label is not looked at, as in TensorFlow
-// Serving.
+// GetModelStatus: the state of each version of a model. A label is ignored, as in TensorFlow Serving.
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { Predictor, VersionStatus } from "../../predictor.ts";
@@ -8,7 +7,7 @@ import type { GrpcAnswer, GrpcCall } from "./predict-call.ts";
 import { readStatusRequest } from "./request-messages.ts";
 import { encodeMessage } from "../serving-definition.ts";
 
-/** @throws WinnowError INVALID_ARGUMENT, NOT_FOUND */
+/** Answers GetModelStatus. @throws WinnowError INVALID_ARGUMENT, NOT_FOUND */
 export function getModelStatus(predictor: Predictor, call: GrpcCall): GrpcAnswer {
   const { name, version } = requiredSpec(readStatusRequest(call.bytes));
   call.names(name);

@@ -8,11 +8,11 @@ import { remainingMs } from "./clock.ts";
 /** The part of a grpc-js call that a context needs. */
 export interface CancellableCall {
   getDeadline(): Date | number;
-  /** `cancelled` comes when the client leaves, its deadline passes, or the call has been answered. */
+  /** `cancelled` is emitted when the client leaves, its deadline passes, or the call has been answered. */
   once(event: "cancelled", listener: () => void): unknown;
 }
 
-/** Begins with the call; `timeoutMs` 0: the client's deadline alone counts. */
+/** The context of a call, which starts now. `timeoutMs` 0: only the client's deadline counts. */
 export function contextOfCall(
   clock: Clock,
   call: CancellableCall,
@@ -22,7 +22,7 @@ export function contextOfCall(
     timeoutMs,
     clientMs: remainingMs(call.getDeadline()),
   });
-  // grpc-js has a timer of its own for the client's deadline, which may fire before the context's.
+  // grpc-js has its own timer for the client's deadline, which may fire before the context's.
   call.once("cancelled", () =>
     context.abort(() =>
       clock.nowMs() >= context.deadlineMs

@@ -1,5 +1,5 @@
-// An interceptor of every call that the door (`cluster/src/grpc-door`) has let in, health checks and
-// watches included: it counts the call until its end, cuts it when the server must end, and shortens the
+// An interceptor of every call that the door (`cluster/src/grpc-door`) has let in, health checks and watches
+// included: it counts the call as open until its end, cancels it when the server must end, and shortens the
 // text of its status.
 
 import { ServerInterceptingCall, ServerListenerBuilder, status } from "@grpc/grpc-js";
@@ -9,31 +9,31 @@ import { cutDetails } from "./status-details.ts";
 type Intercepted = Parameters<ServerInterceptor>[1];
 type Method = Parameters<ServerInterceptor>[0];
 
-/** Counts open calls, and cuts them. */
+/** Counts open calls, and can cancel them. */
 export class CallGate {
   readonly #idle: (() => void)[] = [];
   readonly #calls = new Set<Intercepted>();
   #unaryCalls = 0;
 
-  /** Whether no call is open but streams, which end when their client likes. */
+  /** Whether no call is open, apart from streams, which end when their clients want. */
   get isIdle(): boolean {
     return this.#unaryCalls === 0;
   }
 
-  /** Resolves when it is idle. */
+  /** Resolves when `isIdle` is true. */
   idle(): Promise<void> {
     if (this.isIdle) return Promise.resolve();
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
-  /** Ends every call that is open, so that its client hears why before its connection is cut. */
+  /** Ends every open call, so that its client is told why before the connection is cut. */
   cut(): void {
     for (const call of this.#calls) {
       call.sendStatus({ code: status.UNAVAILABLE, details: "The server is closing" });
     }
   }
 
-  /** For the server's options. */
+  /** To be passed with the server's options. */
   readonly interceptor: ServerInterceptor = (method, call) =>
     new ServerInterceptingCall(call, {
       start: (next) => next(this.#listener(method, call)),

@@ -23,13 +23,13 @@ import type { GrpcEnvironment } from "./serving-handlers.ts";
 /** A server of TensorFlow Serving's gRPC services. */
 export interface GrpcServer {
   /**
-   * Starts to listen; port 0 takes any free one. Gives the port taken.
-   * @throws WinnowError UNAVAILABLE when the address cannot be had
+   * Starts to listen; port 0 takes any free port. Gives the port.
+   * @throws WinnowError UNAVAILABLE when the address cannot be bound
    */
   listen(address: { readonly host: string; readonly port: number }): Promise<{ port: number }>;
-  /** Stops accepting, answers the calls it has, resolves when all connections are closed. */
+  /** Stops accepting calls, answers those that are open, and resolves when all connections are closed. */
   drain(): Promise<void>;
-  /** Stops at once; calls being answered are cut. */
+  /** Stops at once; open calls are cut. */
   close(): Promise<void>;
   /** The memory held for clients. */
   held(): readonly HeldMemory[];
@@ -45,7 +45,7 @@ export function createGrpcServer(
 }
 
 const HEALTH_WATCH = "/grpc.health.v1.Health/Watch";
-/** Names the health service answers for; "" is the server as a whole. */
+/** Names that the health service answers for; "" is the server as a whole. */
 const HEALTH_NAMES = ["", PREDICTION_SERVICE, MODEL_SERVICE];
 
 class ServingServer implements GrpcServer {
@@ -123,8 +123,8 @@ class ServingServer implements GrpcServer {
   }
 
   /**
-   * The listener closes and connections are told to go (GOAWAY): calls in flight are answered. Open
-   * health watches end with the connections, which are cut once no other call is left.
+   * Closes the listener and sends GOAWAY on all connections; open calls are answered. Open health watches end
+   * with their connections, which are cut once no other call is left.
    */
   async #drain(): Promise<void> {
     this.#refuse();
@@ -138,14 +138,14 @@ class ServingServer implements GrpcServer {
     this.#setHealth(false);
   }
 
-  /** Resolves when the listener and all connections are closed: idle ones are at once. */
+  /** Resolves when the listener and all connections are closed; idle connections close at once. */
   #closed(): Promise<void> {
     return new Promise((resolve) => {
       this.#server.tryShutdown(() => resolve());
     });
   }
 
-  /** Ends what is open; a client that does not even read that is not waited for. */
+  /** Ends everything that is open. A client that does not even read that is not waited for. */
   async #cut(closed: Promise<void>): Promise<void> {
     this.#gate.cut();
     await this.#within(this.#settings.drainIdleMs, [closed]);
@@ -153,7 +153,7 @@ class ServingServer implements GrpcServer {
     this.#door.close();
   }
 
-  /** Waits for the first of these, but not for ever. */
+  /** Waits for the first of these promises, but no longer than `limitMs`. */
   async #within(limitMs: number, awaited: readonly Promise<void>[]): Promise<void> {
     const done = new AbortController();
     const limit = sleep(this.#environment.clock, limitMs, done.signal).catch(() => undefined);
@@ -161,7 +161,7 @@ class ServingServer implements GrpcServer {
     done.abort();
   }
 
-  /** No call has been open for a moment. */
+  /** Resolves when no call has been open for a moment. */
   async #silence(): Promise<void> {
     do {
       await this.#gate.idle();
@@ -169,7 +169,7 @@ class ServingServer implements GrpcServer {
     } while (!this.#gate.isIdle);
   }
 
-  /** Health follows readiness: there is nobody to tell of its change. */
+  /** Checks readiness from time to time, because the router does not tell of changes. */
   async #followHealth(): Promise<void> {
     const { signal } = this.#ended;
     while (!signal.aborted) {
@@ -180,7 +180,7 @@ class ServingServer implements GrpcServer {
     }
   }
 
-  /** Watchers hear of changes, not of looks. */
+  /** Health watchers are told only when the state has changed. */
   #setHealth(isReady: boolean): void {
     if (this.#isServing === isReady) return;
     this.#isServing = isReady;

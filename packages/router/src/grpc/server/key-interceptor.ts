@@ -1,4 +1,4 @@
-// An interceptor that lets calls in by their keys, before their messages are read. A key is metadata:
+// An interceptor that checks the keys of calls before their messages are read. A key is metadata:
 // `authorization: Bearer <key>`, as in an HTTP header. Health checks need none.
 
 import { ServerInterceptingCall, ServerListenerBuilder } from "@grpc/grpc-js";
@@ -15,7 +15,7 @@ const ROLES: ReadonlyMap<string, readonly KeyRole[]> = new Map([
 ]);
 const HEALTH = "/grpc.health.v1.Health/";
 
-/** For the server's options. */
+/** To be passed with the server's options. */
 export function keyInterceptor(keys: KeyGuard): ServerInterceptor {
   return ({ path }, call) => {
     if (path.startsWith(HEALTH)) return new ServerInterceptingCall(call);

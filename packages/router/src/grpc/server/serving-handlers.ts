@@ -1,5 +1,5 @@
-// From a call of grpc-js to its answer: its context, the method's own work, status. Nothing in
-// here knows servers or sockets.
+// From a call of grpc-js to its answer: the context, the work of the method, the status. Nothing in this file
+// knows servers or sockets.
 
 import type { KeyGuard, TlsSource } from "@winnow/cluster";
 import { Metadata } from "@grpc/grpc-js";
@@ -21,14 +21,14 @@ import { getModelStatus } from "../calls/status-call.ts";
 import { failureStatus } from "./status-details.ts";
 import type { FailureStatus } from "./status-details.ts";
 
-/** Dependencies of the handlers. */
+/** What the handlers need. */
 export interface GrpcEnvironment extends Environment {
   readonly observer?: GrpcObserver | undefined;
-  /** What HandleReloadConfigRequest does; without it, it is UNIMPLEMENTED. */
+  /** What HandleReloadConfigRequest does. Default: the call is UNIMPLEMENTED. */
   readonly reload?: ReloadModels | undefined;
-  /** TLS with these certificates, and with clients' where it names authorities. Default: none. */
+  /** Certificates of the port, with client certificates where they name authorities. Default: no TLS. */
   readonly tls?: TlsSource | undefined;
-  /** Answers those alone who present a key, and everybody's health checks. Default: everybody. */
+  /** Only clients that present a key are answered; health checks need none. Default: everybody is answered. */
   readonly keys?: KeyGuard | undefined;
 }
 
@@ -39,7 +39,7 @@ export interface RawCall extends CancellableCall {
   sendMetadata(metadata: Metadata): void;
 }
 
-/** grpc-js's way to be answered. */
+/** How grpc-js takes an answer. */
 export type RawReply = (failure: FailureStatus | null, answer?: Buffer) => void;
 
 /** Answers one method. */
@@ -137,7 +137,7 @@ export class ServingHandlers {
     });
   }
 
-  /** An answer, or what is told instead of one. */
+  /** The answer, or the error that is sent instead. */
   async #outcome(work: Work, call: GrpcCall): Promise<GrpcAnswer | WinnowError> {
     try {
       const answer = work(call);
@@ -166,7 +166,7 @@ function headerOf(requestId: string, outcome: GrpcAnswer | WinnowError): Metadat
   return metadata;
 }
 
-/** Codes that say that the server is at fault, by OpenTelemetry's conventions. */
+/** Codes for which OpenTelemetry's conventions blame the server. */
 const SERVER_FAULTS: ReadonlySet<string> = new Set([
   "UNKNOWN",
   "DEADLINE_EXCEEDED",

@@ -1,5 +1,5 @@
-// An error as a gRPC status. Details travel in a header: TensorFlow Serving cuts them at 1024 bytes,
-// and grpc-js connections get stuck over longer ones (grpc-node #2399).
+// An error as a gRPC status. Details travel in a header. They are cut at 1024 bytes, as TensorFlow Serving
+// does: grpc-js connections get stuck over longer ones (grpc-node #2399).
 
 import { grpcStatusOf } from "@winnow/core";
 import type { WinnowError } from "@winnow/core";
@@ -19,7 +19,7 @@ export function failureStatus(error: WinnowError): FailureStatus {
   return { code: grpcStatusOf(error.code), details: cutDetails(error.message) };
 }
 
-/** Text of at most 1024 bytes of UTF-8 and a mark that it was longer; always well-formed. */
+/** A text of at most 1024 bytes of UTF-8, with a mark if it was longer; always well-formed. */
 export function cutDetails(text: string): string {
   const bytes = encoder.encode(text);
   if (bytes.length <= DETAIL_BYTES_MAX) return decoder.decode(bytes);

@@ -1,9 +1,9 @@
-// TensorFlow's element types by number, and where a TensorProto keeps values of each: `float_val`
+// TensorFlow's element types by number, and the TensorProto field that holds the values of each: `float_val`
 // for floats, `int_val` for every small integer, and so on.
 
 import type { Dtype } from "@winnow/core";
 
-/** How the values of a field are laid out, besides strings. */
+/** How the values of a field are encoded, except strings. */
 type ValueLayout = "varint" | "fixed";
 
 /** A dtype on the wire. */

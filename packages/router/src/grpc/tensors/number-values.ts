@@ -1,5 +1,5 @@
-// Numbers of a TensorProto as a typed array. Fixed-size values are copied as they lie (both sides are
-// little-endian); varints are read one by one without making a BigInt of any.
+// Numbers of a TensorProto as a typed array. Values of fixed size are copied as they are (both sides are
+// little-endian); varints are read one by one, without a BigInt for each.
 
 import { WIRE, dtypeArrays, isBigInts } from "@winnow/core";
 import type { NumberArray, NumericArray, NumericDtype, ProtobufReader } from "@winnow/core";
@@ -8,7 +8,7 @@ import { WIRE_TYPES } from "./data-type.ts";
 import { MisfitError, eachOccurrence } from "./tensor-outline.ts";
 import type { TensorOutline } from "./tensor-outline.ts";
 
-/** The values of a tensor whose outline fits. @throws MisfitError, WinnowError INVALID_ARGUMENT */
+/** The values of a tensor whose outline fits its input. @throws MisfitError, WinnowError INVALID_ARGUMENT */
 export function readNumbers(outline: TensorOutline, dtype: NumericDtype): NumericArray {
   const { count, content } = outline;
   const { bytes, layout } = WIRE_TYPES[dtype];
@@ -27,7 +27,7 @@ export function readNumbers(outline: TensorOutline, dtype: NumericDtype): Numeri
   return values;
 }
 
-/** Copies values as they come; gives how many. */
+/** Copies values of fixed size in order; gives their number. */
 function fillFixed(outline: TensorOutline, dtype: NumericDtype, memory: ArrayBuffer): number {
   const { bytes, field } = WIRE_TYPES[dtype];
   const target = new Uint8Array(memory);
@@ -43,7 +43,7 @@ function fillFixed(outline: TensorOutline, dtype: NumericDtype, memory: ArrayBuf
   return at / bytes;
 }
 
-/** Reads varints as they come; gives how many. */
+/** Reads varints in order; gives their number. */
 function fillVarints(outline: TensorOutline, dtype: NumericDtype, values: NumericArray): number {
   const { field } = WIRE_TYPES[dtype];
   const isLong = isBigInts(values);
@@ -59,7 +59,7 @@ function fillVarints(outline: TensorOutline, dtype: NumericDtype, values: Numeri
   return count;
 }
 
-/** Fills what is left with the last of the first `count` values. */
+/** Fills the rest with the last of the first `count` values. */
 function repeatLast(values: NumericArray, count: number): void {
   if (count === 0 || count >= values.length) return;
   const last = values[count - 1]!;

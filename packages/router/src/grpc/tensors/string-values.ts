@@ -1,5 +1,5 @@
-// Strings of a TensorProto as a column: counted first, then copied once. They stand in `string_val`,
-// or in `tensor_content` as TensorFlow lists strings: the lengths of all, then the bytes of all.
+// Strings of a TensorProto as a column: counted first, then copied once. They are in `string_val`, or in
+// `tensor_content` as TensorFlow lists strings: all lengths, then all bytes.
 
 import { StringColumn, WIRE, copyBytes } from "@winnow/core";
 import { damaged, readerOf } from "../client-message.ts";

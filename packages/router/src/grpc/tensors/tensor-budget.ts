@@ -1,9 +1,9 @@
-// How much memory the tensors of one request may take. What a tensor takes is not what its message
-// is long: a shape and one value to repeat are ten bytes.
+// How much memory the tensors of one request may take. The size of a tensor is not the size of its message: a
+// shape and one value to repeat are ten bytes.
 
 import { WinnowError } from "@winnow/core";
 
-/** Bytes that the tensors of one request may take together. */
+/** Bytes that all tensors of one request may take together. */
 export class TensorBudget {
   readonly #bytesMax: number;
   #bytes = 0;
@@ -12,7 +12,10 @@ export class TensorBudget {
     this.#bytesMax = bytesMax;
   }
 
-  /** To be asked before memory is. @throws WinnowError INVALID_ARGUMENT when that is too much */
+  /**
+   * Takes bytes from the budget; to be called before memory is allocated. @throws WinnowError
+   * INVALID_ARGUMENT when they exceed it
+   */
   take(bytes: number): void {
     this.#bytes += bytes;
     if (this.#bytes <= this.#bytesMax) return;

@@ -1,5 +1,5 @@
-// What is known of a TensorProto before its values are read: enough to refuse it without having
-// allocated anything for it.
+// What is known of a TensorProto before its values are read: enough to refuse it before anything is allocated
+// for it.
 
 import { elementCount } from "@winnow/core";
 import type { ProtobufReader } from "@winnow/core";
@@ -11,19 +11,19 @@ export interface TensorOutline {
   /** Number of `DataType`; 0 if the message has none. */
   readonly dataType: number;
   readonly shape: readonly number[];
-  /** Values the shape holds. */
+  /** Number of values in the shape. */
   readonly count: number;
   /** `tensor_content`, if it is not empty. */
   readonly content: Uint8Array | undefined;
 }
 
-/** Why a TensorProto is none, to be told with the name of its input. */
+/** Why a TensorProto cannot be read; to be told with the name of its input. */
 export class MisfitError extends Error {}
 
 const RANK_MAX = 254;
 /**
- * Product of the other sizes of a shape that holds no values. Nothing is allocated for them, but
- * operations may count along every axis; rows of such lengths come in no real request.
+ * The largest product of the other dimensions of a shape that holds no values. Nothing is allocated for such
+ * a shape, but operations may count along every axis; no real request has rows of such length.
  */
 const EMPTY_SIZES_MAX = 2 ** 24;
 
@@ -44,7 +44,7 @@ export function outlineOf(proto: Uint8Array): TensorOutline {
   return { proto, dataType, shape, count, content: content?.length === 0 ? undefined : content };
 }
 
-/** Adds the sizes of a TensorShapeProto. */
+/** Adds the dimensions of a TensorShapeProto. */
 function readShape(reader: ProtobufReader, shape: number[]): void {
   while (reader.next()) {
     if (reader.field === 2) {

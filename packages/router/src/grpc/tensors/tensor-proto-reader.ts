@@ -1,9 +1,9 @@
 // TensorProto → tensor, straight from the message's bytes, by TensorFlow's rules
-// (tensorflow/core/framework/tensor.cc, Tensor::FromProto): values stand in `tensor_content` or in the
-// field of their type; surplus values are ignored; the last one fills what is missing; no value at
-// all means zeros.
+// (tensorflow/core/framework/tensor.cc, Tensor::FromProto): values are in `tensor_content` or in the field of
+// their type; surplus values are ignored; missing values are copies of the last one; no value at all means
+// zeros.
 //
-//   tensor-outline   dtype, shape, where the content is; nothing is allocated yet
+//   tensor-outline   dtype, shape, place of the content; nothing is allocated yet
 //   ──▶ does it fit the signature and the budget?
 //   number-values, string-values   values → typed arrays
 
@@ -15,14 +15,14 @@ import { readStrings } from "./string-values.ts";
 import type { TensorBudget } from "./tensor-budget.ts";
 import { MisfitError, outlineOf } from "./tensor-outline.ts";
 
-/** Which input a tensor is for. */
+/** The input that a tensor is read for. */
 export interface ExpectedInput {
   readonly name: string;
   readonly dtype: Dtype;
 }
 
 /**
- * Reads a tensor for an input. It owns its memory.
+ * Reads a tensor for an input, into new memory.
  * @throws WinnowError INVALID_ARGUMENT for damage, another dtype, or more than the budget
  */
 export function readTensorProto(

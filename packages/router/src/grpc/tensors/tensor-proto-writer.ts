@@ -1,18 +1,18 @@
 // Tensor → TensorProto as TensorFlow Serving answers it (tensorflow/core/framework/tensor.cc,
-// Tensor::AsProtoField): every value in the field of its type, `tensor_content` empty. Clients that
-// read `float_val` by hand depend on that. Sizes first, then bytes.
+// Tensor::AsProtoField): every value in the field of its type, and an empty `tensor_content`, because clients
+// that read `float_val` by hand depend on that. All sizes are computed first, then bytes are written.
 
 import { isBigInts, sizeOfField, sizeOfVarint, sizeOfWords } from "@winnow/core";
 import type { ProtobufWriter, StringColumn, Tensor } from "@winnow/core";
 import { WIRE_TYPES } from "./data-type.ts";
 
-/** A tensor and what it will take. */
+/** A tensor and the sizes of its parts. */
 export interface TensorPlan {
   readonly tensor: Tensor;
-  /** Of the whole TensorProto. */
+  /** Bytes of the whole TensorProto. */
   readonly bytes: number;
   readonly shapeBytes: number;
-  /** Of the packed values; for strings of all their fields. */
+  /** Bytes of the packed values; for strings, of all their fields. */
   readonly valueBytes: number;
 }
 
@@ -21,7 +21,7 @@ const SHAPE = 2;
 const DIM = 2;
 const SIZE = 1;
 
-/** Computes sizes. */
+/** Computes the sizes. */
 export function planTensorProto(tensor: Tensor): TensorPlan {
   const { number, field } = WIRE_TYPES[tensor.dtype];
   const shapeBytes = tensor.shape.reduce((sum, size) => sum + sizeOfField(DIM, dimBytes(size)), 0);
@@ -35,7 +35,7 @@ export function planTensorProto(tensor: Tensor): TensorPlan {
   return { tensor, bytes, shapeBytes, valueBytes };
 }
 
-/** Writes what was planned. */
+/** Writes a planned tensor. */
 export function writeTensorProto(writer: ProtobufWriter, plan: TensorPlan): void {
   const { tensor, shapeBytes, valueBytes } = plan;
   const { number, field } = WIRE_TYPES[tensor.dtype];
@@ -52,7 +52,7 @@ export function writeTensorProto(writer: ProtobufWriter, plan: TensorPlan): void
   else writeVarints(writer, tensor);
 }
 
-/** A size of 0 is not written. */
+/** Bytes of one dimension. A size of 0 is not written. */
 function dimBytes(size: number): number {
   return size === 0 ? 0 : 1 + sizeOfVarint(size);
 }
@@ -74,7 +74,7 @@ function writeVarints(writer: ProtobufWriter, tensor: Exclude<Tensor, { dtype: "
   eachWord(tensor.data, (low, high) => writer.words(low, high));
 }
 
-/** Every value as 64 bits: small negative numbers are extended, as protobuf has it. */
+/** Calls `found` with every value as 64 bits: protobuf sign-extends small negative numbers. */
 function eachWord(data: Integers, found: (low: number, high: number) => void): void {
   if (isBigInts(data)) {
     const words = new Uint32Array(data.buffer, data.byteOffset, 2 * data.length);

@@ -1,12 +1,12 @@
-// The bytes of a request's body, from the socket to its parser. The bytes that have arrived are held
-// against the memory of all bodies (`core/src/limits/transfers.ts`), packed or not, until the handler closes the body;
-// reading ends with the body, with the client, with the request's deadline, or because the body is too
-// long, too slow, or in the way of others, and each of these ends gives its memory back.
+// The bytes of a request's body, from the socket to its parser. Bytes that have arrived count against the
+// memory of all bodies (`core/src/limits/transfers.ts`), compressed or not, until the handler closes the
+// body. Reading ends when the body is complete, when the client leaves, when the request's deadline passes,
+// or when the body is too long, too slow, or others need its memory; each of these ends frees its memory.
 //
 //   head ─▶ announced too long: 413; no memory: 503  ─▶ chunks ─▶ [gunzip] ─▶ body
 //
-// A body is packed if Content-Encoding contains "gzip"; one that does not unpack counts as empty,
-// as in TensorFlow Serving. Unpacking runs on Node's thread pool, no faster than memory is given.
+// A body is compressed if Content-Encoding contains "gzip"; a body that cannot be unpacked counts as empty,
+// as in TensorFlow Serving. Unpacking runs on Node's thread pool, no faster than memory is granted.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createGunzip } from "node:zlib";
@@ -15,44 +15,44 @@ import { WinnowError, nextLoopTurn } from "@winnow/core";
 import type { GiveUpReason, Transfers } from "@winnow/core";
 import { RefusedBody } from "../http-answer.ts";
 
-/** Requests whose clients wait for leave (100 Continue) before they send the body. */
+/** Requests whose clients wait for 100 Continue before they send the body. */
 export const leaveWanted: WeakMap<IncomingMessage, ServerResponse> = new WeakMap();
 
 const CLIENT_LEFT = "The client closed the connection";
-/** Memory of an unpacker beside the bytes it has unpacked: its window and its buffers. */
+/** Memory of an unpacker beside its output: its window and its buffers. */
 const UNPACKER_BYTES = 64 * 1024;
-/** Pieces of a body that are shorter are copied together. */
+/** Shorter pieces of a body are copied together. */
 const OWN_PIECE_BYTES = 16 * 1024;
 const BLOCK_BYTES_MIN = 4 * 1024;
 const BLOCK_BYTES_MAX = 64 * 1024;
-/** Bytes that are copied without a break. */
+/** Bytes that are copied before other work may run. */
 const SLICE_BYTES = 1024 * 1024;
 
-/** A body that has arrived as a whole. */
+/** A body that has arrived completely. */
 export interface RequestBody {
-  /** How long it is. */
+  /** Length of the body. */
   readonly bytes: number;
-  /** Its bytes in order, which the caller owns from then on. Empty when called again. */
+  /** The bytes in order; the caller owns them from then on. Empty at a second call. */
   take(): Buffer[];
-  /** Holds so many bytes from now on; false, and nothing changes, where there is no memory for more. */
+  /** Accounts for this many bytes from now on. `false`, without any change, if there is no memory for more. */
   hold(bytes: number): boolean;
-  /** Gives its memory back; to be called once it is not needed any more. Idempotent. */
+  /** Frees the memory of the body; to be called once it is not needed any more. Idempotent. */
   close(): void;
 }
 
-/** A body in one piece; it is taken. */
+/** Takes a body as one buffer. */
 export function bytesOf(body: RequestBody): Buffer {
   const chunks = body.take();
   return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
 }
 
-/** A large body in one piece of memory of its own, copied in slices with other work in between; it is taken. */
+/** Takes a large body as one buffer with its own memory, copied in slices between which other work may run. */
 export async function gatherBytes(body: RequestBody): Promise<Uint8Array<ArrayBuffer>> {
   const bytes = new Uint8Array(body.bytes);
   const chunks = body.take().toReversed();
   let at = 0;
   let pausedAt = 0;
-  // Each chunk is dropped as soon as it is copied, so that a body does not take its memory twice.
+  // Each chunk is dropped as soon as it is copied, so that a body does not take twice its memory.
   for (let chunk = chunks.pop(); chunk !== undefined; chunk = chunks.pop()) {
     bytes.set(chunk, at);
     at += chunk.length;
@@ -63,14 +63,14 @@ export async function gatherBytes(body: RequestBody): Promise<Uint8Array<ArrayBu
   return bytes;
 }
 
-/** Dependencies and limits of reading a body. */
+/** What reading a body needs, and its limits. */
 export interface BodyReading {
   readonly bodies: Transfers;
   /** Bytes of one body, unpacked. */
   readonly bodyBytesMax: number;
   /** Rejects when the request is aborted: `RequestContext.aborted`. */
   readonly aborted: Promise<never>;
-  /** Hears of bodies that were not read to their end for want of memory or pace. */
+  /** Called when a body was given up because it was slow or memory was short. */
   readonly onGivenUp: (reason: GiveUpReason) => void;
 }
 
@@ -91,14 +91,14 @@ export function readBody(request: IncomingMessage, reading: BodyReading): Promis
 
 /**
  * The pieces of a body. Every piece is an object, and may be a view of a much larger read: a client that
- * sends chunks of one byte would cost hundreds of bytes for each. So short ones are copied together.
+ * sends chunks of one byte would cost hundreds of bytes for each. Therefore short pieces are copied together.
  */
 class Pieces {
-  /** Of all of them. */
+  /** Length of all pieces. */
   bytes = 0;
   #pieces: Buffer[] = [];
   #block: Buffer | undefined;
-  /** Bytes of the block that are taken. */
+  /** Bytes of the block that are in use. */
   #used = 0;
 
   add(piece: Buffer): void {
@@ -108,12 +108,12 @@ class Pieces {
       piece.length >= OWN_PIECE_BYTES && 2 * piece.length >= piece.buffer.byteLength;
     if (!isFirst && !isWorthIt) return this.#copy(piece);
     this.#seal();
-    // Nearly every body is one piece, which is copied only where it is a view of much more memory.
+    // Most bodies are one piece, which is copied only if it is a view of much more memory.
     const isCheap = 2 * piece.length >= Math.min(piece.buffer.byteLength, BLOCK_BYTES_MIN);
     this.#pieces.push(isCheap ? piece : Buffer.from(piece));
   }
 
-  /** All of them in order, given up. */
+  /** Takes all pieces, in order. */
   take(): Buffer[] {
     this.#seal();
     const pieces = this.#pieces;
@@ -148,7 +148,7 @@ interface Outcome {
   readonly reject: (error: unknown) => void;
 }
 
-/** Collects chunks until the first of the ends that a body may have. */
+/** Collects chunks until the first of the possible ends of a body. */
 function collect(request: IncomingMessage, reading: BodyReading, outcome: Outcome): void {
   const { bodies, bodyBytesMax } = reading;
   const isPacked = request.headers["content-encoding"]?.includes("gzip") === true;
@@ -183,10 +183,10 @@ function collect(request: IncomingMessage, reading: BodyReading, outcome: Outcom
     outcome.reject(error);
   };
   const lose = (): void => {
-    // A body that has come as a whole may still be unpacked.
+    // A body that has arrived completely may still be in the unpacker.
     if (!request.readableEnded) fail(new WinnowError("CANCELLED", CLIENT_LEFT));
   };
-  /** Listens no more; what still comes is read past. */
+  /** Stops listening; further bytes are read and dropped. */
   const stop = (): void => {
     isOver = true;
     request.off("data", receive).off("end", finish).off("error", lose).off("close", lose);
@@ -206,7 +206,7 @@ function collect(request: IncomingMessage, reading: BodyReading, outcome: Outcom
   reading.aborted.catch(fail);
 }
 
-/** Has the unpacker's bytes kept; of what does not unpack nothing is. */
+/** Counts the unpacker's output as the body's bytes. Nothing is kept of a body that cannot be unpacked. */
 function unpack(
   request: IncomingMessage,
   unpacker: Gunzip,

@@ -1,8 +1,8 @@
-// The console: a page of a few files that are held in memory, found by their whole path. A browser that asks for
-// "/" is sent there; everybody else gets what TensorFlow Serving answers.
+// The console: a page of a few files, held in memory and found by their whole path. A browser that asks for
+// "/" is redirected to it; every other client gets TensorFlow Serving's answer.
 //
-// The page may run its own scripts and styles and ask this router, and nothing else: no script in an element, no
-// other origin, no frame around it, and no text becomes HTML (Trusted Types).
+// The page may run its own scripts and styles and send requests to this router, and nothing else: no inline
+// script, no other origin, no frame around it, and no text is parsed as HTML (Trusted Types).
 
 import type { IncomingMessage } from "node:http";
 import type { HttpAnswer } from "../http-answer.ts";
@@ -25,12 +25,12 @@ const HEADERS = {
   vary: "accept-encoding",
 } as const;
 
-/** Whether a path is one of the console: these need no key, because they tell nothing. */
+/** Whether a path belongs to the console. Its files need no key, because they contain no state. */
 export function isConsolePath(path: string, pages: PageFiles | undefined): boolean {
   return pages !== undefined && (pages.has(path) || path === "/console" || path === "/");
 }
 
-/** The answer to a GET or HEAD; `undefined` for a path that is not the console's. */
+/** The answer to a GET or HEAD; `undefined` for a path outside the console. */
 export function consoleAnswer(
   path: string,
   { headers }: Pick<IncomingMessage, "headers">,

@@ -131,7 +131,7 @@ const PLAIN = (operationId: string, summary: string, responses: object): object 
 });
 const OK = { "200": { description: "Yes", content: { "text/plain": {} } } };
 
-/** Every place a model can be named, with what is said there. */
+/** Every path that names a model, with its description. */
 function modelPaths(): Record<string, object> {
   const places = [
     { at: "/v1/models/{model}", of: "", parameters: [MODEL] },
@@ -151,7 +151,7 @@ function modelPaths(): Record<string, object> {
   return paths;
 }
 
-/** The Open Inference Protocol's, likewise. */
+/** The paths of the Open Inference Protocol. */
 function inferencePaths(): Record<string, object> {
   const places = [
     { at: "/v2/models/{model}", of: "", parameters: [MODEL] },

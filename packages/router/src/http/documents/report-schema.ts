@@ -1,5 +1,5 @@
-// The schema of what `GET /v1/cluster` answers, for the description of the API. A test holds a report of a
-// whole router against it.
+// The schema of the answer to `GET /v1/cluster`, for the description of the API. A test validates the report
+// of a whole router against it.
 
 const text = { type: "string" } as const;
 const count = { type: "integer", minimum: 0 } as const;
@@ -9,7 +9,7 @@ const yesOrNo = { type: "boolean" } as const;
 const list = (items: object): object => ({ type: "array", items });
 const counts: object = { type: "object", additionalProperties: count };
 
-/** All of these and no others; names that end in `?` may be missing. */
+/** An object with exactly these fields; those whose names end in `?` are optional. */
 function fields(properties: Readonly<Record<string, object>>): object {
   const entries = Object.entries(properties);
   return {

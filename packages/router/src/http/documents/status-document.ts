@@ -3,7 +3,7 @@
 
 import type { VersionStatus } from "../../predictor.ts";
 
-/** The body for these versions, which stand in descending order. */
+/** The document for these versions, which are in descending order. */
 export function statusDocument(versions: readonly VersionStatus[]): Buffer {
   const document = {
     model_version_status: versions.map((status) => ({

@@ -14,7 +14,7 @@ const MEANINGS: Uint8Array = Uint8Array.from({ length: 256 }, (_, byte) => {
   return value < 0 ? INVALID : value;
 });
 
-/** The bytes that base64 text stands for, or `undefined` if it is none. */
+/** The bytes that base64 text stands for; `undefined` if the text is not base64. */
 export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
   const bytes = new Uint8Array(Math.ceil((text.length * 3) / 4));
   let written = 0;

@@ -22,10 +22,10 @@ const FLOAT32_DIGITS = 9;
 const FLOAT64_DIGITS = 17;
 const FAST_MIN = 1e-37;
 const MIDDLE_MARGIN = 1e-5;
-/** Enough to tell a value exactly in the middle from all others. */
+/** Digits that tell a value exactly in the middle from all others. */
 const EXACT_DIGITS = 100;
 
-/** Longer than any text of a float32 or a float64, `-1.2345678901234567e-308`. */
+/** Bytes of the longest text of a float64, `-1.2345678901234567e-308`, rounded up. */
 export const FLOAT64_BYTES_MAX = 28;
 
 const POWERS_OF_TEN: Float64Array = Float64Array.from({ length: 64 }, (_, power) =>
@@ -36,7 +36,7 @@ const LEAST_POWER = -38;
 const MAGNITUDES: Float64Array = Float64Array.from({ length: 78 }, (_, index) =>
   Number(`1e${index + LEAST_POWER}`),
 );
-/** By the eight exponent bits of a float32: the power of ten of the least value that has them. */
+/** The power of ten of the least value with these eight exponent bits of a float32. */
 const POWER_OF_EXPONENT: Int8Array = Int8Array.from({ length: 256 }, (_, bits) =>
   Math.floor((bits - 127) * Math.LOG10E * Math.LN2),
 );
@@ -49,7 +49,7 @@ const TRIPLES: Uint8Array = Uint8Array.from({ length: 3000 }, (_, index) =>
 
 const float32 = new Float32Array(1);
 const float32Bits = new Uint32Array(float32.buffer);
-/** ASCII digits of the significand at hand, and the power of ten of the first. */
+/** ASCII digits of the current significand, and the power of ten of the first digit. */
 const digits = new Uint8Array(FLOAT32_DIGITS);
 let exponent = 0;
 
@@ -83,7 +83,7 @@ export function writeFloat64(buffer: Uint8Array, at: number, value: number): num
   );
 }
 
-/** Zero, what is not finite, the smallest values, and nine digits that end in a half. */
+/** Writes the rare cases: zero, values that are not finite, the smallest values, and nine digits that end in a half. */
 function writeRare(buffer: Uint8Array, at: number, value: number): number {
   const short = printf(value, SIX_DIGITS);
   const isExact = Math.fround(Number(short)) === value;
@@ -123,7 +123,7 @@ function writeNine(buffer: Uint8Array, at: number, significand: number): number 
   return writeDigits(buffer, at, FLOAT32_DIGITS);
 }
 
-/** Rounding made 99…9.9 the next power of ten. */
+/** Writes digits whose rounding made 99…9.9 the next power of ten. */
 function writeCarried(buffer: Uint8Array, at: number, count: number): number {
   digits.fill(ZERO);
   digits[0] = ZERO + 1;
@@ -138,7 +138,7 @@ function putTriple(at: number, number: number): void {
   digits[at + 2] = TRIPLES[from + 2]!;
 }
 
-/** printf's `%g` layout: trailing zeros go; scientific below 1e-4 and from 10^count on. */
+/** Writes digits as printf's `%g` does: no trailing zeros; scientific below 1e-4 and from 10^count on. */
 function writeDigits(buffer: Uint8Array, at: number, count: number): number {
   let used = count;
   while (used > 1 && digits[used - 1] === ZERO) used--;

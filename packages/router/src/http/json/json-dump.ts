@@ -1,13 +1,13 @@
-// A JSON value as an error message shows it: pretty-printed, arrays on one line, cut off at the
-// first token that begins after 256 bytes (TensorFlow Serving, JsonValueToDebugString). A NaN or
-// infinity ends the dump, for RapidJSON's writer refuses it.
+// A JSON value as an error message shows it: pretty-printed, arrays on one line, cut off at the first token
+// that begins after 256 bytes (TensorFlow Serving, JsonValueToDebugString). A NaN or infinity ends the dump,
+// because RapidJSON's writer refuses it.
 
 import { KIND } from "./json-reader.ts";
 import type { JsonReader, ValueIndex } from "./json-reader.ts";
 import { JsonWriter } from "./json-writer.ts";
 
 const DUMP_BYTES = 256;
-/** A single string may be as long as the body; an answer never is. */
+/** A single string may be as long as the body; a dump must not be. */
 const DUMP_BYTES_MAX = 4096;
 
 /** The text of a value in a message. Bytes that are not UTF-8 become U+FFFD. */
@@ -26,7 +26,7 @@ interface Dump {
   readonly writer: JsonWriter;
 }
 
-/** Writes a value; false once the dump has ended. Each level costs a byte, so few are entered. */
+/** Writes a value; `false` once the dump has ended. Each level costs a byte, so the depth is bounded. */
 function dump(to: Dump, value: ValueIndex): boolean {
   const { document, writer } = to;
   const kind = document.kinds[value]!;

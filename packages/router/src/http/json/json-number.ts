@@ -1,14 +1,14 @@
-// Numbers of a JSON text, read as RapidJSON 1.1.0 reads them (include/rapidjson/reader.h,
-// ParseNumber, with NaN and Infinity allowed and without full precision), because a request must
-// mean the same bits here and in TensorFlow Serving.
+// Numbers of a JSON text, read as RapidJSON 1.1.0 reads them (include/rapidjson/reader.h, ParseNumber, with
+// NaN and Infinity allowed and without full precision), because a request must mean the same bits here and in
+// TensorFlow Serving.
 //
-// Digits become a significand and a power of ten; the value is significand × or ÷ 10^p in float64.
-// Up to 15 digits and |p| ≤ 22 that is the correctly rounded value. Beyond, it may differ from it
-// in the last place, as RapidJSON's does: the price of never touching big integers.
+// Digits become a significand and a power of ten; the value is significand × or ÷ 10^p in float64. Up to 15
+// digits and |p| ≤ 22 this is the correctly rounded value. Beyond that, the last digit may differ from it, as
+// RapidJSON's does, because neither uses big integers.
 
 import { JsonSyntaxError } from "./json-syntax-error.ts";
 
-/** What a number's text said. Integers fit 64 bits, signed if negative and else unsigned. */
+/** How a number was written. Integers fit 64 bits, signed if negative and unsigned otherwise. */
 export type NumberKind = "integer" | "double";
 
 const ZERO = 0x30;
@@ -33,7 +33,7 @@ const POWERS_OF_TEN: Float64Array = Float64Array.from({ length: 309 }, (_, power
   Number(`1e${power}`),
 );
 
-/** Reads one number after the other; the answer of the last `scan` stays in its fields. */
+/** Reads numbers one by one; the result of the last `scan` is in its fields. */
 export class NumberScanner {
   /** Position after the number. */
   end = 0;
@@ -42,7 +42,7 @@ export class NumberScanner {
 
   #bytes: Uint8Array = new Uint8Array(0);
   #limit = 0;
-  /** Digits counted as significant, RapidJSON's way: the first one is not. */
+  /** Digits counted as significant in RapidJSON's way, which does not count the first one. */
   #significant = 0;
   #fractionExponent = 0;
 
@@ -125,8 +125,8 @@ export class NumberScanner {
   }
 
   /**
-   * NaN, Inf, Infinity; also what RapidJSON takes for them, `NInf`. A fraction or an exponent
-   * behind the word makes it zero, as there.
+   * Reads NaN, Inf and Infinity, and also `NInf`, which RapidJSON accepts. As there, a fraction or an
+   * exponent behind the word makes the value zero.
    */
   #scanWord(from: number, minus: boolean): void {
     this.kind = "double";
@@ -186,7 +186,7 @@ export class NumberScanner {
     return BigInt(this.#text(from, to)) > (minus ? INT64_MIN_MAGNITUDE : UINT64_MAX);
   }
 
-  /** The digits as float64, rounded once; up to 15 of them `scan` has added up already. */
+  /** The digits as float64, rounded once; `scan` has already added up to 15 of them. */
   #integer(from: number, to: number): number {
     return to - from <= EXACT_DIGITS_MAX ? this.value : Number(this.#text(from, to));
   }
@@ -218,7 +218,7 @@ export class NumberScanner {
     return value;
   }
 
-  /** Takes a fraction at `end`: exactly while it fits 53 bits, then to 17 significant digits. */
+  /** Reads a fraction at `end`: exactly as long as it fits 53 bits, then to 17 significant digits. */
   #fraction(integer: number, isBig: boolean): number {
     if (this.#at(this.end) !== DOT) return integer;
     let value = integer;

@@ -1,7 +1,7 @@
-// JSON bytes → a flat list of values, in one pass and without an object per value. The dialect and
-// the errors are RapidJSON's with the flags TensorFlow Serving sets (iterative, NaN and Infinity,
-// stop when done): a byte order mark is skipped, text behind the first value is ignored, a NUL byte
-// is the end, raw control characters are refused, UTF-8 is not checked. Strings stay bytes.
+// JSON bytes → a flat list of values, in one pass and without an object per value. The dialect and the errors
+// are RapidJSON's with the flags TensorFlow Serving sets (iterative, NaN and Infinity, stop when done): a
+// byte order mark is skipped, text behind the first value is ignored, a NUL byte is the end, raw control
+// characters are refused, UTF-8 is not checked. Strings stay bytes.
 //
 //   {"a": [1, "x"]}   value  kind    from        to
 //                     0      object  1 member    5 = the value after it
@@ -10,15 +10,15 @@
 //                     3      number  at 7        8          numbers[3] = 1
 //                     4      string  "x" at 11   12
 //
-// Children follow their parent, so a list of n plain values is the n next entries. Nesting costs no
-// stack: an open container keeps its parent in `to`. Escapes are undone in place, in the body.
+// Children follow their parent, so the n plain values of a list are the next n entries. Nesting uses no
+// stack: an open container keeps its parent in `to`. Escapes are replaced in place, in the body.
 
 import { WinnowError } from "@winnow/core";
 import { NumberScanner } from "./json-number.ts";
 import { readEscape, stringEnd } from "./json-string.ts";
 import { JsonSyntaxError } from "./json-syntax-error.ts";
 
-/** What a value is. An integer fits 64 bits. */
+/** The kind of a value. An integer fits 64 bits. */
 export const KIND = {
   null: 0,
   false: 1,
@@ -30,7 +30,7 @@ export const KIND = {
   double: 7,
 } as const;
 
-/** Position of a value in a document; 0 is the whole of it. */
+/** Position of a value in a document; 0 is the root. */
 export type ValueIndex = number;
 
 const QUOTE = 0x22;
@@ -40,29 +40,29 @@ const OPEN_ARRAY = 0x5b;
 const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
-/** What cannot begin a document; elsewhere the number scanner refuses it. NUL is the end. */
+/** Bytes that cannot begin a document; elsewhere the number scanner refuses them. NUL is the end. */
 const NO_VALUES: ReadonlySet<number> = new Set([0, COMMA, COLON, CLOSE_ARRAY, CLOSE_OBJECT]);
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 const NO_PARENT = -1;
 const FIRST_CAPACITY = 1024;
 const KEPT_CAPACITY_MAX = 1 << 20;
 
-/** Parses one body after the other; its arrays hold the last document until the next `parse`. */
+/** Parses bodies one by one; its arrays hold the last document until the next `parse`. */
 export class JsonReader {
-  /** The body, with the escapes of its strings undone in place. */
+  /** The body, with the escapes of its strings replaced in place. */
   bytes: Uint8Array = new Uint8Array(0);
   kinds: Uint8Array = new Uint8Array(FIRST_CAPACITY);
   /** First byte of a string or number; members of an object; elements of an array. */
   from: Int32Array = new Int32Array(FIRST_CAPACITY);
-  /** Byte after a string or number; value after a container and all it holds. */
+  /** Byte after a string or number; entry after a container and all its content. */
   to: Int32Array = new Int32Array(FIRST_CAPACITY);
-  /** Values of numbers; integers beyond 2^53 are rounded here and exact in the text. */
+  /** Values of numbers. Integers beyond 2^53 are rounded here; their exact digits are in the text. */
   numbers: Float64Array = new Float64Array(FIRST_CAPACITY);
 
   readonly #valuesMax: number;
   readonly #scanner: NumberScanner = new NumberScanner();
   #count = 0;
-  /** Values that fit without growing, never more than are allowed. */
+  /** Entries that the arrays have room for, at most as many as are allowed. */
   #room = 0;
   #end = 0;
   #parent = NO_PARENT;
@@ -73,8 +73,8 @@ export class JsonReader {
   }
 
   /**
-   * Reads the first value of `bytes`, which the caller gives up.
-   * @throws JsonSyntaxError, or WinnowError RESOURCE_EXHAUSTED over `valuesMax` values.
+   * Reads the first value of `bytes`; the caller must not use the bytes afterwards.
+   * @throws JsonSyntaxError, or WinnowError RESOURCE_EXHAUSTED for more than `valuesMax` values.
    */
   parse(bytes: Uint8Array): void {
     if (this.kinds.length > KEPT_CAPACITY_MAX) this.#allocate(FIRST_CAPACITY);
@@ -89,7 +89,7 @@ export class JsonReader {
     while (at >= 0);
   }
 
-  /** The value after this one and all it holds. */
+  /** The entry after this value and all its content. */
   next(value: ValueIndex): ValueIndex {
     const kind = this.kinds[value]!;
     return kind === KIND.object || kind === KIND.array ? this.to[value]! : value + 1;
@@ -104,7 +104,7 @@ export class JsonReader {
     return -1;
   }
 
-  /** Whether a string is these bytes. */
+  /** Whether a string consists of these bytes. */
   isText(value: ValueIndex, text: Uint8Array): boolean {
     const from = this.from[value]!;
     const length = this.to[value]! - from;
@@ -136,7 +136,7 @@ export class JsonReader {
     return at;
   }
 
-  /** Adds the value at `at`; gives the position after it, or after the start of a container. */
+  /** Adds the value at `at`; gives the position after it or, for a container, after its first bracket. */
   #value(at: number): number {
     switch (this.#peek(at)) {
       case QUOTE:
@@ -156,7 +156,7 @@ export class JsonReader {
     }
   }
 
-  /** Goes on behind a value to where the next one begins; -1 when the document is complete. */
+  /** Goes on after a value to where the next one begins; -1 when the document is complete. */
   #finish(behind: number): number {
     let at = behind;
     let isNew = this.#isJustOpened();
@@ -224,7 +224,7 @@ export class JsonReader {
     return this.bytes[end] === QUOTE && end < this.#end ? end + 1 : this.#escaped(value, end);
   }
 
-  /** Goes on where a string holds its first escape, moving what follows down. */
+  /** Goes on at the first escape of a string, and moves what follows down. */
   #escaped(value: ValueIndex, first: number): number {
     const { bytes } = this;
     let written = first;

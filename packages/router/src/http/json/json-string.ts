@@ -1,10 +1,10 @@
-// Strings of a JSON text: where they end, and what their escapes stand for. Bytes in, bytes out:
-// what is not an escape is passed on whether or not it is UTF-8. `\ud83c\udfac` becomes one UTF-8
-// sequence of four bytes; a low surrogate alone becomes three bytes, as RapidJSON writes it.
+// Strings of a JSON text: where they end, and what their escapes stand for. Other bytes are passed on whether
+// or not they are UTF-8. `\ud83c\udfac` becomes one UTF-8 sequence of four bytes; a low surrogate alone
+// becomes three bytes, as RapidJSON writes it.
 
 import { JsonSyntaxError } from "./json-syntax-error.ts";
 
-/** What one escape stands for and where it ends. */
+/** The bytes that an escape stands for, and where it ends. */
 export interface Escape {
   readonly bytes: readonly number[];
   readonly end: number;
@@ -27,7 +27,7 @@ const SIMPLE_ESCAPES: ReadonlyMap<number, readonly number[]> = new Map(
 );
 const INVALID_SURROGATE = "The surrogate pair in string is invalid.";
 
-/** Bytes at which plain text of a string stops: the quote, the backslash, control characters. */
+/** Marks the bytes at which the plain text of a string ends: quote, backslash, control characters. */
 const STOPS: Uint8Array = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte < 0x20 || byte === QUOTE || byte === BACKSLASH ? 1 : 0,
 );

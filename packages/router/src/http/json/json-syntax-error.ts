@@ -1,6 +1,6 @@
-// The one way in which JSON text is refused: RapidJSON's sentence and the byte where it stopped.
+// The error for JSON text that cannot be read: RapidJSON's message and the byte where reading stopped.
 
-/** Bytes that are no JSON in RapidJSON's dialect. */
+/** Bytes that are not JSON in RapidJSON's dialect. */
 export class JsonSyntaxError extends Error {
   /** Position in the body, from 0. */
   readonly offset: number;

@@ -1,4 +1,4 @@
-// A part of a document as plain data, for what is small and has a shape of its own: filters.
+// A part of a document as plain data, for small values with any structure: filters.
 
 import { WinnowError } from "@winnow/core";
 import type { JsonValue } from "@winnow/core";
@@ -8,8 +8,8 @@ import type { JsonReader, ValueIndex } from "./json-reader.ts";
 const DEPTH_MAX = 64;
 
 /**
- * A value; objects are maps, and integers beyond 2⁵³ are exact. `where`: what it is, for messages.
- * @throws WinnowError INVALID_ARGUMENT for too much of it, or a name that stands twice in an object
+ * A value; objects become maps, and integers beyond 2⁵³ stay exact. `where` names the value in messages.
+ * @throws WinnowError INVALID_ARGUMENT for too many values, or a name that an object has twice
  */
 export function jsonValue(
   document: JsonReader,

@@ -1,6 +1,6 @@
-// JSON into one growing buffer, laid out as RapidJSON's PrettyWriter does with an indent of four:
-// every value on its own line, save inside arrays while `singleLine` is set, where ", " joins them.
-// Objects break lines even there, indented by how deep they lie.
+// JSON into one growing buffer, laid out as RapidJSON's PrettyWriter does with an indent of four: every value
+// on its own line, except inside arrays while `singleLine` is set, where ", " joins them. Objects break lines
+// even there, indented by their depth.
 
 import { WinnowError } from "@winnow/core";
 
@@ -26,7 +26,7 @@ const ESCAPED_BYTES_MAX = 6;
 
 interface Level {
   readonly isArray: boolean;
-  /** Values written at this level; a member's name and its value count one each. */
+  /** Values written at this level; the name and the value of a member count one each. */
   count: number;
 }
 
@@ -34,25 +34,25 @@ interface Level {
 export class JsonWriter {
   /** Whether elements of arrays share a line. */
   singleLine = false;
-  /** What is written so far lies before `at`; whoever writes directly calls `reserve` first. */
+  /** The text written so far is before `at`; code that writes directly calls `reserve` first. */
   buffer: Buffer;
   at = 0;
 
   readonly #bytesMax: number;
   readonly #levels: Level[] = [];
 
-  /** `bytes`: a guess of the size; `bytesMax`: more is refused. */
+  /** `bytes`: a guess of the size; `bytesMax`: the largest size. */
   constructor(options: { readonly bytes?: number; readonly bytesMax?: number } = {}) {
     this.buffer = Buffer.allocUnsafeSlow(options.bytes ?? FIRST_BYTES);
     this.#bytesMax = options.bytesMax ?? Infinity;
   }
 
-  /** What was written, a view. */
+  /** The text written so far, as a view. */
   finish(): Buffer {
     return this.buffer.subarray(0, this.at);
   }
 
-  /** Makes room for `bytes` more. @throws WinnowError RESOURCE_EXHAUSTED over `bytesMax`. */
+  /** Makes room for `bytes` more. @throws WinnowError RESOURCE_EXHAUSTED beyond `bytesMax`. */
   reserve(bytes: number): void {
     const needed = this.at + bytes;
     if (needed <= this.buffer.length) return;
@@ -80,13 +80,13 @@ export class JsonWriter {
     this.#ascii(level.isArray ? "]" : "}");
   }
 
-  /** A value whose ASCII text is known: a number, a word. */
+  /** Writes a value whose ASCII text is known: a number or a word. */
   raw(text: string): void {
     this.beginValue();
     this.#ascii(text);
   }
 
-  /** A value that is JSON already. */
+  /** Writes a value that is JSON already. */
   json(bytes: Uint8Array): void {
     this.beginValue();
     this.reserve(bytes.length);
@@ -94,7 +94,7 @@ export class JsonWriter {
     this.at += bytes.length;
   }
 
-  /** A string, or a member's name; UTF-8 or not. */
+  /** Writes a string, or the name of a member, from bytes that need not be UTF-8. */
   string(bytes: Uint8Array): void {
     this.beginValue();
     this.stringBytes(bytes, 0, bytes.length);
@@ -105,7 +105,7 @@ export class JsonWriter {
     this.string(Buffer.from(text, "utf8"));
   }
 
-  /** What stands before a value: comma, colon, line break, indent. */
+  /** Writes what precedes a value: comma, colon, line break, indent. */
   beginValue(): void {
     const level = this.#levels.at(-1);
     if (level === undefined) return;
@@ -121,18 +121,18 @@ export class JsonWriter {
     this.#newLine();
   }
 
-  /** Says that `count` values were written directly into the innermost array. */
+  /** Notes that `count` values were written directly into the innermost array. */
   countDirect(count: number): void {
     const level = this.#levels.at(-1);
     if (level !== undefined) level.count += count;
   }
 
-  /** How many arrays and objects are open. */
+  /** Number of open arrays and objects. */
   get depth(): number {
     return this.#levels.length;
   }
 
-  /** A quoted string without what stands before it. */
+  /** Writes a quoted string, without what precedes it. */
   stringBytes(source: Uint8Array, from: number, to: number): void {
     this.reserve((to - from) * ESCAPED_BYTES_MAX + 2);
     const { buffer } = this;
@@ -151,7 +151,7 @@ export class JsonWriter {
     this.at = at;
   }
 
-  /** Copies what needs no escape in runs. */
+  /** Copies runs of bytes that need no escape. */
   #longString(source: Uint8Array, position: number): number {
     const { buffer } = this;
     let at = position;

@@ -1,4 +1,4 @@
-// Reads bodies: small ones at once, on the event loop, large ones in a thread, so that a small one never
+// Reads bodies: small ones at once, on the event loop, large ones in a thread, so that a small body never
 // waits for a large one. Both ways give the same content or the same error (`body-reading.ts`).
 
 import type { Clock, HeldMemory } from "@winnow/core";
@@ -13,21 +13,21 @@ import type { StartParserThread } from "./parser-threads.ts";
 import { bytesOf } from "../body/request-body.ts";
 import type { RequestBody } from "../body/request-body.ts";
 
-/** Dependencies of a parser. */
+/** What a parser needs. */
 export interface BodyParserParts {
   readonly clock: Clock;
   readonly settings: HttpSettings;
   readonly limits: BodyLimits;
-  /** Hears of bodies that were not read for want of memory or of a place in the queue. */
+  /** Called when a body was not read because memory or a place in the queue was missing. */
   readonly onGivenUp: (reason: "memory" | "queue") => void;
-  /** Default: `startParserThread`. */
+  /** Starts a thread. Default: `startParserThread`. */
   readonly start?: StartParserThread | undefined;
 }
 
 /** Reads bodies. */
 export class BodyParser {
   readonly #parts: BodyParserParts;
-  /** Bodies are read synchronously, one after the other, so one document serves all. */
+  /** One document serves all bodies on the event loop, because each is read without a break. */
   readonly #document: JsonReader;
   readonly #threads: ParserThreads;
 
@@ -44,13 +44,13 @@ export class BodyParser {
     });
   }
 
-  /** Memory that the reading of large bodies takes beside the bodies. */
+  /** Memory that reading large bodies takes in addition to the bodies. */
   held(): HeldMemory {
     const { bytes, bytesMax } = this.#threads;
     return { kind: "parsing", bytes, bytesMax };
   }
 
-  /** What a body says; its bytes are given up. @throws as `ParserThreads.read` */
+  /** Reads a body, whose bytes are given up. @throws as `ParserThreads.read` */
   read(
     body: RequestBody,
     question: BodyQuestion,
@@ -69,7 +69,7 @@ export class BodyParser {
     signal: AbortSignal,
   ): Promise<BodyContent> {
     const content = await this.#threads.read(body, plainQuestion(question), signal);
-    // The columns take the place of the bytes.
+    // From here on the columns are accounted for instead of the bytes.
     if (!body.hold(contentBytes(content))) {
       const { settings, onGivenUp } = this.#parts;
       onGivenUp("memory");
@@ -82,13 +82,13 @@ export class BodyParser {
     return content;
   }
 
-  /** Ends its threads. */
+  /** Ends the threads. */
   close(): Promise<void> {
     return this.#threads.close();
   }
 }
 
-/** The question without what reading does not need: a signature has steps and constants. */
+/** The question without what reading does not need, such as a signature's steps and constants. */
 function plainQuestion(question: BodyQuestion): BodyQuestion {
   if (question.kind === "examples") return question;
   const signatures = question.signatures?.map(({ name, inputs }) => ({ name, inputs }));

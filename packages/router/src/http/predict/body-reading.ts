@@ -1,6 +1,6 @@
-// What a body says: all of its reading that needs nothing of the router but the inputs of the model's
-// signatures. So it can be done here or in a thread (`body-parser.ts`), with the same outcome and in
-// the same words. The order of the checks is TensorFlow Serving's.
+// The part of reading a body that needs nothing of the router but the inputs of the model's signatures. It
+// can therefore run on the event loop or in a thread (`body-parser.ts`), with the same result and the same
+// messages. The order of the checks is TensorFlow Serving's.
 
 import { checkExamples } from "./examples-request.ts";
 import type { JsonReader } from "../json/json-reader.ts";
@@ -20,9 +20,9 @@ import type { AskedInference } from "./inference/inference-request.ts";
 
 /** How a body is to be read. */
 export type BodyQuestion =
-  /** `signatures`: the model's, or `undefined` where it could not be pinned: no inputs are read then. */
+  /** `signatures`: the model's; `undefined` if the model could not be pinned, and then no inputs are read. */
   | { readonly kind: "predict"; readonly signatures: readonly SignatureInputs[] | undefined }
-  /** By the Open Inference Protocol; `jsonBytes`: where binary data begin, if any are sent. */
+  /** A request of the Open Inference Protocol; `jsonBytes`: where binary data begin, if there are any. */
   | {
       readonly kind: "infer";
       readonly signatures: readonly SignatureInputs[] | undefined;
@@ -30,7 +30,7 @@ export type BodyQuestion =
     }
   | { readonly kind: "examples" };
 
-/** How much a body may ask for. */
+/** Limits of a body. */
 export type BodyLimits = Pick<
   RequestLimits,
   "jsonValuesMax" | "instancesMax" | "kMax" | "excludedIdsMax"
@@ -38,22 +38,22 @@ export type BodyLimits = Pick<
 
 /** The content of a request to predict. */
 export interface AskedPrediction extends PredictInputs, RequestExtensions {
-  /** Some of the body's keys that mean nothing. */
+  /** Some of the body's keys that have no meaning. */
   readonly ignored: readonly string[];
-  /** How the answer is to be, of a request by the Open Inference Protocol. */
+  /** For the Open Inference Protocol: the form of the answer. */
   readonly inference?: AskedInference | undefined;
 }
 
-/** What a body says. */
+/** The content of a body. */
 export interface BodyContent {
-  /** "" if it names none. */
+  /** "" if the body names none. */
   readonly signatureName: string;
   readonly asked?: AskedPrediction | undefined;
 }
 
 /**
- * Reads a body, which the caller gives up; `document` holds it until it reads another.
- * @throws WinnowError INVALID_ARGUMENT, or RESOURCE_EXHAUSTED over `jsonValuesMax` values
+ * Reads a body, whose bytes are given up; `document` holds it until it reads another body.
+ * @throws WinnowError INVALID_ARGUMENT, or RESOURCE_EXHAUSTED for more than `jsonValuesMax` values
  */
 export function readContent(
   document: JsonReader,

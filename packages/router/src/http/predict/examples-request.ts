@@ -1,6 +1,6 @@
-// The body of a classify or regress request, checked as TensorFlow Serving checks it
-// (util/json_tensor.cc, FillClassifyRegressRequestFromJson). Winnow does not run such signatures;
-// the checks are here so that a faulty request gets the error it always got.
+// The body of a classify or regress request, checked as TensorFlow Serving checks it (util/json_tensor.cc,
+// FillClassifyRegressRequestFromJson). Winnow does not run such signatures; the checks exist so that a faulty
+// request gets the same error as there.
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { ModelProgram } from "@winnow/core";
@@ -15,7 +15,7 @@ const EXAMPLES: Uint8Array = Buffer.from("examples");
 const TYPE_NAMES = ["Null", "False", "True", "Object", "Array", "String", "Number", "Number"];
 const INT64_LIMIT = 2 ** 63;
 
-/** Refuses bodies that are no list of examples. @throws WinnowError INVALID_ARGUMENT. */
+/** Refuses bodies that are not lists of examples. @throws WinnowError INVALID_ARGUMENT. */
 export function checkExamples(document: JsonReader): void {
   const context = document.member(ROOT, CONTEXT);
   if (context >= 0) checkExample(document, context);
@@ -30,7 +30,7 @@ export function checkExamples(document: JsonReader): void {
   for (const example of childrenOf(document, examples)) checkExample(document, example);
 }
 
-/** What a sound request for `method` gets. */
+/** The error for a well-formed request for `method`. */
 export function examplesError(
   method: "classify" | "regress",
   program: ModelProgram,

@@ -1,6 +1,6 @@
-// What the event loop and a parser thread say to each other: a body goes over whole, and its typed
-// columns come back, none of them copied. Listed ids may be a hundred thousand lists of a few ids, so
-// they cross as one column and the length of each list.
+// The messages between the event loop and a parser thread: a body goes over whole and its typed columns come
+// back, none of them copied. There may be a hundred thousand lists of a few ids, so ids cross as one column
+// with the length of each list.
 
 import { StringColumn, tensor } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
@@ -11,18 +11,18 @@ export interface ParserSettings {
   readonly limits: BodyLimits;
 }
 
-/** A body and what is asked of it. Its memory is transferred. */
+/** A body and how to read it. Its memory is transferred. */
 export interface ParserRequest {
   readonly question: BodyQuestion;
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** What the body says, or a fault of the parser. That a body is refused is the call's problem. */
+/** The content of the body, or an error of the parser. A refused body is a content too: the call's problem. */
 export type ParserAnswer =
   | { readonly kind: "content"; readonly content: PackedContent }
   | { readonly kind: "fault"; readonly message: string };
 
-/** `BodyContent` as it crosses: string columns have lost their class. */
+/** `BodyContent` as it crosses, with string columns as plain arrays. */
 export interface PackedContent {
   readonly content: BodyContent;
   readonly excluded: ListColumn | undefined;
@@ -31,11 +31,11 @@ export interface PackedContent {
 
 interface ListColumn {
   readonly counts: Uint32Array;
-  /** Ids of all lists, one after the other. */
+  /** The ids of all lists, list after list. */
   readonly ids: Tensor;
 }
 
-/** Makes content ready to cross, with the memory to be transferred along with it. */
+/** Packs a content, and lists the memory that is transferred with it. */
 export function packContent(content: BodyContent): {
   readonly packed: PackedContent;
   readonly buffers: readonly ArrayBuffer[];
@@ -54,7 +54,7 @@ export function packContent(content: BodyContent): {
   return { packed, buffers: [...new Set(tensors.flatMap(buffersOf))] };
 }
 
-/** The content that was packed. */
+/** Unpacks a content. */
 export function unpackContent({ content, excluded, included }: PackedContent): BodyContent {
   const { asked } = content;
   if (asked === undefined) return content;

@@ -1,5 +1,5 @@
-// The thread that parses large bodies, one at a time. What is wrong with a body is told to its sender;
-// any other error is a fault of the parser, and told with its stack. It ends when its port closes.
+// The thread that parses large bodies, one at a time. A fault of the body is reported to its sender; any
+// other error is a bug of the parser, reported with its stack. The thread ends when its port closes.
 
 import { parentPort, workerData } from "node:worker_threads";
 import { WinnowError, answerCalls } from "@winnow/core";
@@ -14,10 +14,10 @@ const { limits } = workerData as ParserSettings;
 if (parentPort === null) throw new RangeError("this file runs in a thread");
 answerCalls<ParserRequest>(parentPort, { perform: parse });
 
-/** @throws WinnowError where the body is refused */
+/** Reads a body. @throws WinnowError where the body is refused */
 function parse({ bytes, question }: ParserRequest): ThreadAnswer {
   try {
-    // A reader of its own for each, so that nothing is kept of a large one.
+    // Each body gets a new reader, so that no memory of a large body is kept.
     const document = new JsonReader({ valuesMax: limits.jsonValuesMax });
     const { packed, buffers } = packContent(readContent(document, bytes, { question, limits }));
     return {

@@ -1,13 +1,14 @@
-// Threads that parse large bodies, so that the event loop never stands still for one. They start with
-// the first such body, and end when they have had nothing to do for a while.
+// Threads that parse large bodies, so that the event loop never stands still for one. They are started with
+// the first such body, and end after a while without work.
 //
-//   body ─▶ waiting, as it came ─▶ gathered in slices ─▶ thread ─▶ columns
-//              │    └── a giant passes over while another is parsed: one thread is left to the others
+//   body ─▶ waiting in order ─▶ gathered in slices ─▶ thread ─▶ columns
+//              │    └── a giant is skipped while another is parsed: one thread is left to smaller bodies
 //              └── its request ends: leaves ─▶
 //
-// A request that is over leaves its body to the thread for a moment more; then the thread is ended, so that no body
-// can keep one. A thread that ends unasked takes the body it had along (that request fails); the next body starts
-// another thread. Bodies that wait are held against the memory of all bodies, by their `RequestBody`.
+// When a request is over while its body is being parsed, the thread gets a moment to finish; then it is
+// ended, so that no body can occupy a thread. If a thread ends unasked, the request of its body fails, and
+// the next body starts another thread. Waiting bodies count against the memory of all bodies, through their
+// `RequestBody`.
 
 import { Worker } from "node:worker_threads";
 import { ThreadLink, WinnowError, entryBeside } from "@winnow/core";
@@ -25,27 +26,27 @@ export interface ParserThreadLimits extends BodyLimits {
   readonly bodyBytesMax: number;
 }
 
-/** Dependencies of the parser threads. */
+/** What the parser threads need. */
 export interface ParserThreadParts {
   readonly clock: Clock;
   readonly limits: ParserThreadLimits;
-  /** A body was refused, for too many wait. */
+  /** Called when a body was refused because too many wait. */
   readonly onQueueFull: () => void;
-  /** Default: `startParserThread`. */
+  /** Starts a thread. Default: `startParserThread`. */
   readonly start?: StartParserThread | undefined;
 }
 
 /** Starts one thread. */
 export type StartParserThread = (settings: ParserSettings) => Worker;
 
-/** From this size on a body is a giant, and leaves a thread to those that are not. */
+/** A body of at least this size is a giant; one thread is left to smaller bodies. */
 const GIANT_BYTES = 4 * 1024 * 1024;
-/** What a value of a body takes while it is read: its entry in `JsonReader`, and its place in a tensor. */
+/** Bytes per value while a body is read: its entry in `JsonReader`, and its place in a tensor. */
 const VALUE_BYTES = 32;
-/** The shortest value and what stands before it: `,1`. */
+/** Characters of the shortest value with its separator: `,1`. */
 const VALUE_CHARACTERS_MIN = 2;
 const IDLE_MS = 10_000;
-/** A body whose request is over may be parsed for so long; then its thread is ended, for others need one. */
+/** A body whose request is over may be parsed for this long; then its thread is ended, because others need it. */
 const OVERRUN_MS = 2000;
 
 interface Job {
@@ -54,7 +55,7 @@ interface Job {
   /** Aborted when the request is over. */
   readonly signal: AbortSignal;
   readonly isGiant: boolean;
-  /** Memory it is reckoned to take while it is parsed. */
+  /** Bytes that parsing the body is expected to take. */
   readonly parsingBytes: number;
   readonly start: () => void;
   readonly refuse: (error: unknown) => void;
@@ -78,14 +79,14 @@ export class ParserThreads {
     this.#limits = parts.limits;
   }
 
-  /** Bytes that parsing takes now, beside the bodies. */
+  /** Bytes that parsing takes at present, in addition to the bodies. */
   get bytes(): number {
     let bytes = 0;
     for (const { parsingBytes } of this.#running) bytes += parsingBytes;
     return bytes;
   }
 
-  /** Bytes that parsing may take: one thread at least is left to bodies that are no giants. */
+  /** Bytes that parsing may take; at least one thread is left to bodies that are not giants. */
   get bytesMax(): number {
     const { bodyBytesMax } = this.#limits;
     const giants = this.#giantsMax * this.#parsingBytes(bodyBytesMax);
@@ -104,8 +105,8 @@ export class ParserThreads {
   }
 
   /**
-   * What a body says; its bytes are given up. @throws as `readContent`; WinnowError UNAVAILABLE where
-   * too many wait; the signal's reason when it is aborted while the body waits
+   * Reads a body, whose bytes are given up. @throws as `readContent`; WinnowError UNAVAILABLE if too many
+   * wait; the signal's reason when it is aborted while the body waits
    */
   read(body: RequestBody, question: BodyQuestion, signal: AbortSignal): Promise<BodyContent> {
     return new Promise((resolve, reject) => {
@@ -144,7 +145,7 @@ export class ParserThreads {
     });
   }
 
-  /** Ends all threads; bodies that are with them are lost. */
+  /** Ends all threads; bodies being parsed are lost. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const job of this.#waiting.splice(0)) job.refuse(closing());
@@ -168,7 +169,7 @@ export class ParserThreads {
     return giants < this.#giantsMax;
   }
 
-  /** In the order they came, save that giants let others pass. */
+  /** Starts waiting bodies in order, but lets others pass giants. */
   #runNext(): void {
     for (;;) {
       const next = this.#waiting.findIndex((job) => this.#mayRun(job));
@@ -191,7 +192,7 @@ export class ParserThreads {
     }
   }
 
-  /** Asks a thread, which is idle afterwards. */
+  /** Has a thread parse a body; the thread is idle afterwards. */
   async #ask(
     thread: ParserThread,
     request: ParserRequest,

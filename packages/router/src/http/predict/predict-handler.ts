@@ -1,10 +1,10 @@
-// One predict request from bytes to bytes. The model is pinned while JSON is still unread, but what
-// pinning says counts only after the JSON was found to be sound: that is TensorFlow Serving's order.
+// One predict request from bytes to bytes. The model is pinned before the JSON is read, but an error of
+// pinning is reported only after the JSON was found to be well-formed: that is TensorFlow Serving's order.
 //
 //   body ─▶ pin ─▶ parse ─▶ signature ─▶ inputs, k, exclude ─▶ predict ─▶ write ─▶ answer
-//           └── released once, whatever happens behind it ───────────────┘
+//           └── released once, whatever happens after it ────────────────┘
 //
-// A request by the Open Inference Protocol goes the same way; it is only read and written otherwise.
+// A request of the Open Inference Protocol goes the same way; only its reading and writing differ.
 
 import { WinnowError } from "@winnow/core";
 import type { VersionKey } from "@winnow/core";
@@ -32,21 +32,21 @@ export interface PredictCall {
   readonly model: NamedModel;
   readonly body: RequestBody;
   readonly allowPartial: boolean;
-  /** A header by its name in lower case. */
+  /** A header, by its name in lower case. */
   readonly header?: PredictRequest["header"];
   readonly context: RequestContext;
-  /** Of a request by the Open Inference Protocol: bytes of its JSON, where binary data follow it. */
+  /** For the Open Inference Protocol: bytes of the JSON, if binary data follow it. */
   readonly inference?: { readonly jsonBytes: number | undefined } | undefined;
 }
 
-/** An answer, how many instances it is for and how much of the tables it saw. */
+/** An answer, the number of its instances, and the fraction of the partitions that it covers. */
 export interface PredictAnswer {
   readonly answer: HttpAnswer;
   readonly instances: number;
   readonly coverage: number;
-  /** Keys of the body that mean nothing. */
+  /** Number of keys of the body that have no meaning. */
   readonly ignoredKeys: number;
-  /** Of a pipeline: what the answer lacks. */
+  /** What the answer of a pipeline or an experiment lacks. */
   readonly degradations: readonly Degradation[];
 }
 
@@ -60,7 +60,7 @@ export class PredictHandler {
     this.#parser = parser;
   }
 
-  /** @throws WinnowError as the request or the cluster is at fault. */
+  /** Answers a request. @throws WinnowError as the request or the cluster is at fault. */
   async predict(call: PredictCall): Promise<PredictAnswer> {
     const pinning = await settled(() => pinModel(this.#predictor, call.model));
     try {
@@ -125,12 +125,12 @@ export class PredictHandler {
   }
 }
 
-/** `movies=3, movies-ranking=7`; what no header may have in a name is percent-encoded. */
+/** `movies=3, movies-ranking=7`; characters that a header's name cannot have are percent-encoded. */
 function membersText(members: readonly VersionKey[]): string {
   return members.map(({ model, version }) => `${encodeURIComponent(model)}=${version}`).join(", ");
 }
 
-/** Pins what a URL names. @throws WinnowError as `Predictor.pin`. */
+/** Pins the model that a URL names. @throws WinnowError as `Predictor.pin`. */
 export function pinModel(predictor: Predictor, model: NamedModel): Promise<PinnedModel> {
   if (model.unsafeVersion === undefined) return predictor.pin(model);
   const wanted = `Specific(${model.model}, ${model.unsafeVersion})`;
@@ -150,7 +150,7 @@ function pinnedOf(pinning: PromiseSettledResult<PinnedModel>): PinnedModel {
   return pinning.value;
 }
 
-/** 1, or a fraction of six digits that never claims to be whole. */
+/** 1, or a fraction with six digits that is never rounded up to 1. */
 function coverageText(coverage: number): string {
   if (coverage >= 1) return "1";
   return String(Math.floor(coverage * 1e6) / 1e6);

@@ -17,7 +17,7 @@ import type { JsonReader, ValueIndex } from "../json/json-reader.ts";
 import { JsonSyntaxError } from "../json/json-syntax-error.ts";
 import { TensorReader, isBase64Object } from "./tensor-reader.ts";
 
-/** How instances are laid out in the request, and so in the answer. */
+/** How instances are laid out in the request, and therefore in the answer. */
 export type PredictFormat = "row" | "column";
 
 /** The part of a signature that reading a body needs. */
@@ -43,7 +43,7 @@ const INSTANCES: Uint8Array = Buffer.from("instances");
 const INPUTS: Uint8Array = Buffer.from("inputs");
 
 /**
- * Reads a body that must be a JSON object; `document` holds it until it reads another.
+ * Parses a body, which must be a JSON object; `document` holds it until it reads another body.
  * @throws WinnowError INVALID_ARGUMENT.
  */
 export function parseRequestBody(document: JsonReader, body: Uint8Array): void {
@@ -57,7 +57,7 @@ export function parseRequestBody(document: JsonReader, body: Uint8Array): void {
   if (document.kinds[ROOT] !== KIND.object) refuseWhole(document, "Is not object");
 }
 
-/** The signature a body asks for, "" if it does not say. @throws WinnowError INVALID_ARGUMENT. */
+/** The signature that a body asks for; "" if it names none. @throws WinnowError INVALID_ARGUMENT. */
 export function readSignatureName(document: JsonReader): string {
   const value = document.member(ROOT, SIGNATURE_NAME);
   if (value < 0) return "";
@@ -67,7 +67,7 @@ export function readSignatureName(document: JsonReader): string {
   return Buffer.from(document.bytesOf(value)).toString("utf8");
 }
 
-/** The signature of that name, which must have inputs. @throws WinnowError INVALID_ARGUMENT. */
+/** The signature with this name, which must have inputs. @throws WinnowError INVALID_ARGUMENT. */
 export function signatureNamed<Signature extends SignatureInputs>(
   signatures: readonly Signature[],
   name: string,
@@ -83,7 +83,7 @@ export function signatureNamed<Signature extends SignatureInputs>(
   return signature;
 }
 
-/** The tensors a body holds for a signature. @throws WinnowError INVALID_ARGUMENT. */
+/** Reads the input tensors of a signature. @throws WinnowError INVALID_ARGUMENT. */
 export function readPredictInputs(document: JsonReader, signature: SignatureInputs): PredictInputs {
   const instances = document.member(ROOT, INSTANCES);
   const inputs = document.member(ROOT, INPUTS);
@@ -97,7 +97,7 @@ export function readPredictInputs(document: JsonReader, signature: SignatureInpu
   if (instances >= 0) return readRows(target, instances);
   if (inputs < 0) refuse("Missing 'inputs' or 'instances' key");
   const tensors = readColumns(target, inputs);
-  // A scalar, such as a k, says nothing of the batch.
+  // A scalar, such as a k, tells nothing about the batch.
   const first = [...tensors.values()].find(({ shape }) => shape.length > 0);
   return { format: "column", instances: first?.shape[0] ?? 1, inputs: tensors };
 }
@@ -191,7 +191,7 @@ function readNamedRows(target: Target, list: ValueIndex): Map<string, TensorRead
   return new Map(names.map((name, index) => [name.text, readers[index]!]));
 }
 
-/** Which input a key names, or -1. */
+/** The position of the input that a key names, or -1. */
 function inputAt(target: Target, key: ValueIndex): number {
   const { names, document } = target;
   for (let index = 0; index < names.length; index++) {
@@ -208,7 +208,7 @@ function refuseForeignKey(document: JsonReader, key: ValueIndex, element: number
   );
 }
 
-/** What is wrong with one element, as the list's fault. */
+/** An error of one element, reported as an error of its list. */
 function elementError(error: unknown, element: string): unknown {
   if (!(error instanceof WinnowError)) return error;
   return new WinnowError(
@@ -244,7 +244,7 @@ function readerOf(target: Target, name: string): TensorReader {
   return new TensorReader(target.document, input.dtype);
 }
 
-/** A base64 row passes for a value, also where several inputs are wanted. */
+/** A base64 object in a row is taken for a value, even if several inputs are wanted. */
 function checkInputCount(target: Target, found: ReadonlyMap<string, unknown>): void {
   const names = target.names.map((name) => name.text);
   if (found.size === names.length) return;

@@ -1,16 +1,15 @@
 // Output tensors → the body of a predict answer, byte for byte as TensorFlow Serving lays it out
-// (util/json_tensor.cc, MakeRowFormatJsonFromTensors and MakeColumnarFormatJsonFromTensors). One
-// output stands alone, several become members, in the signature's order.
+// (util/json_tensor.cc, MakeRowFormatJsonFromTensors and MakeColumnarFormatJsonFromTensors). A single output
+// stands alone; several become members, in the signature's order.
 //
 //   row      {                                   column   {
 //                "predictions": [[-2.25], [1.5]              "outputs": [
 //                ]                                               -2.25,
 //            }                                                   1.5 …
 //
-// The row format gives each instance the list it has. The column format is one tensor per output, so
-// lists of different lengths (exclusions may leave fewer than k for one instance) are an error there.
-// Attributes of items and what the stages of a pipeline did, where a request wants them, stand behind the
-// outputs as JSON of their own.
+// In the row format each instance has its own list. In the column format each output is one tensor, so lists
+// of different lengths (exclusions may leave fewer than k items for one instance) are an error. Attributes of
+// items and explanations, if the request wants them, follow the outputs as JSON objects.
 
 import { requireEqualRows, WinnowError, nextLoopTurn } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
@@ -20,12 +19,12 @@ import { JsonWriter } from "../json/json-writer.ts";
 import type { PredictFormat } from "./predict-request.ts";
 import { writeRun, writeValue } from "./tensor-values.ts";
 
-/** Where a value of a tensor stands. */
+/** A position within a tensor. */
 interface Cell {
   readonly tensor: Tensor;
   readonly asBase64: boolean;
   readonly asJson: boolean;
-  /** Dimension from which on lists are opened. */
+  /** The first dimension that is still written as lists. */
   readonly dimension: number;
   /** Position of the next value. */
   readonly offset: number;
@@ -34,9 +33,9 @@ interface Cell {
 interface NamedOutput {
   readonly name: Uint8Array;
   readonly tensor: Tensor;
-  /** Strings of outputs named `…_bytes` are written as base64 objects. */
+  /** Whether strings are written as base64 objects, as for outputs named `…_bytes`. */
   readonly asBase64: boolean;
-  /** Strings are JSON, and written as they are. */
+  /** Whether strings are JSON already, and written unchanged. */
   readonly asJson: boolean;
   /** Values per element of the first dimension. */
   readonly stride: number;
@@ -46,11 +45,11 @@ const BYTES_PER_VALUE_GUESS = 16;
 const STRING_BYTES_GUESS = 6;
 const INDENT_BYTES = 4;
 const PIECE_BYTES = 256 * 1024;
-/** Values that are written without looking whether others wait. */
+/** Values that are written before other work may run. */
 const PIECE_VALUES = 16 * 1024;
 
 /**
- * The body for these outputs. Long ones are written a piece at a time with other work in between.
+ * Writes the body of an answer. A long body is written in pieces, between which other work may run.
  * @throws WinnowError INVALID_ARGUMENT where rows do not match, RESOURCE_EXHAUSTED if too long.
  */
 export async function writePrediction(
@@ -74,7 +73,10 @@ export async function writePrediction(
   return writer.finish();
 }
 
-/** So much that the buffer is seldom grown, for that copies it; memory that is not written costs nothing. */
+/**
+ * A guess large enough that the buffer seldom grows, which would copy it. Memory that is never written costs
+ * nothing.
+ */
 function bytesGuess({ dtype, shape, data }: Tensor, format: PredictFormat): number {
   const layout = format === "row" ? 0 : data.length * INDENT_BYTES * (shape.length + 1);
   if (dtype !== "string") return layout + data.length * BYTES_PER_VALUE_GUESS;
@@ -82,7 +84,7 @@ function bytesGuess({ dtype, shape, data }: Tensor, format: PredictFormat): numb
   return layout + (bytes > PIECE_BYTES ? bytes + PIECE_BYTES / 8 : bytes);
 }
 
-/** Lets other work run once a piece has been written since it last did. */
+/** Gives a function that lets other work run after each piece that has been written. */
 function pauses(writer: JsonWriter): () => Promise<void> | undefined {
   let pausedAt = writer.at;
   return () => {
@@ -159,7 +161,7 @@ async function writeColumns(writer: JsonWriter, outputs: readonly NamedOutput[])
   writer.close();
 }
 
-/** All values of a tensor in one list, row by row. */
+/** Writes all values of a tensor as one list, row by row. */
 export function writeFlatList(writer: JsonWriter, tensor: Tensor): Promise<void> {
   const flat = { ...tensor, shape: [tensor.data.length] };
   const cell = { tensor: flat, asBase64: false, asJson: false, dimension: 0, offset: 0 };
@@ -171,7 +173,7 @@ function writeColumn(writer: JsonWriter, { tensor, asBase64, asJson }: NamedOutp
   return writeLargeCell(writer, cell, pauses(writer));
 }
 
-/** A cell of any number of values. */
+/** Writes a cell with any number of values. */
 async function writeLargeCell(
   writer: JsonWriter,
   cell: Cell,
@@ -183,7 +185,7 @@ async function writeLargeCell(
   const size = shape[dimension] ?? 1;
   if (size * inner <= PIECE_VALUES) return writeCell(writer, cell);
   writer.open("[");
-  // Elements that are values go by runs of them; lists go one by one.
+  // Values are written in runs; lists one by one.
   const step = dimension === shape.length - 1 ? PIECE_VALUES : 1;
   for (let index = 0; index < size; index += step) {
     const others = pause();
@@ -212,7 +214,7 @@ function writeCell(writer: JsonWriter, cell: Cell): void {
   writer.close();
 }
 
-/** The last dimension: `count` values. */
+/** Writes `count` values of the last dimension as a list. */
 function writeList(writer: JsonWriter, cell: Cell, count: number): void {
   writer.open("[");
   if (count > 0) writeRun(writer, cell, count);

@@ -1,6 +1,7 @@
-// What Winnow understands beside TensorFlow Serving's keys, which ignores them: `k` wants another
-// number of candidates than the model was exported with, `exclude` lists items never to be answered, `include`
-// the only ones that may be, `filter` says it of their attributes, `return` names attributes wanted.
+// Winnow's own keys beside those of TensorFlow Serving, which ignores keys that it does not know: `k` is the
+// number of candidates, in place of the model's; `exclude` lists items that must not be returned, `include`
+// the only ones that may be; `filter` is a condition on the attributes of items; `return` names the
+// attributes wanted.
 //
 //   {"instances": ["42", "7"], "k": 3, "exclude": ["Heat (1995)"]}             for all instances
 //   {"instances": ["42", "7"], "exclude": [["Heat (1995)"], []]}              one list each
@@ -35,16 +36,16 @@ const RETURNED_MAX = 64;
 /** JSON values of all filters of a request, names included. */
 const FILTER_VALUES_MAX = 65_536;
 
-/** A value of a document. */
+/** A value of a document, with its document. */
 interface FieldValue {
   readonly document: JsonReader;
   readonly value: ValueIndex;
 }
 
-/** Finds the value of a field, wherever a protocol has it. */
+/** Finds the value of a field, wherever the protocol puts it. */
 export type FieldReader = (field: ExtensionField) => FieldValue | undefined;
 
-/** Finds fields among the members of an object; by default the whole document. */
+/** Finds fields among the members of an object, by default of the whole document. */
 export function fieldsOf(document: JsonReader, object: ValueIndex = ROOT): FieldReader {
   return (field) => {
     const value = document.member(object, FIELDS[field]);
@@ -52,13 +53,13 @@ export function fieldsOf(document: JsonReader, object: ValueIndex = ROOT): Field
   };
 }
 
-/** What the fields of a request say. */
+/** The fields of a request. */
 export interface RequestExtensions extends ItemConditions {
-  /** Whether to tell what the stages of a pipeline did. */
+  /** Whether the answer explains what the stages of a pipeline did. */
   readonly explain: boolean | undefined;
 }
 
-/** All fields, for a request of so many instances. @throws WinnowError INVALID_ARGUMENT. */
+/** Reads all fields, for a request of this many instances. @throws WinnowError INVALID_ARGUMENT. */
 export function readExtensions(
   fields: FieldReader,
   instances: number,
@@ -73,7 +74,7 @@ export function readExtensions(
   return { k, exclude, include, filter, attributes, explain };
 }
 
-/** The wanted `k`, if the request has one. @throws WinnowError INVALID_ARGUMENT. */
+/** The `k` of the request, if it has one. @throws WinnowError INVALID_ARGUMENT. */
 function readK(fields: FieldReader, limits: Pick<RequestLimits, "kMax">): number | undefined {
   const found = fields("k");
   if (found === undefined) return undefined;
@@ -83,7 +84,7 @@ function readK(fields: FieldReader, limits: Pick<RequestLimits, "kMax">): number
   return k;
 }
 
-/** What a body may hold; TensorFlow Serving ignores everything else without a word. */
+/** Keys that a body may have. TensorFlow Serving silently ignores all others. */
 const KNOWN_KEYS: ReadonlySet<string> = new Set(
   "signature_name instances inputs k exclude include filter return explain".split(" "),
 );
@@ -91,7 +92,7 @@ const KNOWN_KEYS: ReadonlySet<string> = new Set(
 const NAMED_MAX = 8;
 const NAMED_CHARACTERS_MAX = 64;
 
-/** Names of the members of an object that are ignored, a few, as they may stand in a header. */
+/** Names of some ignored members of an object, in a form that a header can hold. */
 export function readIgnoredKeys(
   document: JsonReader,
   object: ValueIndex = ROOT,
@@ -109,7 +110,7 @@ export function readIgnoredKeys(
   return ignored;
 }
 
-/** Where ids may be listed. */
+/** The fields that list ids. */
 type IdField = "exclude" | "include";
 
 /** Listed ids: one tensor for all instances or one per instance. @throws WinnowError. */
@@ -125,7 +126,7 @@ function readIds(
     refuse(`"${field}" is ${dumpValue(document, value)}; it must be a list of item ids`);
   }
   const elements = document.from[value]!;
-  // More elements than instances are ids, or lists of which there are too many; neither is read.
+  // A list with more elements than instances holds ids, or too many lists; neither is read if there are too many.
   if (elements > instances) checkListedIds(elements, limits, field);
   const lists = listsOf(document, value, field);
   if (lists[0] !== value && lists.length !== instances) {
@@ -183,7 +184,7 @@ export function filtersOf(filters: JsonValue, instances: number): readonly Filte
   return list.map((each) => (each === null ? { kind: "and", of: [] } : parseFilter(each)));
 }
 
-/** Each name once. @throws WinnowError INVALID_ARGUMENT */
+/** The names, each once. @throws WinnowError INVALID_ARGUMENT */
 export function returnedNames(names: readonly string[]): readonly string[] {
   const distinct = [...new Set(names)];
   if (distinct.length <= RETURNED_MAX) return distinct;

@@ -1,19 +1,19 @@
-// The checked leaves of a JSON list → the typed array of a tensor, one loop per dtype.
+// The checked leaves of a JSON list → the typed array of a tensor, with one loop per dtype.
 
 import { StringColumn, dtypeArrays, tensor } from "@winnow/core";
 import type { Dtype, Tensor } from "@winnow/core";
 import { KIND } from "../json/json-reader.ts";
 import type { JsonReader, ValueIndex } from "../json/json-reader.ts";
 
-/** Values in order; each fits the dtype it is packed as. */
+/** Values in order; each fits the dtype of the tensor. */
 export interface Leaves {
   readonly document: JsonReader;
   readonly values: readonly ValueIndex[];
-  /** Bytes of the values that were base64 objects. */
+  /** The bytes of values that were base64 objects. */
   readonly decoded: ReadonlyMap<ValueIndex, Uint8Array>;
 }
 
-/** Makes the tensor that these leaves fill. */
+/** Makes a tensor of these leaves. */
 export function packLeaves(leaves: Leaves, dtype: Dtype, shape: readonly number[]): Tensor {
   if (dtype === "string") return tensor(dtype, shape, packStrings(leaves));
   if (dtype === "bool") return tensor(dtype, shape, packBooleans(leaves));

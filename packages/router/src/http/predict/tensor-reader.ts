@@ -1,7 +1,7 @@
 // A JSON value → a tensor, with TensorFlow Serving's checks in its order (util/json_tensor.cc:
-// GetDenseTensorShape, FillTensorProto, AddInstanceItem). The shape is that of the first element at
-// each depth; whatever deviates is refused. Leaves are noted while they are checked and turned into
-// typed values at the end, all at once.
+// GetDenseTensorShape, FillTensorProto, AddInstanceItem). The first element at each depth decides the shape;
+// anything that deviates is refused. Leaves are noted while they are checked, and turned into typed values
+// all at once at the end.
 
 import { WinnowError } from "@winnow/core";
 import type { Dtype, Tensor } from "@winnow/core";
@@ -28,7 +28,7 @@ const INTEGER_RANGES: Partial<Record<Dtype, readonly [number, number]>> = {
   uint32: [0, 4_294_967_295],
 };
 
-/** Builds one input of a request, row by row or from one value. */
+/** Builds one input of a request, from rows or from one value. */
 export class TensorReader {
   readonly #document: JsonReader;
   readonly #dtype: Dtype;
@@ -59,12 +59,12 @@ export class TensorReader {
     }
   }
 
-  /** The tensor of all rows added, with the number of rows as its first dimension. */
+  /** The tensor of all rows; its first dimension is `rows`. */
   finishRows(rows: number): Tensor {
     return this.#pack([rows, ...(this.#shape ?? [])]);
   }
 
-  /** The tensor that one value is. @throws WinnowError INVALID_ARGUMENT. */
+  /** Reads one value as a tensor. @throws WinnowError INVALID_ARGUMENT. */
   readWhole(value: ValueIndex): Tensor {
     const shape = shapeOf(this.#document, value);
     this.#fill(value, { shape, level: 0 });
@@ -123,7 +123,7 @@ export class TensorReader {
   }
 }
 
-/** Whether a value is an object that holds a base64 string and nothing else. */
+/** Whether a value is an object with a base64 string and no other member. */
 export function isBase64Object(document: JsonReader, value: ValueIndex): boolean {
   return (
     document.kinds[value] === KIND.object &&

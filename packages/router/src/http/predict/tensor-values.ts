@@ -1,16 +1,15 @@
-// Values of a tensor as JSON, many at a time: the loop over a row of scores or ids that most of an
-// answer consists of. What stands between two values is the same for all of them, so it is made
-// once and copied.
+// Writes many values of a tensor as JSON at a time: the loop over scores or ids that most of an answer
+// consists of. The text between two values is the same for all of them, so it is made once and copied.
 
 import type { Tensor } from "@winnow/core";
 import { FLOAT64_BYTES_MAX, writeFloat32, writeFloat64 } from "../json/decimal-text.ts";
 import type { JsonWriter } from "../json/json-writer.ts";
 
-/** Where values begin. */
+/** Where the values begin. */
 export interface ValuesFrom {
   readonly tensor: Tensor;
   readonly asBase64: boolean;
-  /** Strings are JSON, and written as they are. */
+  /** Whether strings are JSON already, and written unchanged. */
   readonly asJson: boolean;
   readonly offset: number;
 }
@@ -18,7 +17,7 @@ export interface ValuesFrom {
 const CHUNK_VALUES = 512;
 const B64_KEY: Uint8Array = Buffer.from("b64");
 
-/** Writes one value where the writer stands. */
+/** Writes one value as the writer's next value. */
 export function writeValue(writer: JsonWriter, from: ValuesFrom): void {
   if (from.asBase64) return writeBase64(writer, from);
   if (from.asJson) return writeJson(writer, from);
@@ -87,7 +86,7 @@ function putSeparator(writer: JsonWriter, separator: Uint8Array): void {
   writer.at += separator.length;
 }
 
-/** Writes one value; room for any number is reserved. */
+/** Writes one value; room for the longest number is reserved. */
 function putValue(writer: JsonWriter, tensor: Tensor, offset: number): void {
   if (tensor.dtype === "float32") {
     writer.at = writeFloat32(writer.buffer, writer.at, tensor.data[offset]!);

@@ -1,4 +1,4 @@
-// From a request to its answer: dispatch over the routes of `request-path.ts`. Nothing in here knows
+// From a request to its answer: dispatch over the routes of `request-path.ts`. Nothing in this file knows
 // sockets or fastify.
 
 import type { IncomingMessage } from "node:http";
@@ -30,26 +30,26 @@ export interface ApiCall {
   readonly context: RequestContext;
 }
 
-/** An answer and what there is to tell of it. */
+/** An answer, and what logs and metrics need to know of it. */
 export interface ApiAnswer {
   readonly answer: HttpAnswer;
   readonly instances?: number;
   readonly coverage?: number;
-  /** 0 where it is not told. */
+  /** Number of ignored keys; default 0. */
   readonly ignoredKeys?: number;
   readonly degradations?: readonly Degradation[];
 }
 
-/** Dependencies of the handler. */
+/** What the handler needs of its server. */
 export interface ApiHost {
   readonly clock: Clock;
   readonly observer: HttpObserver | undefined;
   readonly metrics: MetricsPage | undefined;
   readonly report: ReportPage | undefined;
   readonly pages: PageFiles | undefined;
-  /** Winnow's own release, as it is told to clients. */
+  /** Winnow's release, as clients are told. */
   readonly release: string;
-  /** No new work is welcome: readiness says so. */
+  /** Whether the server is draining, so that readiness says no. */
   isDraining(): boolean;
 }
 
@@ -87,19 +87,19 @@ export class ApiHandler {
     });
   }
 
-  /** Bodies that arrive or are worked on, and what the parsing of the large ones takes. */
+  /** Memory of bodies that are arriving or being worked on, and of parsing the large ones. */
   held(): readonly HeldMemory[] {
     const { bytes, bytesMax } = this.#bodies;
     return [{ kind: "requests", bytes, bytesMax }, this.#parser.held()];
   }
 
-  /** Lets go of its timers and threads. */
+  /** Ends the timers and threads. */
   async close(): Promise<void> {
     this.#bodies.close();
     await this.#parser.close();
   }
 
-  /** @throws WinnowError, RefusedBody: `failureAnswer` has their answers. */
+  /** Answers a request. @throws WinnowError, RefusedBody: `failureAnswer` makes an answer of them. */
   answer(route: Route, call: ApiCall): ApiAnswer | Promise<ApiAnswer> {
     if (route.kind === "predict") return this.#predict(route.model, call);
     if (isInference(route)) return this.#inference(route, call);
@@ -139,7 +139,7 @@ export class ApiHandler {
   }
 
   #inference(route: InferenceRoute, call: ApiCall): ApiAnswer | Promise<ApiAnswer> {
-    // As TensorFlow Serving, which has no such paths.
+    // TensorFlow Serving has no such paths.
     if (!this.#settings.ownPaths) return { answer: pageAnswer(404) };
     switch (route.kind) {
       case "infer":
@@ -208,7 +208,7 @@ export class ApiHandler {
     });
   }
 
-  /** Refuses before any work is done. */
+  /** Refuses a request before any work is done. */
   #admit(): void {
     if (this.#inFlight < this.#settings.inFlightMax) return;
     throw new WinnowError(
@@ -245,7 +245,7 @@ export class ApiHandler {
     }
   }
 
-  /** A label in the URL is not looked at, as in TensorFlow Serving. */
+  /** A label in the URL is ignored, as in TensorFlow Serving. */
   #status(target: NamedModel): HttpAnswer {
     const { model, version } = target;
     const versions = this.#predictor.status(model);
@@ -317,7 +317,7 @@ export class ApiHandler {
     return reason === undefined ? textAnswer(200, "ok\n") : textAnswer(503, `${reason}\n`);
   }
 
-  /** Why requests should not be sent here; `undefined`: they may. */
+  /** Why requests should not be sent to this router; `undefined`: they may. */
   #unreadyReason(): string | undefined {
     if (this.#host.isDraining()) return "draining";
     if (!this.#predictor.ready) return "no complete routing table yet";

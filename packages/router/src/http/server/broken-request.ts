@@ -1,5 +1,6 @@
-// The answer to what is not HTTP, has headers too long, or came too slowly: written straight to the
-// socket, for there is no request to answer. Then the connection ends.
+// The answer to bytes that are not HTTP, to headers that are too long, and to requests that arrive too
+// slowly. It is written directly to the socket, because Node gives no request to answer. Then the connection
+// ends.
 
 import type { Socket } from "node:net";
 import { errorBody } from "../http-answer.ts";
@@ -21,15 +22,15 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
 };
 const NOT_HTTP: Refusal = { line: "400 Bad Request", text: "The request is not valid HTTP" };
 
-/** Request and answer that a connection is in the middle of, if any. */
+/** The state of the exchange on a connection, if there is one. */
 export interface CurrentExchange {
-  /** Whether an answer is being made or written: bytes of ours would be taken for it. */
+  /** Whether an answer is being made or written: bytes written now would be taken for a part of it. */
   readonly isPending: boolean;
-  /** Whether the request that is still arriving has its answer. */
+  /** Whether the request that is still arriving has been answered already. */
   readonly isAnsweredEarly: boolean;
 }
 
-/** Node's `clientError`, answered with an error body where nothing else is or was answered. */
+/** Handles Node's `clientError`, with an error body if nothing else is being or was answered. */
 export function answerBrokenRequest(
   error: NodeJS.ErrnoException,
   socket: Socket,

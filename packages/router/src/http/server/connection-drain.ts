@@ -1,7 +1,7 @@
-// How a server stops without losing a request. `http.Server.close()` resets idle connections, and a
-// client may be writing to one of them at that moment; so only the listening socket is closed, every
-// answer from now on carries `Connection: close`, and connections end as their clients use them.
-// Connections without a request for a while are closed then.
+// How a server stops without losing a request. `http.Server.close()` resets idle connections, and a client
+// may be writing to one of them at that moment. Therefore only the listening socket is closed, every answer
+// from now on carries `Connection: close`, and connections end as their clients use them. After a while,
+// connections without a request are closed.
 
 import type { Server } from "node:http";
 import { Server as NetServer } from "node:net";
@@ -15,7 +15,7 @@ export interface DrainWaits {
   readonly drainPollMs: number;
 }
 
-/** Resolves when no connection is left; cuts what remains after `drainTimeoutMs`. */
+/** Resolves when no connection is left; cuts those that remain after `drainTimeoutMs`. */
 export async function drainConnections(
   server: Server,
   clock: Clock,

@@ -1,38 +1,37 @@
-// Room for new connections. A server holds `connectionsMax`; who rests (asks nothing, or has not yet
-// sent a whole head) costs little, but fills these places for as long as it is let, and ten thousand of
-// them would keep everybody else out. So once all places are taken, the connection that has rested for
-// longest makes room for a new one. Only where every connection has a request under way is a new one
-// refused.
+// Room for new connections. A server holds at most `connectionsMax`. A connection that rests (has no request,
+// or has not yet sent all headers) costs little but takes a place, and ten thousand of them would keep
+// everybody else out. Therefore, once all places are taken, the connection that has rested for longest is cut
+// for a new one. Only if every connection has a request under way, a new one is refused.
 //
 //   opened ──▶ resting ── head ──▶ asking ── answered ──▶ resting ── … ──▶ closed
-//                 └── the longest of all, and no place is left: cut ──────────▲
+//                 └── rested longest, and no place is left: cut ──────────────▲
 //
-// A connection with TLS rests while it shakes hands. What is counted is always the connection beneath TLS:
-// it is there from the first packet.
+// A TLS connection rests during its handshake. The connection below TLS is the one that is counted, because
+// it exists from the first packet on.
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { SocketsBeneath } from "@winnow/cluster";
 import type { RoomLoss } from "../http-observer.ts";
 
-/** Beyond `connectionsMax`: connections that are cut, but not yet closed. */
+/** Connections beyond `connectionsMax` that are cut but not yet closed. */
 const CLOSING_MAX = 1024;
 
-/** The connections of a server. */
+/** Keeps the connections of a server within their bound. */
 export interface ConnectionRoom {
-  /** Cuts all. */
+  /** Cuts all connections. */
   clear(): void;
 }
 
-/** Keeps a server within its connections from now on. */
+/** Bounds the connections of a server from now on. */
 export function keepRoom(
   server: Server,
   connectionsMax: number,
   onLoss: (loss: RoomLoss) => void,
 ): ConnectionRoom {
-  /** Requests under way. */
+  /** Number of requests under way, by connection. */
   const open = new Map<Socket, number>();
-  /** Connections without a request, the longest idle first. */
+  /** Connections without a request, the one that has rested for longest first. */
   const resting = new Set<Socket>();
   const beneath = new SocketsBeneath(server);
   server.maxConnections = connectionsMax + CLOSING_MAX;

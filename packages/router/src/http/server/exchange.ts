@@ -1,13 +1,14 @@
-// One request and its answer on their connection: when its client has left, how the answer leaves, and
-// what becomes of the rest of a body once the request is answered. Exactly one answer is written for a
-// request, by the first of these: the handler, the deadline, the parser that finds the body malformed.
+// One request and its answer on their connection: how a leaving client is noticed, how the answer is written,
+// and what becomes of the rest of a body once the request is answered. Exactly one answer is written for a
+// request, by whichever comes first: the handler, the deadline, or the parser that finds the body malformed.
 //
 //   open ── answer ──▶ answered ── read by the client ─────────────▶ closed
 //     │                   └── reads nothing, or too slowly: cut ──▶
 //     └── client leaves ───────────────────────────────────────────▶
 //
-// An answer may come before its request has ended (too long, too slow, no memory). The rest of such a
-// body is read past, so that the client gets to read why; if it does not end soon, the connection does.
+// A request may be answered before it has arrived completely (too long, too slow, no memory). The rest of its
+// body is read and dropped, so that the client gets to read the answer; if the body does not end soon, the
+// connection is cut.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
@@ -22,11 +23,11 @@ export interface ExchangeParts {
   readonly clock: Clock;
   readonly answers: Transfers;
   readonly settings: { readonly requestTimeoutMs: number; readonly discardMs: number };
-  /** An answer was given up: its client does not read it. */
+  /** Called when an answer was given up because its client does not read it. */
   readonly onUnread: (reason: GiveUpReason) => void;
 }
 
-/** Statuses of requests that took too long: their connections are not worth keeping. */
+/** Statuses of requests that took too long: their connections are closed. */
 const TOO_SLOW: ReadonlySet<number> = new Set([408, 504]);
 
 /** One request and its answer. */
@@ -38,7 +39,7 @@ export class Exchange {
   readonly #reply: FastifyReply;
   #isAnswered = false;
   #isClosed = false;
-  /** Holds the answer. */
+  /** Accounts for the answer's memory. */
   #transfer: Transfer | undefined;
 
   constructor(parts: ExchangeParts, reply: FastifyReply) {
@@ -52,17 +53,17 @@ export class Exchange {
     this.#response.once("close", () => this.#close());
   }
 
-  /** Whether an answer of it is still being made or written: nothing else may be. */
+  /** Whether an answer to this request is being made or written: nothing else may be written then. */
   get isPending(): boolean {
     return this.#isAnswered ? !this.#isClosed : this.#request.complete;
   }
 
-  /** Whether bytes that come now still belong to this request, which has its answer. */
+  /** Whether bytes that arrive now still belong to this request, although it is answered. */
   get isAnsweredEarly(): boolean {
     return this.#isAnswered && !this.#request.complete;
   }
 
-  /** Whether there is memory for the answer until its client has read it; it is then held. */
+  /** Accounts for the answer's memory until its client has read it; `false` if there is not enough. */
   hold(answer: HttpAnswer): boolean {
     if (this.#isClosed) return true;
     const { answers, onUnread } = this.#parts;
@@ -78,7 +79,7 @@ export class Exchange {
     return true;
   }
 
-  /** Writes the answer; `isLast`: the connection ends with it. */
+  /** Writes the answer; `isLast`: the connection ends after it. */
   send({ status, headers, body }: HttpAnswer, isLast: boolean): void {
     this.context.finish();
     this.#isAnswered = true;
@@ -100,7 +101,7 @@ export class Exchange {
   *#pieces(body: Buffer): Generator<Buffer> {
     for (let at = 0; at < body.length; at += PIECE_BYTES) {
       yield body.subarray(at, at + PIECE_BYTES);
-      // Asked for the next piece, the socket has taken this one.
+      // The socket asks for the next piece only after it has taken this one.
       this.#transfer?.moved(PIECE_BYTES);
     }
   }

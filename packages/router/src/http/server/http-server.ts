@@ -44,31 +44,31 @@ import { listeningServer } from "./listening-server.ts";
 import { admitRequest } from "./request-access.ts";
 import type { AccessParts } from "./request-access.ts";
 
-/** Dependencies of the server. */
+/** What the server needs. */
 export interface HttpEnvironment extends Environment {
   readonly observer?: HttpObserver | undefined;
   readonly metrics?: MetricsPage | undefined;
-  /** Answers `GET /v1/cluster`. Default: there is no such path. */
+  /** Answers `GET /v1/cluster`. Default: that path does not exist. */
   readonly report?: ReportPage | undefined;
-  /** Told at `GET /v2`. Default: none. */
+  /** The release that `GET /v2` tells. Default: none. */
   readonly release?: string | undefined;
-  /** The console at `/console/`. Default: none. */
+  /** The console at `/console/`. Default: there is none. */
   readonly pages?: PageFiles | undefined;
-  /** HTTPS with these certificates, and with those of clients where it names authorities. Default: HTTP. */
+  /** Certificates of the port, with client certificates where they name authorities. Default: HTTP without TLS. */
   readonly tls?: TlsSource | undefined;
-  /** Answers those alone who present a key, and everybody's probes. Default: everybody. */
+  /** Only clients that present a key are answered; probes need none. Default: everybody is answered. */
   readonly keys?: KeyGuard | undefined;
 }
 
 /** A server of the predict API. */
 export interface HttpServer {
-  /** Starts to listen; port 0 takes any free one. Gives the port taken. */
+  /** Starts to listen; port 0 takes any free port. Gives the port. */
   listen(address: { readonly host: string; readonly port: number }): Promise<{ port: number }>;
-  /** Stops accepting, answers what comes on open connections, resolves when all are closed. */
+  /** Stops accepting connections, answers requests on open ones, and resolves when all are closed. */
   drain(): Promise<void>;
-  /** Stops at once; requests being answered are cut. */
+  /** Stops at once; open requests are cut. */
   close(): Promise<void>;
-  /** The memory held for clients now. */
+  /** Memory held for clients at present. */
   held(): readonly HeldMemory[];
 }
 
@@ -101,7 +101,7 @@ class FastifyServer implements HttpServer {
   readonly #answers: Transfers;
   readonly #exchangeParts: ExchangeParts;
   readonly #requestIds: RequestIds;
-  /** The exchange that began last on each connection. */
+  /** The latest exchange on each connection. */
   readonly #exchanges = new WeakMap<Socket, Exchange>();
   readonly #access: AccessParts;
   readonly #rooms = new Set<ConnectionRoom>();
@@ -168,7 +168,7 @@ class FastifyServer implements HttpServer {
 
   async #end(): Promise<void> {
     this.#app.server.closeAllConnections();
-    // Connections in their TLS handshake are not known to the HTTP server yet.
+    // The HTTP server does not know connections in their TLS handshake.
     for (const room of this.#rooms) room.clear();
     await this.#app.close();
     await this.#handler.close();
@@ -179,7 +179,7 @@ class FastifyServer implements HttpServer {
     const settings = this.#settings;
     const app = fastify({
       bodyLimit: settings.bodyBytesMax,
-      // Bodies have limits of their own (`request-body.ts`); Node's would answer a second time.
+      // Bodies have their own limits (`request-body.ts`); Node's timeout would answer a second time.
       requestTimeout: 0,
       keepAliveTimeout: settings.keepAliveTimeoutMs,
       return503OnClosing: false,
@@ -192,7 +192,7 @@ class FastifyServer implements HttpServer {
     });
     app.removeAllContentTypeParsers();
     app.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
-    // A malformed content type would be refused before any parser is asked.
+    // Fastify would refuse a malformed content type before it asks any parser.
     app.addHook("onRequest", (request, _reply, done) => {
       request.headers["content-type"] = "application/octet-stream";
       done();
@@ -205,7 +205,7 @@ class FastifyServer implements HttpServer {
     app.setErrorHandler((error, _request, reply) => {
       this.#send(this.#exchangeOf(reply), this.#failed(error), false);
     });
-    // A client that waits for 100 Continue gets it when its body is read, not before it may be refused.
+    // A client that waits for 100 Continue gets it when its body is read, after the checks that may refuse it.
     app.server.on("checkContinue", (request, response) => {
       leaveWanted.set(request, response);
       app.server.emit("request", request, response);
@@ -274,7 +274,7 @@ class FastifyServer implements HttpServer {
     });
   }
 
-  /** What is recorded of a request to a model, in the words of OpenTelemetry's conventions; probes are not. */
+  /** The span of a request to a model, with OpenTelemetry's attributes. Probes have none. */
   #span(
     route: Route,
     { method = "", headers }: IncomingMessage,
@@ -350,7 +350,7 @@ function endSpan(
     "winnow.instances": instances,
     ...(version !== undefined && { "winnow.version": version }),
   };
-  // A request at fault is no fault of the server: conventions leave such a span without an error.
+  // An error of the client is no error of the server: by the conventions such a span has no error status.
   span.end(endMs, told, answer.status >= 500 ? code : undefined);
 }
 
@@ -359,7 +359,7 @@ function bytesOf({ headers }: IncomingMessage): number | undefined {
   return length === undefined ? undefined : Number(length);
 }
 
-/** What is recorded of an answer; defaults where the answer does not say. */
+/** What is reported of an answer; defaults where the answer does not say. */
 function toldOf({
   instances = 0,
   coverage = 1,

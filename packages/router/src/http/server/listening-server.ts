@@ -1,4 +1,4 @@
-// The server of Node beneath fastify: HTTP, or HTTPS whose certificates may be replaced while it listens.
+// Node's server below fastify: HTTP, or HTTPS with certificates that can be replaced while it listens.
 
 import { createServer } from "node:http";
 import type { RequestListener, Server } from "node:http";
@@ -6,7 +6,7 @@ import { createHttpsServer } from "@winnow/cluster";
 import type { TlsSource } from "@winnow/cluster";
 import type { HttpSettings } from "../http-settings.ts";
 
-/** Makes a server; it does not listen yet. `onFailure` hears of handshakes that fail. */
+/** Makes a server, which does not listen yet. `onFailure` is called for failed handshakes. */
 export function listeningServer(
   handler: RequestListener,
   settings: HttpSettings,
@@ -17,7 +17,7 @@ export function listeningServer(
     headersTimeout: settings.headersTimeoutMs,
     connectionsCheckingInterval: settings.connectionCheckMs,
     keepAliveTimeout: settings.keepAliveTimeoutMs,
-    // Bodies have limits of their own (`request-body.ts`); Node's would answer a second time.
+    // Bodies have their own limits (`request-body.ts`); Node's timeout would answer a second time.
     requestTimeout: 0,
   };
   if (tls === undefined) return createServer(limits, handler);

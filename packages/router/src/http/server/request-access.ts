@@ -1,5 +1,5 @@
-// Whose requests are answered: by the certificate of the connection, by the key of the request. Probes come
-// from whoever runs the process, with neither.
+// Which requests are answered: those with an accepted client certificate and an accepted key. Probes need
+// neither, because they come from the platform that runs the process.
 
 import type { IncomingMessage } from "node:http";
 import { assertCertified } from "@winnow/cluster";
@@ -8,7 +8,7 @@ import type { PageFiles } from "../http-observer.ts";
 import type { Route } from "../request-path.ts";
 import { isConsolePath } from "../documents/console-page.ts";
 
-/** What decides on the access of a request; each part is optional. */
+/** What access is decided by; each part is optional. */
 export interface AccessParts {
   readonly tls?: TlsSource | undefined;
   readonly keys?: KeyGuard | undefined;
@@ -18,7 +18,7 @@ export interface AccessParts {
 
 const PROBES: ReadonlySet<string> = new Set(["/healthz", "/livez", "/readyz"]);
 
-/** The roles of which one is enough; for all other requests any key is. */
+/** The roles of which one is needed, by kind of request; for all others any key is accepted. */
 const ROLES: Partial<Readonly<Record<Route["kind"], readonly KeyRole[]>>> = {
   predict: ["predict"],
   examples: ["predict"],
@@ -31,7 +31,7 @@ const ROLES: Partial<Readonly<Record<Route["kind"], readonly KeyRole[]>>> = {
 };
 
 /**
- * Lets a request in; what it gives must be released when the request has been answered.
+ * Lets a request in. The result must be released when the request has been answered.
  * @throws WinnowError UNAUTHENTICATED, PERMISSION_DENIED; TooManyRequests
  */
 export function admitRequest(
@@ -43,7 +43,7 @@ export function admitRequest(
   const path = route.kind === "outside" ? route.path : undefined;
   if (isProbe(route)) return undefined;
   assertCertified(tls, request.socket);
-  // Browsers send no key with the question whether they may.
+  // Browsers send CORS preflight requests without a key.
   if (keys === undefined || route.kind === "preflight") return undefined;
   if (isConsole(path, request, parts.pages)) return undefined;
   return keys.admit(authorizationOf(request), rolesFor(route, metricsPath));
@@ -59,7 +59,7 @@ function rolesFor(route: Route, metricsPath: string): readonly KeyRole[] {
   return isMetrics ? ["status"] : (ROLES[route.kind] ?? []);
 }
 
-/** The console's files tell nothing: whoever reads them has yet to give a key. */
+/** The console's files contain no state, and its reader can only enter a key once it has loaded. */
 function isConsole(
   path: string | undefined,
   { method }: IncomingMessage,
@@ -69,7 +69,7 @@ function isConsole(
   return path !== undefined && isRead && isConsolePath(path, pages);
 }
 
-/** The header, or as many as came: Node would tell the first alone. */
+/** All `authorization` headers of the request: Node's `headers` has only the first. */
 function authorizationOf({ headers, rawHeaders }: IncomingMessage): string | string[] | undefined {
   const { authorization } = headers;
   if (authorization === undefined) return undefined;

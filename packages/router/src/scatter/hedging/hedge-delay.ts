@@ -1,7 +1,7 @@
-// When a slow answer is worth asking another replica: after twice what the *other* replicas hardly ever
-// need, because a slow worker drags its own percentile up and would never be helped ("The Tail at Scale",
-// Dean and Barroso 2013; CASSANDRA-14293). A worker that is merely as slow as the others is not hedged:
-// on a machine that is busy a second question would make all of them slower.
+// When a slow answer is worth asking another replica: after twice the time that the *other* replicas almost
+// never exceed, because a slow worker drags its own percentile up and would never be helped ("The Tail at
+// Scale", Dean and Barroso 2013; CASSANDRA-14293). A worker that is only as slow as the others is not hedged:
+// on a busy machine a second question would make all of them slower.
 
 import type { WorkerId } from "@winnow/core";
 import type { RoutedTable } from "@winnow/cluster";
@@ -9,12 +9,12 @@ import type { RouterSettings } from "../../router-settings.ts";
 import type { Slot } from "../slot.ts";
 import type { WorkerPeer } from "../../workers/worker-peer.ts";
 
-/** What is slower than this many times the 99th percentile of others is slow for a reason of its own. */
+/** An answer is slow for a reason of its own if it takes this many times the 99th percentile of the others. */
 const RARE_RATIO = 2;
-/** The longest delay grows with the load: it is at least so many times what one answer in twenty exceeds. */
+/** The longest delay grows with the load: it is at least this many times what one answer in twenty exceeds. */
 const OFTEN_RATIO = 5;
 
-/** Dependencies of the hedge delay. */
+/** What the hedge delay is computed from. */
 export interface HedgeDelayParts {
   readonly settings: RouterSettings;
   readonly peers: ReadonlyMap<WorkerId, WorkerPeer>;
@@ -38,9 +38,9 @@ export function hedgeDelayMs(
 }
 
 /**
- * Whether all who could answer instead are as late as the slot's own worker: each has a question that has
- * waited for `delayMs`, and has answered none since the slot was asked. The machine or the network is slow
- * then, and a second question would wait as long as the first.
+ * Whether all workers that could answer instead are as late as the slot's own worker: each has a question
+ * that has waited for `delayMs`, and has answered none since the slot was asked. Then the machine or the
+ * network is slow, and a second question would wait as long as the first.
  */
 export function areAllLate(
   slot: Slot,
@@ -55,7 +55,7 @@ export function areAllLate(
   );
 }
 
-/** The other workers that could be asked for a slot and are trusted. */
+/** The other trusted workers that could be asked for a slot. */
 export function othersOf(
   peers: HedgeDelayParts["peers"],
   table: RoutedTable,

@@ -1,24 +1,24 @@
-// One budget for every second attempt that adds load: hedges, and retries while the worker asked
-// first may still compute or has computed in vain. Without it a cluster that is a little too slow is
-// asked twice as much and becomes much too slow. Counted over a sliding window of 10 s:
+// One budget for every second attempt that adds load: hedges, and retries while the first worker may still
+// compute or has computed in vain. Without a budget, a cluster that is a little too slow would be asked twice
+// as much and become much too slow. Counted over a sliding window of 10 s:
 //
 //   second attempts ≤ ratio × first attempts + perSecond × 10
 //
-// A question whose connection broke is asked again outside of it: that worker's part of the load is
-// gone, and no request may fail because many of them were under way when one worker died.
+// A question whose connection broke is asked again outside of the budget: the load of that worker is gone,
+// and no request may fail because many of them were under way when one worker died.
 //
-// Hedges may take half of it: they only save time, and must leave the retries that save a request.
-// (Finagle and Envoy budget retries alike, at 20 %.)
+// Hedges may use half of the budget: they only save time, and must leave room for retries, which save
+// requests. (Finagle and Envoy budget retries alike, at 20 %.)
 
 import type { Clock } from "@winnow/core";
 import type { SecondAttempt } from "../../router-observer.ts";
 import { SLIDING_SECONDS, SlidingSum } from "../../admission/sliding-sum.ts";
 
 const HEDGE_FRACTION = 0.5;
-/** Thirds do not add up to ones exactly. */
+/** Three thirds do not add up to exactly 1. */
 const ROUNDING = 1e-6;
 
-/** How many second attempts there may be. */
+/** How many second attempts are allowed. */
 export interface RetryBudgetLimits {
   /** Second attempts per first attempt. */
   readonly secondAttemptRatio: number;
@@ -38,13 +38,13 @@ export class RetryBudget {
     this.#second = new SlidingSum(clock);
   }
 
-  /** A first attempt is being made. */
+  /** Counts a first attempt. */
   countFirst(): void {
     this.#first.add(1);
   }
 
   /**
-   * Whether there is room for a second attempt. `weight` is its fraction of the first attempt's work: a
+   * Whether a second attempt is within the budget. `weight` is its fraction of the first attempt's work: a
    * retry that is spread over two workers costs as much as one that is not.
    */
   allowsSecond(kind: SecondAttempt, weight = 1): boolean {
@@ -55,7 +55,7 @@ export class RetryBudget {
     return this.#second.total + weight <= fraction * allowed + ROUNDING;
   }
 
-  /** A second attempt of this weight is being made. */
+  /** Counts a second attempt of this weight. */
   countSecond(weight = 1): void {
     this.#second.add(weight);
   }

@@ -1,20 +1,21 @@
-// Tensors as the extension "binary_tensor_data" of the Open Inference Protocol lays them out behind the JSON of
-// a request or an answer: values in row-major order, little-endian, bools as one byte, and before each string
-// its length in four bytes. All machines that Winnow runs on are little-endian, so numbers are copied as they lie.
+// Tensors as the extension "binary_tensor_data" of the Open Inference Protocol lays them out behind the JSON
+// of a request or an answer: values in row-major order, little-endian, bools as one byte, and each string
+// after its length in four bytes. All machines that Winnow runs on are little-endian, so numbers are copied
+// unchanged.
 //
-//   numbers   values as they lie in memory
+//   numbers   values as in memory
 //   strings   uint32 length, bytes; uint32 length, bytes; …
 
 import { StringColumn, WinnowError, dtypeArrays, elementCount, nextLoopTurn } from "@winnow/core";
 import type { Dtype, Tensor } from "@winnow/core";
 
 const LENGTH_BYTES = 4;
-/** Values that are written without a break. */
+/** Values that are written before other work may run. */
 const PIECE_VALUES = 16 * 1024;
 
 /**
- * The tensor that these bytes are, as a copy. `name` is for messages.
- * @throws WinnowError INVALID_ARGUMENT where they are too few or too many for the shape
+ * Copies these bytes into a tensor. `name` is for messages.
+ * @throws WinnowError INVALID_ARGUMENT for too few or too many bytes for the shape
  */
 export function readBinaryTensor(
   bytes: Uint8Array,
@@ -42,7 +43,7 @@ export function readBinaryTensor(
 
 function readStrings(bytes: Uint8Array, count: number, name: string): StringColumn {
   const total = bytes.length - count * LENGTH_BYTES;
-  // Before anything is allocated: the count is the client's word.
+  // Checked before anything is allocated, because the count comes from the client.
   if (total < 0) refuseStrings(name, count);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const offsets = new Uint32Array(count + 1);
@@ -70,13 +71,13 @@ function refuseStrings(name: string, count: number): never {
   );
 }
 
-/** How many bytes a tensor takes. */
+/** Bytes that a tensor takes. */
 export function binaryBytes({ dtype, data }: Tensor): number {
   if (dtype === "string") return data.byteLength + data.length * LENGTH_BYTES;
   return data.byteLength;
 }
 
-/** Writes a tensor at a position that has room for it; long ones a piece at a time, with other work in between. */
+/** Writes a tensor at a position that has room for it; a long one in pieces, between which other work may run. */
 export async function writeBinaryTensor(
   target: Buffer,
   position: number,

@@ -1,5 +1,5 @@
-// The Open Inference Protocol's names of element types. Its FP16 and BF16 are not here: no input or output of a
-// program has such values.
+// The Open Inference Protocol's names of element types. FP16 and BF16 are missing, because no input or output
+// of a program has such values.
 
 import type { Dtype } from "@winnow/core";
 

@@ -1,5 +1,5 @@
-// What the Open Inference Protocol tells of the server and of a model. An input or output of any rank, which
-// its metadata cannot say, has the shape [-1] there.
+// The metadata of the server and of models in the Open Inference Protocol. An input or output of unknown rank
+// has the shape [-1], because the protocol has no word for it.
 
 import type { SignatureProgram, SignatureTensor } from "@winnow/core";
 import type { PinnedModel, VersionStatus } from "../../../predictor.ts";
@@ -12,7 +12,7 @@ export function serverDocument(release: string): object {
   return { name: "winnow", version: release, extensions: ["binary_tensor_data"] };
 }
 
-/** `GET /v2/models/NAME`: the versions that can be asked for, ascending, and the tensors of the one pinned. */
+/** `GET /v2/models/NAME`: the versions that can be asked for, ascending, and the tensors of the pinned one. */
 export function modelDocument(
   { model, program }: PinnedModel,
   versions: readonly VersionStatus[],
@@ -30,7 +30,7 @@ export function modelDocument(
   };
 }
 
-/** The protocol knows no signatures; this one answers where no parameter names another. */
+/** The protocol has no signatures; this one answers unless a parameter names another. */
 function servedSignature(signatures: readonly SignatureProgram[]): SignatureProgram | undefined {
   return signatures.find(({ name }) => name === DEFAULT_SIGNATURE);
 }

@@ -4,9 +4,10 @@
 //    "inputs": [{"name": "user_id", "shape": [1], "datatype": "BYTES", "data": ["42"]}],
 //    "outputs": [{"name": "output_2"}]}
 //
-// Values lie flat or nested, row by row; or behind the JSON, as the extension "binary_tensor_data" has them.
-// The parameters of the request are Winnow's fields (`request-extensions.ts`) and `signature_name`. The protocol
-// allows strings, numbers and bools alone as parameters, so lists and objects may also be strings of JSON.
+// Values are flat or nested, row by row; or they follow the JSON, as in the extension "binary_tensor_data".
+// The parameters of the request are Winnow's fields (`request-extensions.ts`) and `signature_name`. The
+// protocol allows only strings, numbers and bools as parameters, so lists and objects may also be given as
+// strings of JSON.
 
 import { WinnowError, elementCount, excerpt } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
@@ -27,25 +28,25 @@ import { DATATYPES } from "./inference-datatypes.ts";
 /** An output that a request wants. */
 interface WantedOutput {
   readonly name: string;
-  /** Its values go behind the JSON. */
+  /** Whether its values follow the JSON as binary data. */
   readonly isBinary: boolean;
 }
 
-/** How the answer to a request is to be. */
+/** The form of the answer to a request. */
 export interface AskedInference {
-  /** Echoed, where the request has one. */
+  /** Echoed in the answer, if the request has one. */
   readonly id: string | undefined;
-  /** Those wanted, in this order; `undefined`: all. */
+  /** The outputs wanted, in this order; `undefined`: all. */
   readonly outputs: readonly WantedOutput[] | undefined;
-  /** Whether outputs that `outputs` does not name go behind the JSON. */
+  /** Whether outputs that `outputs` does not name follow the JSON as binary data. */
   readonly isBinary: boolean;
 }
 
-/** What a body is read for. */
+/** How a body is to be read. */
 export interface InferenceQuestion {
-  /** The model's, or `undefined` where it could not be pinned: no inputs are read then. */
+  /** The model's; `undefined` if the model could not be pinned, and then no inputs are read. */
   readonly signatures: readonly SignatureInputs[] | undefined;
-  /** Bytes of the JSON, where binary data follow it. */
+  /** Bytes of the JSON, if binary data follow it. */
   readonly jsonBytes: number | undefined;
   readonly limits: InferenceLimits;
 }
@@ -55,9 +56,9 @@ type InferenceLimits = Pick<
   "jsonValuesMax" | "instancesMax" | "kMax" | "excludedIdsMax"
 >;
 
-/** What a body says. */
+/** The content of a body. */
 interface InferenceContent {
-  /** "" if it names none. */
+  /** "" if the body names none. */
   readonly signatureName: string;
   readonly asked?: PredictInputs &
     RequestExtensions & { readonly ignored: readonly string[]; readonly inference: AskedInference };
@@ -70,7 +71,7 @@ const REQUEST_KEYS: ReadonlySet<string> = new Set(["id", "parameters", "inputs",
 const PARAMETERS: ReadonlySet<string> = new Set(
   "signature_name binary_data_output k exclude include filter return explain".split(" "),
 );
-/** Parameters that must not be passed over: another answer than asked for would come. */
+/** Parameters that must not be ignored, because the answer would then not be the one that was asked for. */
 const REFUSED_PARAMETERS: Readonly<Record<string, string>> = {
   classification: "classes are not served; the outputs themselves are",
   shared_memory_region: "shared memory is not served; send the values",
@@ -78,8 +79,8 @@ const REFUSED_PARAMETERS: Readonly<Record<string, string>> = {
 const IGNORED_MAX = 8;
 
 /**
- * What a body says; `document` holds it until it reads another.
- * @throws WinnowError INVALID_ARGUMENT, or RESOURCE_EXHAUSTED over `jsonValuesMax` values
+ * Reads a body; `document` holds it until it reads another body.
+ * @throws WinnowError INVALID_ARGUMENT, or RESOURCE_EXHAUSTED for more than `jsonValuesMax` values
  */
 export function readInference(
   document: JsonReader,
@@ -126,11 +127,11 @@ function readAsked(document: JsonReader, parameters: ValueIndex): AskedInference
     refuseParameters(document, own, `output "${excerpt(name)}"`);
     return { name, isBinary: flagAt(document, own, "binary_data") ?? isBinary };
   });
-  // As Triton has it: no output is named where the list is empty.
+  // As in Triton, an empty list names no output, so all are wanted.
   return { id, outputs: outputs.length === 0 ? undefined : outputs, isBinary };
 }
 
-/** The inputs of a signature, all of them and no others, in its order. */
+/** Reads exactly the inputs of a signature, in its order. */
 function readInputs(
   document: JsonReader,
   signature: SignatureInputs,
@@ -196,7 +197,7 @@ function binaryPart(
   );
 }
 
-/** The values of "data", flat or nested as the shape is. */
+/** Reads the values of "data", flat or nested like the shape. */
 function readData(
   document: JsonReader,
   input: ValueIndex,
@@ -252,7 +253,7 @@ function sizeAt(document: JsonReader, parameters: ValueIndex, name: string): num
   );
 }
 
-/** Winnow's fields among the parameters; lists and objects also as strings of JSON. */
+/** Winnow's fields among the parameters; lists and objects may also be strings of JSON. */
 function parametersOf(
   document: JsonReader,
   parameters: ValueIndex,
@@ -284,7 +285,7 @@ function refuseParameters(document: JsonReader, parameters: ValueIndex, where: s
   }
 }
 
-/** The objects in a list that may be missing. */
+/** The objects in a list, which may be absent. */
 function listAt(document: JsonReader, object: ValueIndex, key: string): readonly ValueIndex[] {
   const value = memberOf(document, object, key);
   if (value < 0) return [];
@@ -298,7 +299,7 @@ function nameOf(document: JsonReader, object: ValueIndex, list: string): string 
   return textAt(document, object, "name") ?? refuse(`An element of "${list}" has no "name"`);
 }
 
-/** Where an object stands, or `NONE`. */
+/** The position of an object, or `NONE`. */
 function objectAt(document: JsonReader, object: ValueIndex, key: string): ValueIndex {
   const value = memberOf(document, object, key);
   if (value < 0 || document.kinds[value] === KIND.object) return value;
@@ -322,7 +323,7 @@ function flagAt(document: JsonReader, object: ValueIndex, key: string): boolean 
   refuse(`"${key}" is ${dumpValue(document, value)}; it must be true or false`);
 }
 
-/** A member of an object that may be missing itself. */
+/** A member of an object, which may itself be absent. */
 function memberOf(document: JsonReader, object: ValueIndex, key: string): ValueIndex {
   return object < 0 ? NONE : document.member(object, Buffer.from(key));
 }
@@ -334,7 +335,7 @@ function childrenOf(document: JsonReader, parent: ValueIndex): ValueIndex[] {
   return children;
 }
 
-/** What goes wrong within, as the fault of an input. */
+/** Runs `work`, and names the input in its errors. */
 function named<Value>(input: string, work: () => Value): Value {
   try {
     return work();

@@ -1,6 +1,6 @@
-// Output tensors → the answer of the Open Inference Protocol: JSON, with the values of each output in one flat
-// list, or behind the JSON where the request wants them so (`binary-tensors.ts`). Numbers are written as in v1,
-// NaN and Infinity bare. Strings stand in JSON as they are, so they must be UTF-8 there; binary data hold any.
+// Output tensors → the answer of the Open Inference Protocol: JSON, with the values of each output in one
+// flat list, or behind the JSON if the request wants that (`binary-tensors.ts`). Numbers are written as in
+// v1, with NaN and Infinity as bare words. Strings in JSON must be UTF-8; strings in binary data need not be.
 
 import { isUtf8 } from "node:buffer";
 import { WinnowError, requireEqualRows } from "@winnow/core";
@@ -18,14 +18,14 @@ import type { AskedInference } from "./inference-request.ts";
 interface GivenOutput {
   readonly name: string;
   readonly tensor: Tensor;
-  /** Bytes behind the JSON; `undefined`: the values stand in the JSON. */
+  /** Bytes behind the JSON; `undefined`: the values are in the JSON. */
   readonly bytes: number | undefined;
 }
 
 /**
- * The outputs that a request wants, as it wants them.
- * @throws WinnowError INVALID_ARGUMENT for outputs that are not there, lists of different lengths and strings
- * that JSON cannot hold, RESOURCE_EXHAUSTED if too long
+ * Writes the outputs that a request wants, in the form that it wants.
+ * @throws WinnowError INVALID_ARGUMENT for outputs that do not exist, lists of different lengths, and strings
+ * that JSON cannot hold; RESOURCE_EXHAUSTED if too long
  */
 export async function inferenceAnswer(
   prediction: Prediction,
@@ -66,7 +66,7 @@ function givenOutputs(prediction: Prediction, asked: AskedInference): readonly G
     const known = [...outputs.keys()].join(", ");
     throw invalid(`The model has no output "${name}"; its outputs are ${known}`);
   });
-  // Wanted by parameters of their own, so "outputs" need not name them.
+  // These are wanted by parameters of their own, so "outputs" need not name them.
   if (attributes !== undefined) own.push(given(ATTRIBUTES_OUTPUT, attributes, asked.isBinary));
   if (explanation !== undefined) own.push(given(EXPLANATION_OUTPUT, explanation, asked.isBinary));
   return own;
@@ -87,7 +87,7 @@ function given(name: string, tensor: Tensor, isBinary: boolean): GivenOutput {
   return { name, tensor, bytes: undefined };
 }
 
-/** Whether each string is UTF-8: all of them together are, and none begins within a character. */
+/** Whether each string is UTF-8: their concatenation is, and none begins within a character. */
 function areTexts(column: StringColumn): boolean {
   const { offsets, bytes, length } = column;
   const end = offsets[length]!;
