@@ -154,7 +154,7 @@ export function decodeAnnouncement(message: unknown): Announcement {
   };
 }
 
-/** A text of a field that older releases do not send. */
+/** A text field that older releases do not send. */
 function saidText<Name extends string>(
   fields: Fields,
   name: Name,

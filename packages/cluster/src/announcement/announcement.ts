@@ -22,9 +22,9 @@ export interface Announcement {
   readonly versions: readonly VersionHolding[];
   /** The models order that the worker follows; absent: none. */
   readonly order?: OrderMark | undefined;
-  /** Of Winnow. Absent: it does not say. */
+  /** The release of Winnow. Absent: the worker does not say. */
   readonly release?: string | undefined;
-  /** The settings that workers must agree on to place alike, in words. Absent: it does not say. */
+  /** The settings that workers must agree on to place partitions alike, as text. Absent: the worker does not say. */
   readonly placement?: string | undefined;
 }
 

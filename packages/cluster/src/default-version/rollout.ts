@@ -87,7 +87,7 @@ function successorOf(current: VersionKey, rollouts: readonly VersionRollout[]): 
   return isAnswerable(serving) ? current : (firstGuess(rollouts)?.key ?? current);
 }
 
-/** The newest that may take over; else, once workers leave `serving`, the one they serve. */
+/** The newest version that may take over; otherwise, once workers leave `serving`, the one that they use. */
 function takingOver(
   serving: VersionRollout | undefined,
   followers: readonly VersionRollout[],

@@ -19,7 +19,7 @@ export interface DoorStreamParts {
   readonly answers: Transfers;
   /** Bytes of one message, unpacked. */
   readonly messageBytesMax: number;
-  /** Milliseconds in which a closed stream must have ended; then its connection is cut. */
+  /** Milliseconds in which a closed stream must have ended; after that its connection is cut. */
   readonly cutMs: number;
   readonly onGivenUp: (what: "body" | "answer", reason: GiveUpReason) => void;
 }
@@ -201,7 +201,7 @@ export class DoorStream {
       if (error !== undefined && error !== null) return finish(error);
       if (at > 0) transfer.moved(PIECE_BYTES);
       if (at >= message.length) return finish();
-      // A status has ended the answer meanwhile: the rest of the message is not needed.
+      // A status has ended the answer in the meantime: the rest of the message is not needed.
       if (this.#stream.writableEnded) return;
       const piece = message.subarray(at, at + PIECE_BYTES);
       at += piece.length;

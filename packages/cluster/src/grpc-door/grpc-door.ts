@@ -50,24 +50,24 @@ export interface PlaceLimits {
 
 /** Bounds of a door. */
 export interface GrpcDoorSettings {
-  /** Open connections; beyond it one without a stream or still in its handshake is closed, or else the new one. */
+  /** Open connections; beyond it, one without a stream or still in its handshake is closed, otherwise the new one. */
   readonly connectionsMax: number;
   /** Bytes of one message, unpacked. */
   readonly messageBytesMax: number;
-  /** Bytes of all requests that arrive or are being worked on. */
+  /** Bytes of all requests that are arriving or being worked on. */
   readonly requestBytesInFlightMax: number;
-  /** Bytes of these that requests of more than `smallBodyBytes` leave free for smaller ones. */
+  /** Of these bytes, how many are reserved for requests of up to `smallBodyBytes`. */
   readonly bodyReserveBytes: number;
   readonly smallBodyBytes: number;
-  /** Milliseconds in which a request must bring 64 KiB, or its end. */
+  /** Milliseconds within which a request must bring another 64 KiB, or its end. */
   readonly bodyStallMs: number;
-  /** Milliseconds for a whole request. */
+  /** Milliseconds for a whole request to arrive. */
   readonly bodyTimeoutMs: number;
   /** Bytes of all answers that clients have not read. */
   readonly answerBytesInFlightMax: number;
-  /** Milliseconds in which a client must read 64 KiB of an answer, or all. */
+  /** Milliseconds within which a client must read another 64 KiB of an answer, or the rest. */
   readonly answerStallMs: number;
-  /** Milliseconds for the reading of an answer. */
+  /** Milliseconds within which a whole answer must be read. */
   readonly answerTimeoutMs: number;
   /** Milliseconds between checks for slow transfers. */
   readonly connectionCheckMs: number;
@@ -81,7 +81,7 @@ export interface GrpcDoorParts {
   readonly placeOf: (path: string) => PlaceLimits;
   /** Called when a request or an answer is given up: a slow client, or no memory or place. */
   readonly onGivenUp?: ((what: "body" | "answer", reason: GiveUpReason) => void) | undefined;
-  /** Called when a handshake of TLS fails, or its client is not admitted. */
+  /** Called when a TLS handshake fails, or its client is not admitted. */
   readonly onHandshakeFailure?: ((reason: string) => void) | undefined;
   /** Whether a connection may stay, once its handshake is over. Default: yes. */
   readonly admits?: ((socket: Socket) => boolean) | undefined;
@@ -89,7 +89,7 @@ export interface GrpcDoorParts {
 
 interface Connection {
   readonly session: ServerHttp2Session;
-  /** For `destroy()`: that of the session waits until the kernel has taken all written bytes. */
+  /** To be destroyed directly: the session's `destroy()` waits until the kernel has taken all written bytes. */
   readonly socket: Socket;
   readonly streams: Set<DoorStream>;
 }
@@ -103,7 +103,7 @@ export class GrpcDoor {
   readonly #streamParts: DoorStreamParts;
   /** Of the connections without a stream, the one idle longest comes first. */
   readonly #connections = new Map<ServerHttp2Session, Connection>();
-  /** Connections in a handshake of TLS, the oldest first. */
+  /** Connections in their TLS handshake, the oldest first. */
   readonly #shaking = new Set<Socket>();
   readonly #admits: (socket: Socket) => boolean;
   readonly #onHandshakeFailure: (reason: string) => void;
@@ -172,7 +172,7 @@ export class GrpcDoor {
     ];
   }
 
-  /** For the server's options, as the first of its interceptors. */
+  /** To be passed with the server's options, as the first of its interceptors. */
   readonly interceptor: ServerInterceptor = (_method, call) => {
     this.#begun?.adopt(call);
     // grpc-js needs only the interface of a call, and returning the call itself saves a layer.
@@ -218,7 +218,7 @@ export class GrpcDoor {
     session.once("close", () => this.#connections.delete(session));
   }
 
-  /** Whether there is room for one more connection, or was made. */
+  /** Makes room for one more connection if need be; `false` if there is none. */
   #makeRoom(): boolean {
     if (this.connections < this.#settings.connectionsMax) return true;
     const [shaking] = this.#shaking;
@@ -288,10 +288,10 @@ function stillestOf(streams: ReadonlySet<DoorStream>): DoorStream | undefined {
 }
 
 interface Http2Listener {
-  /** A connection of TLS that has no session yet. */
+  /** A TLS connection without a session yet. */
   onShaking(socket: Socket): void;
   onShakingFailed(reason: string): void;
-  /** `beneath` is the TCP connection of `socket`: itself without TLS. */
+  /** `beneath` is the TCP connection of `socket`: `socket` itself without TLS. */
   onSession(session: ServerHttp2Session, socket: Socket, beneath: Socket): void;
   /** `serve` hands the stream to grpc-js. */
   onStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, serve: () => void): void;

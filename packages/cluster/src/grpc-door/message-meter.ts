@@ -1,5 +1,5 @@
-// Finds where messages begin and end in the bytes of a gRPC stream: each is a flag (1 byte), a
-// length (4 bytes) and so many bytes of content. Only the position in the current message is kept.
+// Finds where messages begin and end in the bytes of a gRPC stream: each is a flag (1 byte), a length (4
+// bytes) and as many bytes of content. Only the position in the current message is kept.
 
 /** Bytes of flag and length. */
 const PREFIX_BYTES = 5;

@@ -1,17 +1,17 @@
-// The keys of clients, as a file tells them: who each is, what it may do, and how often. The file holds
-// digests alone, so that reading it gives nobody a key:
+// The API keys in a file: the name of each client, what it may do, and how often. The file holds digests
+// only, so that reading it gives nobody a key:
 //
-//   # id   digest          what it may do         how much of it
+//   # id   digest          roles                  limits
 //   shop   sha256:9f86d0…  roles=predict,status   rate=100 concurrency=16
 //
-// A key is `winnow_<id>_<secret>` with 256 random bits. One SHA-256 of so much chance cannot be turned
-// round; a slow hash such as scrypt is for what people can remember, and would let everybody who sends
-// wrong keys take a processor. The id finds the line, and the digests are compared in constant time.
+// A key is `winnow_<id>_<secret>` with 256 random bits. A single SHA-256 of that much randomness cannot be
+// inverted. A slow hash such as scrypt is for passwords that people can remember, and would let anybody who
+// sends wrong keys use up a processor. The id finds the line, and the digests are compared in constant time.
 
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { WinnowError, excerpt } from "@winnow/core";
 
-/** What a key may be for: predictions, the state of models and metrics, the list of models. */
+/** What a key allows: predictions; reading the state of models and metrics; changing the list of models. */
 export type KeyRole = "predict" | "status" | "administer";
 
 /** One client's key, without the key. */
@@ -19,9 +19,9 @@ export interface ApiKey {
   readonly id: string;
   readonly digest: Buffer;
   readonly roles: ReadonlySet<KeyRole>;
-  /** Requests a second, and at once after a pause; none: as many as the server takes. */
+  /** Requests per second, which may also come at once after a pause; `undefined`: no limit. */
   readonly ratePerSecond: number | undefined;
-  /** Requests worked on at the same time; none: as many as the server takes. */
+  /** Requests being answered at the same time; `undefined`: no limit. */
   readonly concurrencyMax: number | undefined;
 }
 
@@ -35,10 +35,10 @@ const ID = /^[a-z0-9][a-z0-9-]{0,62}$/;
 const KEY = /^winnow_([a-z0-9][a-z0-9-]{0,62})_[A-Za-z0-9_-]{43}$/;
 const KEY_CHARACTERS_MAX = 128;
 const DIGEST = /^sha256:([0-9a-f]{64})$/;
-/** What the digest of a key with an unknown id is compared with. */
+/** Compared with the digest of a key whose id is unknown, so that the comparison takes as long. */
 const NO_DIGEST = Buffer.alloc(32);
 
-/** What a new key is to be. */
+/** The properties of a new key. */
 export interface NewKey {
   readonly id: string;
   readonly roles: readonly string[];
@@ -47,7 +47,7 @@ export interface NewKey {
 }
 
 /**
- * Makes a key, and the line of the file that lets it in.
+ * Makes a key, and the line of the file that accepts it.
  * @throws WinnowError INVALID_ARGUMENT for an id or a role that the file could not hold
  */
 export function createKey(wanted: NewKey): { readonly key: string; readonly line: string } {
@@ -65,8 +65,8 @@ export function createKey(wanted: NewKey): { readonly key: string; readonly line
 }
 
 /**
- * The keys in a file. @throws WinnowError INVALID_ARGUMENT that names the line and quotes neither a digest
- * nor what may be a key
+ * The keys in a file. @throws WinnowError INVALID_ARGUMENT that names the line, and quotes neither a digest
+ * nor anything that may be a key
  */
 export function readKeys(text: string, source: string): ApiKeys {
   const keys = new Map<string, ApiKey>();
@@ -128,7 +128,7 @@ function digestOf(key: string): Buffer {
   return createHash("sha256").update(key).digest();
 }
 
-/** The key that was presented, if it is one of these. What is no key at all costs no hash. */
+/** The presented key, if it is one of these. A text that is not in the form of a key costs no hash. */
 export function findKey(keys: ApiKeys, presented: string): ApiKey | undefined {
   if (presented.length > KEY_CHARACTERS_MAX) return undefined;
   const [, id] = KEY.exec(presented) ?? [];

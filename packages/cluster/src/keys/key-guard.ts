@@ -1,6 +1,6 @@
-// Lets requests in by their keys: who is it, may it do this, and has it done enough of it? A request
-// without a key that fits costs a comparison and at most one hash; it is counted and not logged, so that
-// nobody can fill the log. What a key has left survives that its file is read again.
+// Decides by its key whether a request is answered: whose key it is, whether its role allows the request, and
+// whether its limits do. A request without a valid key costs a comparison and at most one hash; it is counted
+// and not logged, so that nobody can fill the log. The use of a key survives the replacement of the file.
 
 import { WinnowError } from "@winnow/core";
 import type { Clock } from "@winnow/core";
@@ -10,7 +10,7 @@ import type { ApiKey, ApiKeys, KeyRole } from "./api-keys.ts";
 /** How the guard decided on a request. */
 export type KeyOutcome = "admitted" | "missing" | "unknown" | "role" | "rate" | "concurrency";
 
-/** Hears of every request at the guard; `key` is "" where none is known. */
+/** Called for every request at the guard; `key` is "" if the key is unknown. */
 export type KeyObserver = (key: string, outcome: KeyOutcome) => void;
 
 /** A request that was let in. */
@@ -21,7 +21,7 @@ export interface Admitted {
   release(): void;
 }
 
-/** A request that comes too early: its client is told when to come back. */
+/** A request beyond the limits of its key: the client is told when to try again. */
 export class TooManyRequests extends WinnowError {
   readonly retryAfterSeconds: number;
 
@@ -33,7 +33,7 @@ export class TooManyRequests extends WinnowError {
 
 /** How much of its limits a key has used. */
 interface Use {
-  /** Requests that may come at once. */
+  /** Requests that may be made at once. */
   tokens: number;
   refilledMs: number;
   open: number;
@@ -52,15 +52,15 @@ export class KeyGuard {
     this.#observe = observe;
   }
 
-  /** Takes other keys from now on; requests that were let in go on. */
+  /** Replaces the keys; requests that were let in go on. */
   replaceKeys(keys: ApiKeys): void {
     this.#keys = keys;
     for (const id of this.#uses.keys()) if (!keys.has(id)) this.#uses.delete(id);
   }
 
   /**
-   * Lets a request in that presents its key as `Authorization: Bearer <key>`; `roles` are those of which
-   * one is enough, none: any key. A header that came twice is an array.
+   * Lets in a request that presents its key as `Authorization: Bearer <key>`. One of the `roles` is needed;
+   * without any, every key is accepted. `header` is an array if the request has it several times.
    * @throws WinnowError UNAUTHENTICATED, PERMISSION_DENIED; TooManyRequests
    */
   admit(header: string | readonly string[] | undefined, roles: readonly KeyRole[]): Admitted {
@@ -107,7 +107,7 @@ export class KeyGuard {
     throw new TooManyRequests(text, 1);
   }
 
-  /** A token bucket that holds the requests of one second. */
+  /** A token bucket with room for the requests of one second. */
   #takeToken({ id, ratePerSecond: rate }: ApiKey, use: Use): void {
     if (rate === undefined) return;
     const nowMs = this.#clock.nowMs();

@@ -10,13 +10,13 @@ import { secureOptions } from "../tls/tls-material.ts";
 /** Opens a connection to the store; the connection reconnects by itself whenever it breaks. */
 export type OpenRedis = (url: string) => Redis;
 
-/** How this process shows Redis who it is, and by whom it believes Redis. */
+/** How this process authenticates itself to Redis, and how it verifies Redis. */
 export interface RedisAccess {
-  /** For `rediss://`. Default: no certificate, and the authorities that come with Node. */
+  /** Certificates for `rediss://`. Default: no own certificate, and the authorities that Node trusts. */
   readonly tls?: TlsSource | undefined;
-  /** Comes before the user of the URL. */
+  /** Overrides the user in the URL. */
   readonly user?: string | undefined;
-  /** The password in force; comes before that of the URL. */
+  /** Gives the current password; overrides the one in the URL. */
   readonly password?: (() => string | undefined) | undefined;
 }
 
@@ -36,13 +36,13 @@ export async function loadRedis(access: RedisAccess = {}): Promise<OpenRedis> {
   const { Redis: Client } = await import("ioredis");
   return (url) => {
     const redis = new Client(checkedUrl(url, access), { ...CONNECTION, ...accessOptions(access) });
-    // The client reads its options anew for each connection.
+    // The client reads its options again for each connection.
     redis.on("close", () => Object.assign(redis.options, accessOptions(access)));
     return redis;
   };
 }
 
-/** Options of a connection that is opened now. */
+/** Options for a connection that is opened now. */
 export function accessOptions({
   tls,
   user,
@@ -57,7 +57,7 @@ export function accessOptions({
 }
 
 /**
- * The URL, if it is one of Redis and fits the rest; its password is in no error.
+ * The URL, if it is one of Redis and fits the other settings. Errors do not contain its password.
  * @throws WinnowError INVALID_ARGUMENT
  */
 export function checkedUrl(url: string, { tls }: RedisAccess): string {

@@ -46,9 +46,9 @@ export interface RedisMembershipSettings {
   readonly renewMs: number;
   /** Ms between readings. Default 400. */
   readonly pollMs: number;
-  /** A worker that restarts within so many ms moves no partitions. Default 60,000. */
+  /** Ms within which a worker can restart without moving partitions. Default 60,000. */
   readonly placementSettleMs: number;
-  /** Ms for which a worker that the store lost stays in the view: some renewals. Default 5000. */
+  /** Ms for which a worker that the store lost stays in the view; several renewals fit into it. Default 5000. */
   readonly forgottenMs: number;
 }
 
@@ -62,14 +62,14 @@ const DEFAULTS: Omit<RedisMembershipSettings, "url"> = {
   placementSettleMs: 60_000,
   forgottenMs: 5000,
 };
-/** A worker that starts asks for its last incarnation for so long, then starts without it. */
+/** Ms for which a starting worker asks for its last incarnation; then it starts without it. */
 const LAST_INCARNATION_MS_MAX = 1000;
 const LAST_INCARNATION_RETRY_MS = 50;
 /** Ids in a page of the set, and workers in a cluster, at most. */
 const MEMBERS_MAX = 4096;
 /** Ids without a record that are remembered, at most. */
 const ABSENT_MAX = 65_536;
-/** An id without a record for so long is removed from the set. */
+/** Ms without a record after which an id is removed from the set. */
 const PRUNE_MS = 600_000;
 
 interface CachedRecord {
@@ -95,14 +95,14 @@ export class RedisMembership implements MembershipStore {
   #state = initialMembership;
   #pollTimer: Timer | undefined;
   #isReading = false;
-  /** Reads in a row that failed: that is logged once, and its end. */
+  /** Failed reads in a row. The first one is logged, and the first read that succeeds again. */
   #failures = 0;
   #isFailureTold = false;
   /** Position in the set at which the next page begins; 0 while the whole set fits one page. */
   #pageStart = 0;
   #isCrowded = false;
   #isClosed = false;
-  /** Why a connection broke or did not come to be; none once one is there. */
+  /** Why the last connection broke or failed; `undefined` while there is one. */
   #connectionFault: string | undefined;
   readonly #refused: RefusedRecords;
   /** The models order, over the same connections. */
@@ -241,13 +241,16 @@ export class RedisMembership implements MembershipStore {
     }
   }
 
-  /** The first read may fail before the connection does, which is the reason: it comes with the next. */
+  /**
+   * Logs a failure with the fault of the connection. The first read may fail before that fault is known; then
+   * the next read logs it.
+   */
   #tellFailure(readFault: string): void {
     const message = this.#connectionFault ?? readFault;
     if (this.#isFailureTold || (this.#failures === 1 && this.#connectionFault === undefined))
       return;
     this.#isFailureTold = true;
-    // Without user and password.
+    // The host alone, without user and password.
     const { host: store } = new URL(this.#settings.url);
     this.#environment.log.warn("membership store does not answer", { store, message });
   }

@@ -15,7 +15,7 @@ const CONNECTION = {
 
 /**
  * The version of the Redis server at this URL.
- * @throws WinnowError UNAVAILABLE with the reason, INVALID_ARGUMENT for what is no URL of Redis
+ * @throws WinnowError UNAVAILABLE with the reason, INVALID_ARGUMENT for a URL that is not one of Redis
  */
 export async function probeRedis(url: string, access: RedisAccess = {}): Promise<string> {
   const { Redis } = await import("ioredis");
@@ -29,7 +29,7 @@ export async function probeRedis(url: string, access: RedisAccess = {}): Promise
     const info = await redis.info("server");
     return /redis_version:(\S+)/.exec(info)?.[1] ?? "of an unknown version";
   } catch (error) {
-    // Without a cause: an error of the client holds the command that failed, and so the password.
+    // Without a cause: an error of the client contains the command that failed, and so the password.
     const { message } = fault ?? toWinnowError(error);
     throw new WinnowError("UNAVAILABLE", `Redis does not answer: ${message}`);
   } finally {

@@ -38,11 +38,11 @@ export interface StaticMembershipSettings {
   readonly members: readonly SilentMember[];
   /** Ms between two polls of a member while any member changes or is in doubt. Default 300. */
   readonly pollMs: number;
-  /** The same while nothing changes: a poll costs either side two ms of CPU. Default 1000. */
+  /** Ms between two polls while nothing changes: a poll costs each side two ms of CPU. Default 1000. */
   readonly steadyPollMs: number;
   /** Ms to wait for one answer. Default 1000. */
   readonly describeTimeoutMs: number;
-  /** A member without an answer for so many ms is silent. Default 3000. */
+  /** Ms without an answer after which a member is silent. Default 3000. */
   readonly silentAfterMs: number;
   /** Allowed addresses for workers that announce another one than the listed. Default: any. */
   readonly addresses: AddressRules;
@@ -63,12 +63,12 @@ const DEFAULTS: Omit<StaticMembershipSettings, "members"> = {
 const MEMBERS_MAX = 4096;
 /** Unanswered questions in a row before a member can be silent. */
 const UNANSWERED_MIN = 2;
-/** For so long after a change or a doubt, members are polled every `pollMs`. */
+/** Ms after a change or a doubt in which members are polled every `pollMs`. */
 const UNREST_MS = 5000;
-/** A member without evidence for so long is pinged, or polled. */
+/** Ms without evidence after which a member is pinged, or polled. */
 const DOUBT_MS = 2000;
 /**
- * A member is silent only when so long has passed since its first unanswered question: the evidence
+ * A member is silent only when this many ms have passed since its first unanswered question: the evidence
  * before that question may have been old.
  */
 const ASKED_MS_MIN = 1700;
@@ -76,7 +76,7 @@ const ASKED_MS_MIN = 1700;
 const LOOK_MS = 500;
 /** Older evidence is not passed on. */
 const TOLD_MS_MAX = 5000;
-/** After so long without evidence a member may be followed by a process that it had replaced. */
+/** Ms without evidence after which a member may be followed by a process that it had replaced. */
 const SUCCESSOR_GONE_MS = 10_000;
 
 /**

@@ -1,5 +1,5 @@
-// What routers and workers tell Prometheus alike: their version, the records that they did not believe, and how
-// long their certificates last.
+// Metrics that routers and workers share: their version, the records that they refused, and the validity of
+// their certificates.
 
 import { addReadMetrics } from "@winnow/core";
 import type { MetricRegister, MetricSeries, ReadMetric } from "@winnow/core";
@@ -12,7 +12,7 @@ export interface MemberMetricsOptions {
   readonly version: string;
   /** Records of the store and answers of peers that were refused, by reason. */
   readonly refusals?: () => RefusalCounts;
-  /** The certificates of this process, and how long they last. */
+  /** The certificates of this process and their validity. */
   readonly tls?: () => readonly TlsStatus[];
 }
 
@@ -50,7 +50,7 @@ function expiry({ use, expiresMs }: TlsStatus): MetricSeries[] {
   return expiresMs === undefined ? [] : [{ labels: { use }, value: expiresMs / 1000 }];
 }
 
-/** Registers them. */
+/** Registers these metrics. */
 export function addMemberMetrics(register: MetricRegister, options: MemberMetricsOptions): void {
   addReadMetrics(register, METRICS, () => options);
 }

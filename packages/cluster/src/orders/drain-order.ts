@@ -1,24 +1,24 @@
-// An operator's order that one worker hands over and ends, as on SIGTERM. It names the incarnation that is meant, so
-// a copy of it that is sent again later ends no other process.
+// An operator's order to one worker to drain and exit, as on SIGTERM. It names the incarnation that is meant,
+// so a copy that is sent again later ends no other process.
 //
-//   {"format":1,"cluster":"default","worker":"w0","incarnation":42}     signed as `trust/cluster-secret.ts` says
+//   {"format":1,"cluster":"default","worker":"w0","incarnation":42}     signed as in `trust/cluster-secret.ts`
 
 import { type Incarnation, WinnowError, type WorkerId } from "@winnow/core";
 import type { ClusterSecret } from "../trust/cluster-secret.ts";
 
-/** The process that is to end. */
+/** The process that is to drain. */
 export interface DrainTarget {
   readonly workerId: WorkerId;
   readonly incarnation: Incarnation;
 }
 
-/** An order to drain as a worker reads it. */
+/** An order to drain, as a worker has read it. */
 export interface ReadDrain extends DrainTarget {
   /** Whether a secret of this cluster signed it; `false` in a cluster without one. */
   readonly isProven: boolean;
 }
 
-/** Who signs and reads, and for which cluster. */
+/** The secret that signs and checks orders, and the cluster that they are for. */
 export interface DrainTrust {
   readonly cluster: string;
   readonly secret: ClusterSecret;
@@ -35,9 +35,9 @@ export function signDrain({ workerId, incarnation }: DrainTarget, trust: DrainTr
 }
 
 /**
- * Reads an order of any source.
- * @throws WinnowError UNAUTHENTICATED where its signature is missing or wrong, INVALID_ARGUMENT where it is
- * malformed, PERMISSION_DENIED for an order of another cluster
+ * Reads an order from any source.
+ * @throws WinnowError UNAUTHENTICATED for a missing or wrong signature, INVALID_ARGUMENT for a malformed
+ * order, PERMISSION_DENIED for an order of another cluster
  */
 export function readDrain(signed: string, { cluster, secret }: DrainTrust): ReadDrain {
   if (signed.length > CHARACTERS_MAX) throw malformed(`has more than ${CHARACTERS_MAX} characters`);
@@ -62,7 +62,7 @@ function parsed(text: string): Readonly<Record<string, unknown>> {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null) return value as Record<string, unknown>;
   } catch {
-    // Told below.
+    // The error for a malformed order follows.
   }
   throw malformed("is no JSON object");
 }

@@ -39,7 +39,7 @@ export type OrderAuthor = Pick<ModelsOrder, "by" | "at">;
 const STORE_SOURCE = "the order in the store";
 const DRAIN_SOURCE = "an order to drain";
 const FILE_SOURCE = "the order in the state file";
-/** A process that starts asks the store for so long, then starts without its answer. */
+/** Ms for which a starting process asks the store; then it starts without an answer. */
 const OPEN_MS_MAX = 1000;
 const OPEN_RETRY_MS = 50;
 /** Attempts of `make`; each fails if another order was stored between its read and its write. */
@@ -141,7 +141,7 @@ export class OrderBook {
     return readOrder(secret.verify("order draft", signed), cluster).models;
   }
 
-  /** A signed order that one worker hands over and ends. */
+  /** A signed order to one worker to drain and exit. */
   signDrain(target: DrainTarget): string {
     return signDrain(target, this.#parts);
   }

@@ -1,25 +1,24 @@
-// Which replica of each partition answers a search: several plans, used in rotation. In each plan the
-// busiest worker scans as few partitions as any choice allows, and workers that this does not need
-// are not asked. Over all plans every worker scans as much as the others, as far as replicas allow.
+// Which replica of each partition answers a search: several plans, used in rotation. In each plan the busiest
+// worker scans as few partitions as possible, and as few workers as this allows are asked. Over all plans
+// every worker scans as much as the others, as far as the replicas allow.
 //
-// One plan is an optimal semi-matching (Harvey, Ladner, Lovász, Tamir 2003): each partition is
-// given to the least loaded worker that an alternating path reaches; the partitions along the path
-// move on.
+// One plan is an optimal semi-matching (Harvey, Ladner, Lovász, Tamir 2003): each partition is given to the
+// least loaded worker that an alternating path reaches; the partitions along the path move on.
 //
 //   p2 ─▶ w0 (2) ─ gives p0 ─▶ w1 (1)      p2 may lie on w0 only, but p0 lies on w0 and w1:
 //                                          w0 keeps 2, w1 gets 2
 //
-// Then workers with few partitions hand all of them to others, where that makes no worker busier
-// than the busiest. Four partitions that lie on each of three workers are scanned as {2, 2, 0},
-// {0, 2, 2}, {2, 0, 2} in turn. In the end partitions move along such paths from the workers with
-// the highest loads over all plans to those with lower ones.
+// Then workers with few partitions hand all of them to others, where that makes no worker busier than the
+// busiest. Four partitions that lie on each of three workers are scanned as {2, 2, 0}, {0, 2, 2}, {2, 0, 2}
+// in turn. In the end partitions move along such paths from the workers with the highest loads over all plans
+// to those with lower ones.
 
 import type { WorkerId } from "@winnow/core";
 
 /** The replica to ask, by partition; `undefined` where there is none. */
 export type QueryPlan = readonly (WorkerId | undefined)[];
 
-/** Partitions per worker over all plans: so many that one more or less is 5 % of its load. */
+/** Partitions per worker over all plans: with this many, one more or less is 5 % of the worker's load. */
 const EVEN_PARTITIONS = 20;
 /** Plans × partitions, at most: plans are made for every routing table, on the event loop. */
 const PARTITIONS_PLANNED_MAX = 4096;
@@ -27,8 +26,8 @@ const PARTITIONS_PLANNED_MAX = 4096;
 const MOVES_MAX = 256;
 
 /**
- * The plans of a table, to be used in rotation; at least one. They depend on nothing but the replicas,
- * and not on the order of the replicas of one partition.
+ * The plans of a table, to be used in rotation; at least one. They depend only on the replicas, and not on
+ * the order of the replicas of one partition.
  */
 export function planQueries(
   replicas: readonly (readonly WorkerId[])[],
@@ -47,7 +46,7 @@ export function planQueries(
   return [first!, ...others];
 }
 
-/** As many plans as make the workers' loads even, within bounds. */
+/** The number of plans that makes the workers' loads even, within bounds. */
 function plansOf(partitions: number, workers: number): number {
   if (partitions <= 1) return Math.max(1, workers);
   const even = Math.ceil((EVEN_PARTITIONS * workers) / partitions);
@@ -139,7 +138,7 @@ function isLessLoaded({ assigned, totals }: Plan, a: number, b: number): boolean
   return sizes < 0 || (sizes === 0 && totals[a]! < totals[b]!);
 }
 
-/** Leaves out workers whose partitions others can scan without exceeding `loadMax`. */
+/** Leaves out workers whose partitions others can scan within `loadMax`. */
 function askFewer(plan: Plan): void {
   const { assigned, totals, loadMax } = plan;
   const asked = [...assigned.keys()].filter((worker) => assigned[worker]!.size > 0);

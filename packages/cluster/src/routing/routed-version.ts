@@ -24,7 +24,7 @@ export interface RoutedVersion {
    * up.
    */
   readonly refusal: WinnowError | undefined;
-  /** What of other models it waits for (a pipeline); part of `refusal`. */
+  /** The models that it waits for (a pipeline or an experiment); part of `refusal`. */
   readonly waitsFor: WinnowError | undefined;
   /** Partitions with a replica ÷ partitions, over all tables; 0 while unknown. */
   readonly coverage: number;
@@ -50,11 +50,11 @@ export interface VersionHolder {
 export interface VersionQuestion {
   readonly key: VersionKey;
   readonly tables: readonly TableSpec[] | undefined;
-  /** This router warms the version up with replayed requests: clients may not ask it yet. */
+  /** Whether this router warms the version up with replayed requests: clients may not ask it yet. */
   readonly warming: boolean;
   /** Why this router will never be able to run it. */
   readonly unrunnable?: WinnowError | undefined;
-  /** What of other models it waits for. */
+  /** The models that it waits for. */
   readonly waitsFor?: WinnowError | undefined;
   readonly previous: RoutedVersion | undefined;
 }
@@ -168,10 +168,7 @@ function statusOf(
   return { state: isRead ? "LOADING" : "START", error: lossOf(facts) ?? failure };
 }
 
-/**
- * The error of a version that waits for others, or was complete and has lost partitions: they must be
- * loaded again.
- */
+/** The error of a version that waits for other models, or that was complete and has lost partitions. */
 function lossOf({
   refusal,
   waitsFor,

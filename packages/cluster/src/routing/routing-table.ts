@@ -58,11 +58,11 @@ export interface RoutedModel {
 export interface RoutingContext extends Replication {
   /** Tables of the versions whose programs have been fetched. */
   readonly tables: ReadonlyMap<Fingerprint, readonly TableSpec[]>;
-  /** Versions that replayed requests warm up, or will: clients' requests may not use them yet. */
+  /** Versions that are being warmed up with replayed requests, or will be: requests of clients may not use them yet. */
   readonly warming?: ReadonlySet<Fingerprint>;
-  /** Versions that this router cannot run, for a reason that will not pass. */
+  /** Versions that this router can never run, and why. */
   readonly unrunnable?: ReadonlyMap<Fingerprint, WinnowError>;
-  /** Versions that may not be asked before other models are there, and what they lack. */
+  /** Versions that may not be asked before other models exist, and what they lack. */
   readonly waiting?: ReadonlyMap<Fingerprint, WinnowError>;
   /** Members of the cluster, connected or not: the rollout considers all of them. */
   readonly members?: readonly Announcement[];
@@ -164,9 +164,9 @@ function routeContents(name: string, question: ModelQuestion): readonly RoutedVe
 }
 
 /**
- * The content that served, where no worker holds it any more and none that is announced can be asked: a
- * version without tables needs its program alone, which this router has. Workers let go of a pipeline's
- * version as soon as the next one has been read, whether or not what that one names is there.
+ * The content that was the default, if no worker holds it any more and none that is announced can be asked: a
+ * version without tables needs only its program, which this router has. Workers give up a version of a
+ * pipeline as soon as they have read the next one, whether or not the models that the next one names exist.
  */
 function keptContent(
   name: string,
@@ -184,7 +184,7 @@ function keptContent(
   return [routeVersion({ key: serving, tables, warming: false, waitsFor, previous: kept }, [])];
 }
 
-/** Workers that failed to read the directory, so they name no content: holders of every content. */
+/** Workers that failed to read the directory, and so name no content: they count as holders of every content. */
 function unreadHolders(
   key: VersionKey,
   holders: ReadonlyMap<string, readonly VersionHolder[]>,

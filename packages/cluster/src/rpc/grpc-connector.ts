@@ -93,8 +93,9 @@ export class GrpcConnector implements WorkerConnector {
   }
 
   /**
-   * Has a worker hand over and end (`orders/drain-order.ts`); resolves when its drain has begun. Operators ask for it,
-   * routers do not. @throws WinnowError with the worker's message; UNIMPLEMENTED by a release without such orders
+   * Has a worker drain and exit (`orders/drain-order.ts`); resolves when its drain has begun. Operators use
+   * this, routers do not. @throws WinnowError with the worker's message; UNIMPLEMENTED by a release without
+   * such orders
    */
   async drainWorker(address: string, signed: string, timeoutMs: number): Promise<void> {
     await this.#answer(

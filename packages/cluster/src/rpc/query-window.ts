@@ -5,7 +5,7 @@ import { Outstanding, WinnowError } from "@winnow/core";
 import type { FailureReason, WorkerAsk, WorkerQuery, WorkerReply } from "./frames/frames.ts";
 import { queryBytes } from "./frames/query-codec.ts";
 
-/** A frame takes queries up to this number and so many bytes. */
+/** Queries, and bytes, of one frame at most. */
 const FRAME_QUERIES_MAX = 256;
 const FRAME_BYTES = 1024 * 1024;
 const QUERY_BYTES_MAX = 32 * 1024 * 1024;
@@ -17,9 +17,9 @@ export interface Question extends Omit<WorkerQuery, "id" | "remainingMs"> {
 }
 
 interface Pending {
-  /** As the worker knows it. */
+  /** The id that the worker knows. */
   id: number;
-  /** Among the unsent; 0: it is sent. */
+  /** Position among the unsent questions; 0: it is sent. */
   unsentId: number;
   readonly question: Question;
   readonly bytes: number;

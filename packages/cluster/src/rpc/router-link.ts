@@ -23,9 +23,9 @@ export interface RouterLinkSettings {
   readonly unreadBytesMax: number;
   /** Largest single reply; a larger one is answered RESOURCE_EXHAUSTED. */
   readonly replyBytesMax: number;
-  /** A router from which no frame comes for so long, up to twice that, is disconnected. */
+  /** A router that has sent no frame for this long is disconnected, after at most twice this. */
   readonly silentMs: number;
-  /** A router that has not said hello for so long is disconnected. */
+  /** A router that has not sent a hello for this long is disconnected. */
   readonly helloMs: number;
 }
 
@@ -36,9 +36,9 @@ export interface RouterLinkParts {
   readonly onEnd: (link: RouterLink) => void;
 }
 
-/** Another worker at this stream may be silent for so many times longer than a router. */
+/** A worker at the other side of a stream may be silent for this many times as long as a router. */
 const SILENT_WORKER_FACTOR = 20;
-/** A frame takes further replies up to so many bytes. */
+/** A frame takes further replies up to this many bytes. */
 const FRAME_BYTES = 1024 * 1024;
 
 interface SizedReply {

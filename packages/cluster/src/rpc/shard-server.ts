@@ -37,11 +37,11 @@ export interface WorkerServerSettings extends GrpcDoorSettings, ProgramSettings 
   readonly port: number;
   /** Bytes of replies a router may leave unread before it is disconnected. Default 64 MiB. */
   readonly unreadBytesMax: number;
-  /** A stream without a frame (routers ping) for so many ms is ended. Default 10,000. */
+  /** Ms without a frame after which a stream is ended (routers ping). Default 10,000. */
   readonly silentRouterMs: number;
   /** Milliseconds for the first frame of a stream. Default 5,000. */
   readonly helloMs: number;
-  /** Streams of routers open at once; those whose first frame stalls give way. Default 1,024. */
+  /** Streams of routers open at once. Beyond it, streams whose first frame is late are ended. Default 1,024. */
   readonly streamsMax: number;
   /** Other calls open at once. Default 256. */
   readonly callsMax: number;
@@ -64,13 +64,13 @@ export type ListenForRouters = (
 export interface WorkerServerParts {
   readonly service: WorkerService;
   readonly environment: Environment;
-  /** TLS with the certificates of both sides. Default: none. */
+  /** The certificates of both sides. Default: no TLS. */
   readonly tls?: ClusterTls | undefined;
 }
 
 /** Ms between the end of the last stream and the forced end of connections. */
 const SHUTDOWN_MS = 500;
-/** Between two lines in the log about handshakes that failed. */
+/** Ms between two log lines about failed handshakes. */
 const HANDSHAKE_LOG_MS = 10_000;
 const MEBIBYTE = 1024 * 1024;
 const EXCHANGE = "/winnow.shard.v1.Shard/Exchange";
@@ -275,7 +275,10 @@ export class WorkerServer {
     };
   }
 
-  /** What the peer's address says is not asked: a proxy on this machine passes on what comes from others. */
+  /**
+   * Whether only members, or only processes of this machine, can reach the port. The peer's address does not
+   * count, because a proxy on this machine passes on connections of others.
+   */
   #isReachedByMembers(): boolean {
     return this.#parts.tls !== undefined || isLoopback(this.#settings.host);
   }

@@ -63,6 +63,6 @@ export interface WorkerService {
   followOrder(message: OrderMessage): Promise<void>;
   /** The highest models order that this worker knows, signed; `undefined`: none. */
   knownOrder(): string | undefined;
-  /** Begins to hand over and end, as on SIGTERM. @throws WinnowError if the order is not to be followed */
+  /** Begins to drain and exit, as on SIGTERM. @throws WinnowError if the order is not followed */
   drainOnOrder(order: ReceivedDrain): void;
 }

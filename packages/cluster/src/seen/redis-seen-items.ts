@@ -1,18 +1,17 @@
-// Seen items in Redis. One command for each key, of bounded size: SRANDMEMBER gives a whole set that is no larger
-// than its count, and of a larger one so many members; ZREVRANGE gives the members with the largest scores.
-//
-// Commands under way are bounded, also while Redis stands still: a connection that leaves a command unanswered for
-// half a second is closed and opened anew, which ends all commands on it. Until the new one has answered, readings
-// fail at once. A reply of more than `REPLY_BYTES_MAX` ends its connection likewise.
+// Seen items in Redis. One command of bounded size for each key: SRANDMEMBER gives a whole set if it is no
+// larger than its count, and otherwise as many members; ZREVRANGE gives the members with the largest scores.
+// Commands under way are bounded, also if Redis hangs: a connection that leaves a command unanswered for half
+// a second is closed and opened again, which ends all commands on it. Until the new connection is there,
+// readings fail at once. A reply of more than `REPLY_BYTES_MAX` ends its connection in the same way.
 
 import { WinnowError } from "@winnow/core";
 import type { Redis } from "ioredis";
 import type { OpenRedis } from "../membership/redis-connection.ts";
 import type { SeenItems, SeenMembers, SeenQuestion } from "./seen-items.ts";
 
-/** Members that readings under way may bring. */
+/** Members that all readings under way may give together. */
 const MEMBERS_UNDER_WAY_MAX = 2 ** 20;
-/** Bytes that may come without a reply being complete. */
+/** Bytes that may arrive before a reply is complete. */
 const REPLY_BYTES_MAX = 16 * 2 ** 20;
 
 /** Seen items in a Redis server; the connection is opened for the first reading. */
@@ -20,7 +19,7 @@ export class RedisSeenItems implements SeenItems {
   readonly #openRedis: OpenRedis;
   readonly #url: string;
   #redis: Redis | undefined;
-  /** Readings that came before the first connection was there. */
+  /** Readings that were made before the first connection was there. */
   readonly #opening: { readonly resolve: () => void; readonly reject: () => void }[] = [];
   #hasOpened = false;
   #underWay = 0;
@@ -52,13 +51,13 @@ export class RedisSeenItems implements SeenItems {
 
   async #ask(redis: Redis, { key, type, countMax }: SeenQuestion): Promise<readonly Uint8Array[]> {
     try {
-      // Of a set one member more is asked for, which tells whether there are more.
+      // One more member than wanted is read from a set, which shows whether there are more.
       return type === "set"
         ? ((await redis.callBuffer("SRANDMEMBER", key, countMax + 1)) as Buffer[])
         : ((await redis.callBuffer("ZREVRANGE", key, 0, countMax - 1)) as Buffer[]);
     } catch (cause) {
       const message = cause instanceof Error ? cause.message : String(cause);
-      // ioredis leaves a command that timed out in its queue until its connection ends.
+      // ioredis leaves a command that timed out in its queue until the connection ends.
       if (message === "Command timed out") redis.stream?.destroy();
       const text = `Redis does not tell what was seen: ${message}`;
       throw new WinnowError("UNAVAILABLE", text, { cause });
@@ -69,7 +68,8 @@ export class RedisSeenItems implements SeenItems {
 
   #connect(): Redis {
     const redis = this.#openRedis(this.#url);
-    // What a connection did not answer fails with it: asked again, a reply that is too large would end the next one.
+    // Commands of a connection that broke fail with it: asked again, a reply that is too large would end the
+    // next one.
     redis.options.maxRetriesPerRequest = 0;
     redis.on("error", () => undefined); // Readings fail, and their answers say so.
     redis.on("connect", () => {
@@ -89,7 +89,7 @@ export class RedisSeenItems implements SeenItems {
     return redis;
   }
 
-  /** The first connection is there. @throws WinnowError UNAVAILABLE where it did not come to be */
+  /** Resolves when the first connection is there. @throws WinnowError UNAVAILABLE where it failed */
   #opened(): Promise<void> {
     return new Promise((resolve, reject) => {
       const text = "Redis, which tells what was seen, cannot be reached";

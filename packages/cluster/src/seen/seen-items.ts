@@ -1,22 +1,22 @@
-// What users have seen, as a service keeps it in Redis: one set or sorted set of item ids for each key. Readers get
-// no more than they ask for. A store that is lost, slow or crowded fails the reading; what that means for an answer
-// is the reader's to decide.
+// What users have seen, as another service keeps it in Redis: one set or sorted set of item ids for each key.
+// Readers get at most as many as they ask for. A store that is lost, slow or overloaded fails the reading;
+// the reader decides what this means for an answer.
 
 import type { SeenType } from "@winnow/core";
 
-/** What is asked of one key. */
+/** A reading of one key. */
 export interface SeenQuestion {
   readonly key: string;
   readonly type: SeenType;
-  /** Of a sorted set these are the members with the largest scores. */
+  /** From a sorted set, the members with the largest scores are read. */
   readonly countMax: number;
 }
 
-/** What a key has. */
+/** The members of a key. */
 export interface SeenMembers {
-  /** At most `countMax`; none for a key that does not exist. */
+  /** At most `countMax`; none if the key does not exist. */
   readonly members: readonly Uint8Array[];
-  /** A set has more of them, which were not read. */
+  /** Whether a set has further members, which were not read. */
   readonly isCut: boolean;
 }
 
@@ -24,8 +24,8 @@ export interface SeenMembers {
 export interface SeenItems {
   /**
    * Settles by itself within about a second.
-   * @throws WinnowError UNAVAILABLE where the store does not answer or refuses, RESOURCE_EXHAUSTED for too much
-   * under way
+   * @throws WinnowError UNAVAILABLE if the store does not answer or refuses, RESOURCE_EXHAUSTED if too much
+   * is under way
    */
   read(question: SeenQuestion): Promise<SeenMembers>;
   close(): void;

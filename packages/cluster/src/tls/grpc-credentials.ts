@@ -1,8 +1,8 @@
-// TLS of gRPC ports, by certificates that may be replaced while connections are open, and who may connect:
+// TLS of gRPC ports, with certificates that can be replaced while connections are open:
 //
-//   a port      asks for a client's certificate where authorities are given, and demands it; where a name
-//               is given too, the certificate must carry it
-//   a client    believes a port by the authorities, for the host it connects to, or for that name
+//   a port      demands a client's certificate if authorities are given; if a name
+//               is given too, the certificate must be for that name
+//   a client    verifies a port's certificate by the authorities, for the host or for that name
 
 import { TLSSocket, checkServerIdentity, createSecureContext } from "node:tls";
 import { ChannelCredentials, ServerCredentials } from "@grpc/grpc-js";
@@ -13,14 +13,14 @@ import type { TlsMaterial } from "./tls-material.ts";
 /** TLS between the members of a cluster. */
 export interface ClusterTls {
   readonly source: TlsSource;
-  /** The name that every member's certificate carries; none: a worker's is for the host it is reached at. */
+  /** The name in every member's certificate; `undefined`: a worker's certificate is for the host in its address. */
   readonly memberName?: string | undefined;
 }
 
 /** Milliseconds for a handshake; then its connection is cut. */
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 
-/** Credentials of a port; those without `tls` are none. */
+/** Credentials of a port; insecure ones without `tls`. */
 export function portCredentials(
   tls: TlsSource | undefined,
   handshakeTimeoutMs: number = HANDSHAKE_TIMEOUT_MS,
@@ -30,7 +30,7 @@ export function portCredentials(
     : new ReplacedCredentials(tls, handshakeTimeoutMs);
 }
 
-/** grpc-js keeps what the first argument says, and takes the second again whenever it is updated. */
+/** grpc-js keeps the first argument, and reads the second one again whenever it is updated. */
 class ReplacedCredentials extends ServerCredentials {
   constructor(tls: TlsSource, handshakeTimeout: number) {
     const isAsking = tls.material.ca !== undefined;
@@ -46,7 +46,7 @@ class ReplacedCredentials extends ServerCredentials {
   }
 }
 
-/** Credentials of clients, made anew when certificates have been replaced. */
+/** Credentials of clients, made again when certificates were replaced. */
 export class ClientCredentials {
   readonly #tls: TlsSource | undefined;
   #material: TlsMaterial | undefined;
@@ -56,7 +56,7 @@ export class ClientCredentials {
     this.#tls = tls;
   }
 
-  /** Those of a connection that is opened now; the same object as long as they are the same. */
+  /** Credentials for a connection that is opened now; the same object until certificates are replaced. */
   get current(): ChannelCredentials {
     const material = this.#tls?.material;
     if (material === undefined || material === this.#material) return this.#credentials;
@@ -67,7 +67,7 @@ export class ClientCredentials {
   }
 }
 
-/** Whether the peer may stay: where members have a name, only one whose certificate carries it may. */
+/** Whether a peer may stay: if members have a name, its certificate must be for that name. */
 export function isMember(socket: unknown, memberName: string | undefined): boolean {
   if (memberName === undefined) return true;
   if (!(socket instanceof TLSSocket)) return false;

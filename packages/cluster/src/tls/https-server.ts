@@ -1,6 +1,6 @@
-// A server of HTTPS whose certificates may be replaced while it listens. A client's certificate is asked for
-// where there are authorities, not demanded, so that probes, which have none, are answered: `assertCertified`
-// tells who showed a good one. One that is shown and not good ends the handshake.
+// An HTTPS server whose certificates can be replaced while it listens. If there are authorities, a client is
+// asked for a certificate but need not have one, so that probes, which have none, are answered;
+// `assertCertified` checks whether a valid one was shown. An invalid certificate ends the handshake.
 
 import type { RequestListener } from "node:http";
 import { createServer } from "node:https";
@@ -10,14 +10,14 @@ import { WinnowError } from "@winnow/core";
 import type { TlsSource } from "./tls-files.ts";
 import { secureOptions } from "./tls-material.ts";
 
-/** What a server speaks TLS with. */
+/** The TLS settings of a server. */
 export interface HttpsParts {
   readonly tls: TlsSource;
-  /** Hears of handshakes that fail. */
+  /** Called for each failed handshake. */
   readonly onFailure?: () => void;
 }
 
-/** Makes a server; it does not listen yet. */
+/** Makes a server, which does not listen yet. */
 export function createHttpsServer(
   options: ServerOptions,
   handler: RequestListener,
@@ -34,13 +34,13 @@ export function createHttpsServer(
   );
   const unfollow = tls.follow((material) => server.setSecureContext(secureOptions(material)));
   server.once("close", unfollow);
-  // Before Node's own listener, which would have an answer of HTTP written.
+  // Called before Node's own listener, which would write an HTTP answer.
   server.prependListener("tlsClientError", (_, socket) => {
     socket.destroy();
     onFailure?.();
   });
   server.prependListener("secureConnection", (socket) => {
-    // Who resumes a session of TLS 1.3 counts as authorized even if the session has no certificate.
+    // A client that resumes a TLS 1.3 session counts as authorized even if the session has no certificate.
     const isShown = Object.keys(socket.getPeerCertificate()).length > 0;
     if (isShown && socket.authorized) certified.add(socket);
     if (!isShown || socket.authorized) return;
@@ -50,10 +50,10 @@ export function createHttpsServer(
   return server;
 }
 
-/** Clients that have shown a certificate that is believed. */
+/** Connections whose clients have shown a valid certificate. */
 const certified = new WeakSet<Socket>();
 
-/** @throws WinnowError UNAUTHENTICATED for a client without a certificate, where authorities are believed */
+/** Refuses a client without a valid certificate, if there are authorities. @throws WinnowError UNAUTHENTICATED */
 export function assertCertified(tls: TlsSource | undefined, socket: Socket): void {
   if (tls?.material.ca === undefined || certified.has(socket)) return;
   const text = "A client certificate is needed here, and none was sent";

@@ -1,17 +1,17 @@
-// Which TCP connection lies beneath one with TLS. A server of TLS emits both, each by an event of its own,
-// and Node tells nowhere which belong together; their ends do: no two open connections of one server have
-// the same.
+// Which TCP connection is below a TLS connection. A TLS server emits both, each in its own event, and Node
+// does not tell which belong together. Their addresses and ports do, because no two open connections of one
+// server have the same.
 
 import type { Server, Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
 
-/** The connections of a server, from the first packet on. */
+/** The TCP connections of a server, from the first packet on. */
 export class SocketsBeneath {
   readonly #isSecure: boolean;
   readonly #open = new Map<string, Socket>();
   readonly #beneath = new WeakMap<Socket, Socket>();
 
-  /** Follows `server`, which does not listen yet; one without TLS has nothing beneath its connections. */
+  /** Follows `server`, which does not listen yet. Without TLS, connections have nothing below them. */
   constructor(server: Server) {
     this.#isSecure = server instanceof TlsServer;
     if (!this.#isSecure) return;
@@ -28,7 +28,7 @@ export class SocketsBeneath {
     });
   }
 
-  /** The connection beneath, or `socket` itself where there is none. */
+  /** The TCP connection below `socket`, or `socket` itself if there is none. */
   of(socket: Socket): Socket {
     return this.#isSecure ? (this.#beneath.get(socket) ?? socket) : socket;
   }

@@ -1,10 +1,10 @@
-// Certificates and keys in files that somebody else replaces: cert-manager, a Kubernetes secret (a symbolic
-// link that leads elsewhere all at once), a person with `cp` (one file, then the other). They are read again
-// and again; what is new and whole takes the place of the old, and what is not leaves the old in force.
-// Connections that are open go on with what they began with.
+// Certificates and keys in files that others replace: cert-manager, a Kubernetes secret (a symbolic link that
+// changes at once), a person with `cp` (one file after the other). The files are read at intervals; new ones
+// that fit together take effect, and otherwise the old ones stay in force. Open connections keep the
+// certificates that they began with.
 //
 //   in force ── files changed ──▶ checked ── good ──▶ in force
-//       ▲                            └── bad: looked at again; said once it is bad twice ──┐
+//       ▲                            └── bad: read again; logged when bad twice ───────────┐
 //       └──────────────────────────────────────────────────────────────────────────────────┘
 
 import { readFile, stat } from "node:fs/promises";
@@ -17,17 +17,17 @@ import type { TlsFileNames, TlsMaterial } from "./tls-material.ts";
 export interface TlsSource {
   /** The certificates in force. */
   readonly material: TlsMaterial;
-  /** Calls `listener` with what comes into force later, until the returned function is called. */
+  /** Calls `listener` with each later change, until the returned function is called. */
   follow(listener: (material: TlsMaterial) => void): () => void;
 }
 
-/** What monitoring is told of one set of files. */
+/** The state of one set of files, for monitoring. */
 export interface TlsStatus {
   /** The use of the files: `public`, `cluster`, `redis`. */
   readonly use: string;
-  /** When the certificate in force ends, in ms since 1970; none where there are only authorities. */
+  /** When the certificate in force expires, in ms since 1970; `undefined` if there are only authorities. */
   readonly expiresMs: number | undefined;
-  /** Whether the files hold something else, which was refused. */
+  /** Whether the files now hold something that was refused. */
   readonly isRefused: boolean;
 }
 
@@ -35,19 +35,19 @@ export interface TlsStatus {
 export interface TlsFilesParts {
   readonly clock: Clock;
   readonly log: Logger;
-  /** The time of day in ms since 1970, which certificates are about. */
+  /** Gives the time of day in ms since 1970. */
   readonly wallMs: () => number;
-  /** Default: the file system. */
+  /** Reads a file. Default: from the file system. */
   readonly readText?: (file: string) => Promise<string>;
 }
 
-/** How often the files are read again. */
+/** Ms between two readings of the files. */
 const POLL_MS = 2000;
 const FILE_BYTES_MAX = 1024 * 1024;
 
 /**
- * Reads the files. @throws WinnowError NOT_FOUND for a file that cannot be read, INVALID_ARGUMENT for what
- * cannot be used
+ * Reads the files. @throws WinnowError NOT_FOUND for a file that cannot be read, INVALID_ARGUMENT for content
+ * that cannot be used
  */
 export async function openTlsFiles(
   use: string,
@@ -66,7 +66,7 @@ export class TlsFiles implements TlsSource {
   readonly #parts: TlsFilesParts;
   readonly #listeners = new Set<(material: TlsMaterial) => void>();
   #material: TlsMaterial;
-  /** What is wrong with the files as they were read last. */
+  /** The fault of the files as last read, if there is one. */
   #fault: string | undefined;
   #isFaultLogged = false;
   #timer: Timer | undefined;
@@ -84,7 +84,7 @@ export class TlsFiles implements TlsSource {
     return this.#material;
   }
 
-  /** What monitoring is told. */
+  /** The state for monitoring. */
   get status(): TlsStatus {
     const { expiresMs } = this.#material;
     return { use: this.#use, expiresMs, isRefused: this.#isFaultLogged };
@@ -128,7 +128,7 @@ export class TlsFiles implements TlsSource {
     }
   }
 
-  /** Between the replacement of a certificate and that of its key they do not fit: that is no fault yet. */
+  /** A certificate and its key do not fit while only one of them has been replaced: that is no fault yet. */
   #refuse(fault: string): void {
     const isSame = this.#fault === fault;
     if (!isSame) this.#isFaultLogged = false;

@@ -1,6 +1,6 @@
-// A certificate chain, its key, and the authorities whose certificates are believed, as files give them.
-// They are checked before anything uses them, so that a file copied half, a key of another certificate or
-// a certificate that has ended is refused with its name, and not by every client.
+// A certificate chain, its key, and trusted authorities, as files hold them. They are checked before anything
+// uses them, so that a half-copied file, a key of another certificate or an expired certificate is refused
+// with the name of the file, and not by every client.
 
 import { X509Certificate, createPrivateKey } from "node:crypto";
 import type { KeyObject } from "node:crypto";
@@ -9,28 +9,28 @@ import type { SecureContextOptions } from "node:tls";
 import { WinnowError, toWinnowError } from "@winnow/core";
 import { isoTime, writtenMs } from "./clock.ts";
 
-/** Where a process finds them. */
+/** The names of the files. */
 export interface TlsFileNames {
-  /** A chain in PEM, the own certificate first; with its key, or neither. */
+  /** A chain in PEM, the own certificate first. Given together with its key, or not at all. */
   readonly certFile?: string | undefined;
   readonly keyFile?: string | undefined;
-  /** Certificates in PEM of those whose certificates are believed. */
+  /** Trusted authorities' certificates in PEM. */
   readonly caFile?: string | undefined;
 }
 
-/** What was in the files, checked. */
+/** The checked content of the files. */
 export interface TlsMaterial {
   readonly cert: string | undefined;
   readonly key: string | undefined;
   readonly ca: string | undefined;
-  /** When the first certificate of the own chain ends, in ms since 1970; none without a chain. */
+  /** When the first certificate of the chain expires, in ms since 1970; `undefined` without a chain. */
   readonly expiresMs: number | undefined;
 }
 
-/** TLS 1.2 with forward secrecy, and 1.3. Everything below is broken (RFC 8996). */
+/** TLS 1.2 with forward secrecy, and 1.3. Older versions are broken (RFC 8996). */
 export const TLS_LIMITS: SecureContextOptions = {
   minVersion: "TLSv1.2",
-  // Those of TLS 1.3, and of 1.2 the ones with ephemeral keys and authenticated encryption (RFC 9325).
+  // The ciphers of TLS 1.3, and those of 1.2 with ephemeral keys and authenticated encryption (RFC 9325).
   ciphers: [
     "TLS_AES_128_GCM_SHA256",
     "TLS_AES_256_GCM_SHA384",
@@ -44,7 +44,7 @@ export const TLS_LIMITS: SecureContextOptions = {
   ].join(":"),
 };
 
-/** What a server or a client of TLS is made with. */
+/** TLS options of a server or a client. */
 export function secureOptions({ cert, key, ca }: TlsMaterial): SecureContextOptions {
   return {
     ...TLS_LIMITS,
@@ -56,7 +56,7 @@ export function secureOptions({ cert, key, ca }: TlsMaterial): SecureContextOpti
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
- * Checks what files hold; errors name the file and quote nothing of a key.
+ * Checks the content of the files. Errors name the file, and quote nothing of a key.
  * @throws WinnowError INVALID_ARGUMENT
  */
 export function checkMaterial(

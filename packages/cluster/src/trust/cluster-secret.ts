@@ -21,7 +21,7 @@ export interface ClusterSecretSettings {
   readonly cluster: string;
   /** The first signs, all verify; none: texts are neither signed nor checked. */
   readonly keys: readonly string[];
-  /** Whether unsigned texts are accepted too: while a secret is introduced or given up. */
+  /** Whether unsigned texts are accepted too, while a secret is being introduced or given up. */
   readonly acceptsUnsigned: boolean;
 }
 
@@ -80,7 +80,7 @@ export class ClusterSecret {
     throw new WinnowError("UNAUTHENTICATED", `An ${purpose} that ${why}`);
   }
 
-  /** Whether a text that `verify` has let pass was signed, and not only let pass for want of a secret. */
+  /** Whether a text that passed `verify` was signed, and did not pass only because there is no secret. */
   hasSigned(signed: string): boolean {
     return this.#keys.length > 0 && signed.startsWith(SCHEME);
   }

@@ -60,7 +60,7 @@ export interface WorkerQuery {
   /** Strictly ascending. */
   readonly partitions: Uint16Array;
   readonly ask: WorkerAsk;
-  /** The span that asks, of a request that is traced. */
+  /** The span of the traced request that asks. */
   readonly trace?: TraceContext | undefined;
 }
 
@@ -83,9 +83,9 @@ export interface TopKAsk {
   readonly rowsOnly: boolean;
   /** Texts of bound filters (core/attributes/filter-text): none, one for all queries, or one per query. */
   readonly filters?: readonly string[] | undefined;
-  /** Ids beside which none are returned: none, one list for all queries, or one per query. As `excluded`. */
+  /** The only ids that may be returned: none, one list for all queries, or one per query. Types as for `excluded`. */
   readonly included?: readonly Tensor[] | undefined;
-  /** Attributes wanted of each item that is returned; `$vector` and `$sums` are computed. */
+  /** Attributes wanted of each returned item; `$vector` and `$sums` are computed. */
   readonly attributes?: readonly string[] | undefined;
 }
 

@@ -29,7 +29,7 @@ const EXCLUDED = 4;
 const FILTERS = 6;
 const INCLUDED = 7;
 const ATTRIBUTES = 8;
-/** Filters, or names of attributes, of one query at most: more are no question of a router. */
+/** Filters, or names of attributes, of one query at most. Routers send no more. */
 const TEXTS_MAX = 4096;
 const KEYS = 1;
 const UINT32_MAX = 2 ** 32 - 1;

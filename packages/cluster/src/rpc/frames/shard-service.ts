@@ -88,7 +88,7 @@ const CLIENT_OPTIONS: ChannelOptions = {
   "grpc-node.flow_control_window": FLOW_CONTROL_WINDOW_BYTES,
 };
 
-/** A connection without a stream for so long is closed; a router that needs one opens another. */
+/** Ms without a stream after which a connection is closed. A router that needs one opens another. */
 const IDLE_CONNECTION_MS = 60_000;
 
 /**
@@ -102,9 +102,9 @@ export const SERVER_OPTIONS: ChannelOptions = {
 };
 
 /**
- * A client of one worker, at host:port. The target names its scheme, so that grpc-js reads none
- * from the address: it would take `unix:7600` for a socket, not for a host of that name. With TLS the
- * worker's certificate is to carry `tlsName`, or else the host of the address.
+ * A client of one worker, at host:port. The target names its scheme, so that grpc-js does not take one from
+ * the address: it would take `unix:7600` for a socket, not for a host of that name. With TLS, the worker's
+ * certificate must be for `tlsName` or, without it, for the host of the address.
  */
 export function createClient(
   address: string,
