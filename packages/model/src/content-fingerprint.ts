@@ -1,16 +1,20 @@
-// The fingerprint by which two contents of one version number are told apart: of the files, and of what is
-// made of them. Releases of Winnow may read one file in different ways: one cuts an item table that another
-// leaves in a dense part, and from there on the numbers of tables, and of partitions, mean something else. Workers
-// of both never hold the same content, so no answer is made of both.
+// The fingerprint that tells two contents of one version number apart. It covers the files, and the tables
+// that this release makes of them: releases of Winnow may read one file in different ways (one cuts an item
+// table that another leaves in a dense part), and from there on the numbers of tables and partitions mean
+// something else. Workers of such releases therefore never hold the same content, and no answer is merged
+// from both.
 //
-// How often a table is cut is no part of it: replicas of other cuts are told by their number of partitions.
+// The number of partitions of a table is not covered: replicas of other cuts are recognised by it directly.
 
 import { createHash } from "node:crypto";
 import type { Hash } from "node:crypto";
 import { FILE_DIGITS, fingerprint } from "@winnow/core";
 import type { AttributeSpec, Fingerprint, TableSpec } from "@winnow/core";
 
-/** The fingerprint of files, whose own fingerprint this is, from which these tables, with all that describes them, are made. */
+/**
+ * The fingerprint of a content: of its files, given by their own fingerprint, and of the tables made of them
+ * with everything that describes these tables.
+ */
 export function contentFingerprint(
   files: Fingerprint,
   tables: readonly { readonly spec: TableSpec }[],
@@ -20,7 +24,7 @@ export function contentFingerprint(
   return joined(files, hash);
 }
 
-/** The fingerprint of a content with one file more, whose digest in hex this is, that gives tables these attributes. */
+/** The fingerprint of a content that also has attributes: `sha256` is the digest of their file, in hex. */
 export function describedFingerprint(
   content: Fingerprint,
   file: { readonly name: string; readonly sha256: string },
@@ -39,7 +43,10 @@ function joined(files: Fingerprint, reading: Hash): Fingerprint {
   return fingerprint(`${files.slice(0, FILE_DIGITS)}${digits}`);
 }
 
-/** Adds a value in one way of writing it: named fields in the order of their names, arrays of numbers by their bytes. */
+/**
+ * Adds a value in its one canonical form: named fields in the order of their names, arrays of numbers as
+ * their bytes.
+ */
 function addValue(hash: Hash, value: unknown): void {
   if (ArrayBuffer.isView(value)) {
     hash.update(`${value.constructor.name} ${value.byteLength}\n`);

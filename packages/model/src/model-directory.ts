@@ -1,4 +1,4 @@
-// Which format a version directory is in, told from the files it holds.
+// Finds the format of a version directory from the files in it.
 
 import { WinnowError, excerpt } from "@winnow/core";
 import { withAttributes } from "./attributes/attributed-version.ts";
@@ -15,7 +15,7 @@ import type { ReadingOptions } from "./saved-model/version-files.ts";
 import { GRAPH_FILE } from "./saved-model/version-directory.ts";
 import { StoredDirectory } from "./storage/stored-directory.ts";
 
-/** Files of which each makes a directory the version of a model. */
+/** Files that make a directory the version of a model. */
 export const MODEL_FILES: readonly string[] = [
   GRAPH_FILE,
   MODEL_FILE,
@@ -54,7 +54,7 @@ export function openModelVersion(directory: string, options: ReadingOptions = {}
   throw new WinnowError("NOT_FOUND", message);
 }
 
-/** A version over other models has no model of its own. @throws WinnowError INVALID_ARGUMENT */
+/** Refuses a directory that has a model besides an experiment or a pipeline. @throws WinnowError INVALID_ARGUMENT */
 function refuseBeside(directory: string, over: string, has: (file: string) => boolean): void {
   const kinds = [EXPERIMENT_FILE, GRAPH_FILE, MODEL_FILE, DESCRIPTION_FILE];
   const beside = kinds.find((file) => file !== over && has(file));

@@ -1,9 +1,9 @@
-// A model version on disk, format-blind: what the worker needs of any model directory. Each format
-// (saved-model/ first) implements it. Opening reads the graph and the table of contents; rows are
-// read by partition, in bounded chunks, and only of partitions that are asked for.
+// A model version on disk, in any format: what the worker needs of a model directory. Each format
+// (saved-model/ first) implements it. Opening reads the graph and the table of contents; rows are read by
+// partition, in bounded chunks, and only of partitions that are asked for.
 //
-// Reading is synchronous on purpose: it happens on a thread of its own, where a system call costs
-// two microseconds and a promise ten times that.
+// Reading is synchronous on purpose: it happens on a thread of its own, where a system call costs two
+// microseconds and a promise ten times that.
 
 import type {
   AttributeColumn,
@@ -30,14 +30,14 @@ export interface BoundFile {
   readonly isListed: boolean;
 }
 
-/** What a version says of its items, for people. */
+/** The description of a version's items, for people. */
 export interface ItemDescription {
   /** Relative to the version directory. */
   readonly file: string;
-  /** Items that the file describes, of the model or not. */
+  /** Number of items in the file, whether or not the model has them. */
   readonly items: number;
   readonly attributes: readonly (AttributeSpec & {
-    /** Distinct values. */
+    /** Number of distinct values. */
     readonly distinct: number;
     /** Bytes of the column for all items. */
     readonly bytes: number;
@@ -52,7 +52,7 @@ export interface ModelVersion {
   readonly warmUp?: readonly WarmUpRequest[] | undefined;
   /** The files whose digests make the fingerprint; absent where a format does not say. */
   readonly files?: readonly BoundFile[];
-  /** The attributes that the version brings of its items; absent where it brings none. */
+  /** The attributes of the version's items; absent where it brings none. */
   readonly items?: ItemDescription;
   /** Bytes that one partition takes in memory as float32 rows, ids and keys; reads no rows. */
   partitionBytes(table: number, partition: number): number;

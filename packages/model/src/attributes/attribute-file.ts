@@ -1,6 +1,7 @@
-// The file beside a version that describes its items: `assets.extra/items.parquet`, `items.jsonl` or `items.csv`. It is read
-// as a whole when the version is opened, which finds out what attributes there are; what was read of a large
-// file is kept as long as memory allows, and read again for a partition that is loaded later.
+// The file beside a version that describes its items: `assets.extra/items.parquet`, `items.jsonl` or
+// `items.csv`. It is read completely when the version is opened, which shows what attributes there are. What
+// was read of a large file is kept as long as memory allows, and read again for a partition that is loaded
+// later.
 
 import { createHash } from "node:crypto";
 import path from "node:path";
@@ -30,11 +31,11 @@ const READERS: Readonly<Record<string, (file: RegionFile) => DescribedItems>> = 
   "items.csv": readCsvItems,
 };
 const FILE_BYTES_MAX = 2 ** 36;
-/** What was read of a file of at most so many bytes is kept: to read it anew for each load costs more. */
+/** What was read of a file of at most this size is kept: reading it again for each load would cost more. */
 const KEPT_FILE_BYTES_MAX = 2 ** 23;
 const PIECE_BYTES = 2 ** 22;
 
-/** The name of the file within a version directory. @throws WinnowError INVALID_ARGUMENT for two of them */
+/** The name of the file within a version directory. @throws WinnowError INVALID_ARGUMENT if there are two of them */
 export function attributeFileOf(directory: StoredDirectory): string | undefined {
   const found = Object.keys(READERS).filter((name) => directory.has(`${FOLDER}/${name}`));
   if (found.length > 1) {
@@ -47,7 +48,7 @@ export function attributeFileOf(directory: StoredDirectory): string | undefined 
   return found[0] === undefined ? undefined : `${FOLDER}/${found[0]}`;
 }
 
-/** What was read of the file, and the rows of its ids. */
+/** The content of the file, and an index of its ids. */
 interface ReadItems extends DescribedItems {
   readonly index: IdIndex;
 }
@@ -61,8 +62,8 @@ export class AttributeFile {
   readonly description: ItemDescription;
   readonly #directory: StoredDirectory;
   /**
-   * Of a small file, what was read. Of a large one it is collected when memory is short: a version that is
-   * served stays open for as long as it lives.
+   * The content of a small file. The content of a large one may be collected when memory is short, because a
+   * version stays open for as long as it is held.
    */
   #read: ReadItems | WeakRef<ReadItems>;
 
@@ -81,7 +82,7 @@ export class AttributeFile {
     };
   }
 
-  /** The columns of rows of a table, in the order of their ids; those of row numbers where it has none. */
+  /** The columns for rows of a table, found by their ids, or by their row numbers if the table has no ids. */
   columnsOf(
     { idDtype, name }: CandidateTable,
     part: { readonly firstRow: number; readonly rows: number; readonly ids: Tensor | undefined },
@@ -121,7 +122,7 @@ export class AttributeFile {
         const text = `it has ${file.size} bytes, at most ${FILE_BYTES_MAX} are read`;
         throw new WinnowError("RESOURCE_EXHAUSTED", `Cannot read ${this.name}: ${text}`);
       }
-      // The digest last: a file of gigabytes that is nothing of the kind is told of by its first line.
+      // The digest comes last: a file of gigabytes in another format is then refused by its first line.
       const items = READERS[path.basename(this.name)]!(file);
       const digest = digestOf(file);
       return { items: { ...items, index: indexOf(items.ids, this.name) }, digest };
@@ -155,7 +156,10 @@ function tensorOf(ids: ItemIds): Tensor {
   return { dtype: "int64", shape: [ids.length], data: ids };
 }
 
-/** @throws WinnowError INVALID_ARGUMENT for an id that stands twice: which of its rows would be meant? */
+/**
+ * Indexes the ids. @throws WinnowError INVALID_ARGUMENT for an id that occurs twice, because it would be
+ * unclear which row is meant
+ */
 function indexOf(ids: ItemIds, file: string): IdIndex {
   const tensor = tensorOf(ids);
   const index = new IdIndex(tensor);
@@ -170,7 +174,7 @@ function indexOf(ids: ItemIds, file: string): IdIndex {
   return index;
 }
 
-/** The ids of a partition's rows as the file's are. */
+/** The ids of a partition's rows in the type of the file's ids. */
 function wantedIds(
   { firstRow, rows, ids }: { firstRow: number; rows: number; ids: Tensor | undefined },
   table: string,
@@ -185,7 +189,7 @@ function wantedIds(
   return { dtype: "int64", shape: [rows], data };
 }
 
-/** Ids as a format without types writes them: integers by their digits. */
+/** Ids as a format without types writes them: integers as their digits. */
 function asTexts(ids: Tensor): Tensor {
   if (ids.dtype === "string") return ids;
   const texts = Array.from(ids.data as ArrayLike<bigint>, String);

@@ -1,6 +1,6 @@
-// A version whose directory describes its items: the same model, whose searched tables have attributes. The
-// file is part of the version's content, so workers with another one hold another content, and an answer
-// never mixes two.
+// A version whose directory describes its items: the same model, with attributes for the tables that are
+// searched. The file is part of the version's content, so workers with different files hold different
+// contents, and an answer never mixes them.
 
 import { WinnowError } from "@winnow/core";
 import type { AttributeSpec, CandidateTable, ModelProgram, TableSpec } from "@winnow/core";
@@ -16,8 +16,8 @@ import { StoredDirectory } from "../storage/stored-directory.ts";
 import { AttributeFile, attributeFileOf } from "./attribute-file.ts";
 
 /**
- * The version with the attributes that its directory brings, or as it is where there are none. Closes it
- * where they cannot be read. @throws WinnowError as `AttributeFile`
+ * The version with the attributes that its directory brings; unchanged if there are none. Closes the version
+ * if they cannot be read. @throws WinnowError as `AttributeFile`
  */
 export function withAttributes(version: ModelVersion, store?: FileStore): ModelVersion {
   try {
@@ -76,7 +76,7 @@ class AttributedVersion implements ModelVersion {
     return this.#version.bytesRead + this.#directory.bytesRead;
   }
 
-  /** With the share of the attributes that its rows have of all items. */
+  /** Includes the partition's part of the attributes, in proportion to its rows. */
   partitionBytes(table: number, partition: number): number {
     const bytes = this.#version.partitionBytes(table, partition);
     const spec = this.program.tables[table];

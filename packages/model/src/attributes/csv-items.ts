@@ -1,5 +1,5 @@
-// Items and their attributes from a CSV file (RFC 4180) with a header line. CSV has no types: a column is what
-// all its fields read as, and an empty field is no value.
+// Items and their attributes from a CSV file (RFC 4180) with a header line. CSV has no types: a column has
+// the narrowest type that all its fields can be read as, and an empty field is no value.
 //
 //   id,year,rating,title
 //   42,1995,8.3,"Heat, directed by ""M. Mann"""
@@ -14,18 +14,18 @@ import type { DescribedItems } from "./described-items.ts";
 import { LINE_BYTES_MAX, linesOf } from "./lines.ts";
 
 const QUOTE = 34;
-/** Whole records that the parser is given at once. */
+/** Bytes of whole records that the parser gets at once. */
 const BATCH_BYTES = 2 ** 20;
 const REMEDY = "close each quote, and write one item in each record";
 
-/** Whole records of a file, and the number of the first one's line, from 1. */
+/** Whole records of a file, and the number of their first line, from 1. */
 interface Batch {
   readonly bytes: Buffer;
   readonly line: number;
 }
 
 /**
- * Reads all of a file. Ids are texts, which also name items that the model numbers.
+ * Reads the whole file. Ids are strings, which can also name items that have integer ids in the model.
  * @throws WinnowError INVALID_ARGUMENT naming the line
  */
 export function readCsvItems(file: RegionFile): DescribedItems {
@@ -40,8 +40,8 @@ export function readCsvItems(file: RegionFile): DescribedItems {
 }
 
 /**
- * Cuts a file after whole records: a line break belongs to a field while the number of quotes before it is
- * odd, for a quote within a quoted field is doubled.
+ * Cuts a file after whole records. A line break belongs to a field if the number of quotes before it is odd,
+ * because a quote within a quoted field is doubled.
  */
 function* batchesOf(file: RegionFile): Generator<Batch> {
   let lines: Buffer[] = [];
@@ -49,7 +49,7 @@ function* batchesOf(file: RegionFile): Generator<Batch> {
   let isQuoted = false;
   for (const each of linesOf(file, REMEDY)) {
     line += 1;
-    // The line lies in a buffer that lives as long as the batch; line ends are put back.
+    // The line is in a buffer that lives as long as the batch; line ends are added again.
     lines.push(each, NEWLINE);
     bytes += each.length + 1;
     recordBytes += each.length + 1;
@@ -75,14 +75,14 @@ function hasOddQuotes(line: Buffer): boolean {
   return isOdd;
 }
 
-/** Loaded for the first file: reader threads begin without foreign packages. */
+/** Loaded for the first file, so that reader threads start without other packages. */
 function csv(): typeof Csv {
   return createRequire(import.meta.url)("csv-parse/sync") as typeof Csv;
 }
 
 interface CsvRecord {
   readonly fields: readonly string[];
-  /** The last of the record's lines, from 1. */
+  /** The last line of the record, from 1. */
   readonly line: number;
 }
 
@@ -145,7 +145,7 @@ class CsvItems {
   }
 }
 
-/** The fields of one column: each distinct text once, and its number for each row. */
+/** The fields of one column: each distinct text once, and the number of its text for each row. */
 class CsvColumn {
   readonly #name: string;
   readonly #codeOf = new Map<string, number>();
@@ -174,7 +174,7 @@ class CsvColumn {
     this.#codes[this.#rows++] = code;
   }
 
-  /** The column, of the narrowest type that all its texts are of. */
+  /** The column, in the narrowest type that fits all its texts. */
   finish(file: string): AttributeColumn {
     const texts = [...this.#codeOf.keys()];
     const { type, valueOf } = READINGS.find(({ isOf }) =>
@@ -193,21 +193,21 @@ class CsvColumn {
   }
 }
 
-/** Distinct texts of a column: a Map of JavaScript holds no more than 2²⁴ entries. */
+/** Distinct texts of a column: a JavaScript Map holds at most 2²⁴ entries. */
 const TEXTS_MAX = 16_000_000;
 
-/** Without leading zeros, which codes and postcodes have. */
+/** Without leading zeros: with them a text is a code, such as a postcode. */
 const INTEGER = /^-?(?:0|[1-9]\d{0,18})$/;
 const FLOAT = /^[+-]?(?:0|[1-9]\d*)?(?:\.\d*)?(?:[eE][+-]?\d+)?$/;
 const [INT64_MIN, INT64_MAX] = [-(2n ** 63n), 2n ** 63n - 1n];
 
-/** What texts can be read as, the narrowest first. */
+/** The types that texts can be read as, the narrowest first. */
 const READINGS: readonly {
   readonly type: AttributeType;
   readonly isOf: (text: string) => boolean;
   readonly valueOf: (text: string) => AttributeValue;
 }[] = [
-  // A column without any value is one of texts.
+  // A column without any value has the type string.
   { type: "string", isOf: () => false, valueOf: (text) => text },
   {
     type: "boolean",

@@ -1,4 +1,4 @@
-// Items and what a file beside a version says of them, whatever format the file is in.
+// Items and their attributes from a file beside a version, whatever its format.
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { AttributeColumn, StringColumn } from "@winnow/core";
@@ -9,13 +9,13 @@ export type ItemIds = StringColumn | BigInt64Array<ArrayBuffer>;
 /** A file's content. */
 export interface DescribedItems {
   readonly ids: ItemIds;
-  /** Whether the format has texts only, so that a text may also mean an integer id. */
+  /** Whether the format has no types, so that a text may also stand for an integer id. */
   readonly areIdsUntyped?: boolean;
-  /** Of the rows of the file. */
+  /** By row of the file. */
   readonly columns: readonly AttributeColumn[];
 }
 
-/** Names that the column of ids may have, the first that there is. */
+/** Names that the column of ids may have; the first one found is used. */
 const ID_NAMES = ["id", "item_id"] as const;
 /** Attributes of a version, at most. */
 const COLUMNS_MAX = 256;
@@ -30,7 +30,7 @@ export function idNameOf(file: string, names: readonly string[]): string {
   throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${file}: ${text}`);
 }
 
-/** Holds the names of columns to what filters can name. @throws WinnowError INVALID_ARGUMENT */
+/** Refuses names of columns that filters could not name. @throws WinnowError INVALID_ARGUMENT */
 export function checkColumns(file: string, names: readonly string[]): void {
   const seen = new Set<string>();
   for (const name of names) {

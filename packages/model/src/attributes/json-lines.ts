@@ -1,5 +1,5 @@
-// Items and their attributes from lines of JSON, one object for each item. The type of an attribute is that of
-// its values; integers and floats mixed are floats.
+// Items and their attributes from lines of JSON, one object for each item. An attribute has the type of its
+// values; a mixture of integers and floats has type float.
 //
 //   {"id": "Heat (1995)", "year": 1995, "genres": ["crime", "drama"]}
 
@@ -10,10 +10,10 @@ import { checkColumns, idNameOf } from "./described-items.ts";
 import { linesOf } from "./lines.ts";
 import type { DescribedItems, ItemIds } from "./described-items.ts";
 
-/** Doubles from here on are not integers of 64 bits. */
+/** Doubles from here on do not fit 64-bit integers. */
 const INTEGERS_END = 2 ** 64;
 
-/** Reads all of a file. @throws WinnowError INVALID_ARGUMENT naming the line */
+/** Reads the whole file. @throws WinnowError INVALID_ARGUMENT naming the line */
 export function readJsonLines(file: RegionFile): DescribedItems {
   const items = new LineItems(file.name);
   let line = 0;
@@ -25,7 +25,7 @@ export function readJsonLines(file: RegionFile): DescribedItems {
   return items.finish();
 }
 
-/** The values of one attribute as they are met. */
+/** The values of one attribute while the file is read. */
 interface OpenColumn {
   readonly builder: ColumnBuilder;
   type: AttributeType | undefined;
@@ -116,7 +116,7 @@ class LineItems {
   }
 }
 
-/** A value of the column's type, which it may widen or give. */
+/** A value in the column's type, which the value may widen or set. */
 function typed(column: OpenColumn, value: unknown): AttributeValue {
   const type = typeOf(value);
   const isNumber = type === "integer" || type === "float";
@@ -139,7 +139,7 @@ function typeOf(value: unknown): AttributeType {
   throw invalid("an integer beyond 2^53, which JSON does not hold exactly; write a Parquet file");
 }
 
-/** All ids of one kind. */
+/** The ids, all of one type. */
 function idsOf(ids: readonly (string | number)[], file: string): ItemIds {
   const texts = ids.filter((id) => typeof id === "string");
   if (texts.length === ids.length) return StringColumn.fromText(texts);

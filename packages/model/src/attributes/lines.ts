@@ -4,11 +4,14 @@ import { WinnowError } from "@winnow/core";
 import type { RegionFile } from "../storage/region.ts";
 
 const PIECE_BYTES = 2 ** 20;
-/** A line, or a record of several lines, has at most so many bytes. */
+/** Bytes of a line, or of a record of several lines, at most. */
 export const LINE_BYTES_MAX: number = 2 ** 20;
 const NEWLINE = 10;
 
-/** The lines of a file, without their ends. @throws WinnowError INVALID_ARGUMENT with the remedy for long ones */
+/**
+ * The lines of a file, without their ends. @throws WinnowError INVALID_ARGUMENT, with the remedy, for a line
+ * that is too long
+ */
 export function* linesOf(file: RegionFile, remedy: string): Generator<Buffer> {
   let rest = Buffer.alloc(0);
   for (let at = 0; at < file.size; at += PIECE_BYTES) {

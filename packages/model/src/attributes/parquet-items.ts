@@ -10,7 +10,7 @@ import type { RegionFile } from "../storage/region.ts";
 import { checkColumns, idNameOf } from "./described-items.ts";
 import type { DescribedItems, ItemIds } from "./described-items.ts";
 
-/** Reads all of a file. @throws WinnowError DATA_LOSS, INVALID_ARGUMENT, UNIMPLEMENTED naming the column */
+/** Reads the whole file. @throws WinnowError DATA_LOSS, INVALID_ARGUMENT, UNIMPLEMENTED naming the column */
 export function readParquetItems(file: RegionFile): DescribedItems {
   const columns = readFooter(file);
   const names = columns.map(({ name }) => name);
@@ -72,7 +72,7 @@ function typeOf(file: RegionFile, column: ParquetColumn): AttributeType {
   return isTime ? "timestamp" : found;
 }
 
-/** Of physical types. */
+/** The attribute type of each physical type. */
 const TYPES: Readonly<Record<string, AttributeType | undefined>> = {
   BOOLEAN: "boolean",
   BYTE_ARRAY: "string",
@@ -84,7 +84,7 @@ const TYPES: Readonly<Record<string, AttributeType | undefined>> = {
 
 type RowValue = AttributeValue | readonly AttributeValue[] | undefined;
 
-/** The value of each row, or its list. */
+/** The value, or the list, of each row. */
 function* rowsOf(
   file: RegionFile,
   column: ParquetColumn,
@@ -137,7 +137,7 @@ function* scalars(
   }
 }
 
-/** Lists, which may go on in the next page. */
+/** Lists, which may continue in the next page. */
 class ListRows {
   readonly #column: ParquetColumn;
   #row: AttributeValue[] | undefined;
@@ -156,10 +156,10 @@ class ListRows {
       if (repetition?.[at] === 0) {
         if (this.#hasRow) yield this.#row;
         this.#hasRow = true;
-        // Below the level of an element a list is empty; below that of an empty list there is none.
+        // Below the level of an element the list is empty; below the level of an empty list there is no list.
         this.#row = level < elementLevel - 1 ? undefined : [];
       }
-      // An element that is missing is left out.
+      // A missing element is left out.
       if (level === definitionLevel) this.#row?.push(valueAt(next++));
     }
   }
@@ -169,7 +169,7 @@ class ListRows {
   }
 }
 
-/** How the value at a position of a page is read. */
+/** Gives the function that reads the value at a position of a page. */
 function valuesOf(
   file: RegionFile,
   { name, type: physical, meaning }: ParquetColumn,
@@ -207,7 +207,7 @@ const DAY_MICROSECONDS = 86_400_000_000n;
 function microseconds(value: bigint, meaning: ParquetColumn["meaning"]): number {
   if (meaning === "date") return Number(value * DAY_MICROSECONDS);
   if (meaning === "millis") return Number(value * 1000n);
-  // Rounded down, also before 1970.
+  // Rounded down, also for times before 1970.
   if (meaning === "nanos") return Number((value - (((value % 1000n) + 1000n) % 1000n)) / 1000n);
   return Number(value);
 }

@@ -1,5 +1,5 @@
-// `experiment.yaml` → a checked experiment. Every error names line and field. docs/experiment.schema.json is its
-// JSON Schema.
+// `experiment.yaml` → a checked experiment. Every error names the line and the field.
+// docs/experiment.schema.json is its JSON Schema.
 //
 //   arms:
 //     - { name: control, model: movies, version: 3, weight: 90 }
@@ -28,12 +28,12 @@ import type { Field, Members } from "../pipeline-directory/yaml-fields.ts";
 
 /** The file that makes a version directory an experiment. */
 export const EXPERIMENT_FILE = "experiment.yaml";
-/** No experiment of a person is longer. */
+/** Experiments that people write are shorter. */
 export const EXPERIMENT_BYTES_MAX: number = 64 * 1024;
 
 const TARGET_FIELDS = ["model", "version", "label"] as const;
 
-/** @throws WinnowError INVALID_ARGUMENT naming file, line and field */
+/** Reads an experiment. @throws WinnowError INVALID_ARGUMENT naming file, line and field */
 export function parseExperiment(content: Uint8Array): Experiment {
   const document = yamlDocument(content, EXPERIMENT_FILE);
   const fields = document.members(["arms", "sticky", "salt", "fallback", "shadow"]);
@@ -55,7 +55,7 @@ export function parseExperiment(content: Uint8Array): Experiment {
   throw place?.refused(wrong.fault) ?? document.refused(`${wrong.field} ${wrong.fault}`);
 }
 
-/** The field that a fault names, such as `arms[2].name`; `undefined` where the file lacks it. */
+/** The field that an error names, such as `arms[2].name`; `undefined` if the file lacks it. */
 function placeOf(fields: Members, path: string): Field | undefined {
   const [, name = "", at, member] = /^(\w+)(?:\[(\d+)\])?(?:\.(\w+))?$/.exec(path) ?? [];
   const field = fields.get(name);
@@ -79,7 +79,7 @@ function readArm(field: Field): ExperimentArm {
   };
 }
 
-/** Where nothing is said. */
+/** The budget of a shadow without one. */
 const SHADOW_BUDGET_MS = 1000;
 
 function readShadow(field: Field): ExperimentShadow {

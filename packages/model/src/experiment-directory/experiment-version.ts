@@ -1,5 +1,5 @@
-// A directory with an `experiment.yaml` as a model version: arms, without tables. Its signatures are those of the
-// models that it names, which the router knows.
+// A directory with an `experiment.yaml` as a model version: arms, without tables. Its signatures are those of
+// the models that it names, which only the router knows.
 
 import { WinnowError } from "@winnow/core";
 import type { ModelProgram, WarmUpRequest } from "@winnow/core";
@@ -12,7 +12,7 @@ import {
   parseExperiment,
 } from "./experiment-description.ts";
 
-/** Opens it. @throws WinnowError NOT_FOUND, DATA_LOSS, INVALID_ARGUMENT naming line and field */
+/** Opens the directory. @throws WinnowError NOT_FOUND, DATA_LOSS, INVALID_ARGUMENT naming line and field */
 export function openExperiment(
   directory: string,
   { store }: Pick<ReadingOptions, "store"> = {},
@@ -29,7 +29,7 @@ export function openExperiment(
 class ExperimentVersion implements ModelVersion {
   readonly directory: string;
   readonly program: ModelProgram;
-  /** None: the models of the arms are warmed up by their own. */
+  /** None: each arm's model is warmed up by its own requests. */
   readonly warmUp: readonly WarmUpRequest[] = [];
   readonly #files: DirectoryFiles;
 

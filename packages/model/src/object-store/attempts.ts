@@ -1,6 +1,6 @@
-// Requests to Google and Azure, whose own libraries try too seldom or wait too long: each is tried five times, with growing random
-// pauses, and a body has 30 s without a byte. A body that breaks off, as one on a cut connection does, is an
-// attempt that has failed, too.
+// Requests to Google and Azure, whose own libraries give up too early or wait too long. Each request is tried
+// five times, with growing random pauses, and fails after 30 s in which no byte of a body has arrived. A body
+// that breaks off, as on a connection that is cut, is a failed attempt too.
 
 import type { Readable } from "node:stream";
 import { type Clock, type Timer, WinnowError, excerpt } from "@winnow/core";
@@ -9,35 +9,35 @@ const ATTEMPTS_MAX = 5;
 const FIRST_PAUSE_MS = 100;
 const IDLE_MS_MAX = 30_000;
 
-/** Answers that say nothing of the next attempt. */
+/** Statuses after which another attempt may succeed. */
 const PASSING = new Set([408, 429, 500, 502, 503, 504]);
 
 /** A failed request. */
 export interface Refusal {
-  /** Of HTTP; `undefined`: no answer came. */
+  /** The HTTP status; `undefined`: there was no answer. */
   readonly status: number | undefined;
-  /** In the store's words, without anything secret. */
+  /** The store's message, without anything secret. */
   readonly text: string;
-  /** In Winnow's words, for what the next attempt would meet as well. */
+  /** Winnow's message, for a failure that another attempt would meet again. */
   readonly known?: readonly [code: WinnowError["code"], text: string] | undefined;
 }
 
-/** When the next attempt comes. */
+/** What decides when the next attempt is made. */
 export interface AttemptTimes {
   readonly clock: Clock;
-  /** From 0 to 1. */
+  /** A number from 0 to 1. */
   readonly random: () => number;
 }
 
-/** What is read. */
+/** A request that may be tried several times. */
 export interface Attempted {
-  /** As people write it. */
+  /** What is read, for messages. */
   readonly what: string;
-  /** Makes sense of an error. */
+  /** Interprets an error. */
   readonly refusal: (error: unknown) => Refusal;
 }
 
-/** Calls until a call succeeds. @throws WinnowError that says why none did */
+/** Calls until a call succeeds. @throws WinnowError saying why none did */
 export async function inAttempts<T>(
   { clock, random }: AttemptTimes,
   { what, refusal }: Attempted,
@@ -56,7 +56,7 @@ export async function inAttempts<T>(
   }
 }
 
-/** What is told of a request that is not tried again; `undefined` for one that is. */
+/** The error of a request that is not tried again; `undefined` for one that is. */
 function lastFailure(
   what: string,
   { status, text, known }: Refusal,
@@ -70,7 +70,7 @@ function lastFailure(
   return new WinnowError("UNAVAILABLE", `${begin}${excerpt(text)}, tried ${times}`);
 }
 
-/** The answer to a question that is cut off where none has come within 30 s. */
+/** The answer to a request, which is aborted if there is no answer within 30 s. */
 export async function inTime<T>(
   clock: Clock,
   ask: (signal: AbortSignal) => Promise<T>,
@@ -87,8 +87,8 @@ export async function inTime<T>(
 }
 
 /**
- * The bytes of a body, which has so many. The stream is destroyed when no byte comes for 30 s.
- * @throws Error where it breaks off, stalls or has another length
+ * A body of known length. The stream is destroyed when no byte arrives for 30 s.
+ * @throws Error if the body breaks off, stalls or has another length
  */
 export async function bodyOf(clock: Clock, stream: Readable, length: number): Promise<Uint8Array> {
   const bytes = new Uint8Array(length);
@@ -118,10 +118,9 @@ export async function bodyOf(clock: Clock, stream: Readable, length: number): Pr
 }
 
 /**
- * What reads from Google and Azure, by exact version: optional peers of this package, so that the few who need them
- * install them.
- *
- * @internal tests hold it to package.json
+ * The packages that read from Google and Azure, with their exact versions. They are optional peer
+ * dependencies, which only those who need them install.
+ * @internal tests compare it with package.json
  */
 export const STORE_PACKAGES: Readonly<Record<string, string>> = {
   "@azure/identity": "4.13.1",
@@ -130,8 +129,8 @@ export const STORE_PACKAGES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Loads a package that is needed for a store. `others` are needed with it.
- * @throws WinnowError FAILED_PRECONDITION saying how they are installed
+ * Loads the package that a store needs; `others` are needed with it.
+ * @throws WinnowError FAILED_PRECONDITION saying how to install them
  */
 export async function loadSdk(
   scheme: string,

@@ -1,9 +1,10 @@
-// Azure Blob Storage through the official SDK. Credentials, in the variables of Azure's command line: a connection
-// string, a key or a shared access signature; without these, whatever Azure's own chain finds (managed and
-// workload identities, `az login`). Hierarchical namespaces list their directories as empty blobs: these are
-// passed over.
+// Azure Blob Storage through the official SDK. Credentials are read from the variables of Azure's command
+// line: a connection string, a key or a shared access signature; without these, from Azure's own chain
+// (managed and workload identities, `az login`). Hierarchical namespaces list their directories as empty
+// blobs, which are skipped.
 //
-// The SDK is not among Winnow's dependencies, so that the few who need it install it: its types are those below.
+// The SDK is no dependency of Winnow, so that only those who need it install it; the types below stand in for
+// its own.
 
 import type { Readable } from "node:stream";
 import { type ObjectBucket, type ObjectUrl, WinnowError, writtenObject } from "@winnow/core";
@@ -23,7 +24,7 @@ import {
 } from "./object-store.ts";
 import type { StoreEnvironment } from "./store-settings.ts";
 
-/** What is used of `@azure/storage-blob`. */
+/** The part of `@azure/storage-blob` that is used. */
 interface AzureSdk {
   readonly BlobServiceClient: {
     new (url: string, credential?: unknown, options?: object): AzureService;
@@ -32,7 +33,7 @@ interface AzureSdk {
   readonly StorageSharedKeyCredential: new (account: string, key: string) => object;
 }
 
-/** What is used of `@azure/identity`. */
+/** The part of `@azure/identity` that is used. */
 interface IdentitySdk {
   readonly DefaultAzureCredential: new () => object;
 }
@@ -78,7 +79,7 @@ interface AzureError {
 const PACKAGE = "@azure/storage-blob";
 const IDENTITY_PACKAGE = "@azure/identity";
 
-/** One client for each account, made when it is first asked. */
+/** Has one client for each account, made when it is first used. */
 export class AzureStore implements ObjectStore {
   readonly #environment: StoreEnvironment;
   readonly #times: AttemptTimes;
@@ -168,7 +169,7 @@ export class AzureStore implements ObjectStore {
 
 const prefixOf = ({ prefix }: ObjectUrl): string => (prefix === "" ? "" : `${prefix}/`);
 
-/** Without empty blobs that stand for a directory of others. */
+/** The objects without empty blobs that stand for directories. */
 function withoutDirectories(objects: readonly StoredObject[]): readonly StoredObject[] {
   const directories = new Set<string>();
   for (const { key } of objects) {
@@ -183,7 +184,7 @@ async function openService(account: string, of: StoreEnvironment): Promise<Azure
   const { BlobServiceClient, StorageSharedKeyCredential } = (await loadSdk("az", PACKAGE, [
     IDENTITY_PACKAGE,
   ])) as AzureSdk;
-  // Requests are tried again here.
+  // Attempts are made by `inAttempts`, not by the SDK.
   const options = { retryOptions: { maxTries: 1 } };
   const text = given(of.AZURE_STORAGE_CONNECTION_STRING);
   if (text !== undefined) {
@@ -208,7 +209,7 @@ async function openService(account: string, of: StoreEnvironment): Promise<Azure
   return new BlobServiceClient(endpoint, new DefaultAzureCredential(), options);
 }
 
-/** The SDK's error might quote what it was given. @throws WinnowError FAILED_PRECONDITION */
+/** Connects without quoting the credentials, which the SDK's error might. @throws WinnowError FAILED_PRECONDITION */
 function connected(connect: () => AzureService): AzureService {
   try {
     return connect();
@@ -218,7 +219,10 @@ function connected(connect: () => AzureService): AzureService {
   }
 }
 
-/** A key of another account would be refused as a wrong one. @throws WinnowError FAILED_PRECONDITION */
+/**
+ * Refuses credentials of another account, which Azure would report as wrong ones. @throws WinnowError
+ * FAILED_PRECONDITION
+ */
 function assertAccount(variable: string, own: string, account: string): void {
   if (own === account) return;
   const text = `Cannot read az://${account}/: ${variable} is for the account ${own}, and one process reads with the keys of one account`;
@@ -249,7 +253,7 @@ const KNOWN: Readonly<Record<string, NonNullable<Refusal["known"]>>> = {
   AuthenticationError: ["UNAUTHENTICATED", `the credentials are not accepted: ${CREDENTIALS}`],
 };
 
-/** By the kind of answer, where its name is not known. */
+/** For errors whose name is not known, by HTTP status. */
 const KNOWN_STATUS: ReadonlyMap<number | undefined, NonNullable<Refusal["known"]>> = new Map([
   [401, KNOWN["AuthenticationFailed"]!],
   [403, KNOWN["AuthorizationPermissionMismatch"]!],
@@ -259,12 +263,12 @@ const KNOWN_STATUS: ReadonlyMap<number | undefined, NonNullable<Refusal["known"]
 function refusal(error: unknown): Refusal {
   const { name = "", code = "", statusCode: status, message = String(error) } = error as AzureError;
   const known = KNOWN[code] ?? KNOWN[name] ?? KNOWN_STATUS.get(status);
-  // A shared access signature is part of URLs.
+  // A shared access signature may be part of URLs in the message.
   const [line = ""] = message.replaceAll(/([?&]sig=)[^&\s]+/g, "$1…").split("\n");
   return { status, text: [status, code, line].filter(Boolean).join(" "), known };
 }
 
-/** A blob was listed before: one that has gone, or has another etag, was replaced. */
+/** The blob was listed before: if it is gone, or has another etag, it was replaced. */
 function refusalOfRead(error: unknown): Refusal {
   const found = refusal(error);
   const { code } = error as AzureError;

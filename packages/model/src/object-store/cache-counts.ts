@@ -1,17 +1,17 @@
-// What a cache of models has done, counted by the threads that read and told by the one that shows metrics.
+// What a cache of models has done, counted by the threads that read and shown by the thread that serves metrics.
 
-/** Ranges of objects, and their bytes, from one side. */
+/** Number of ranges of objects, and their bytes, from one source. */
 interface CacheReads {
   readonly reads: number;
   readonly bytes: number;
 }
 
-/** Since the process began. */
+/** Counts since the process started. */
 export interface CacheTallies {
   readonly fromCache: CacheReads;
-  /** Of objects that the cache is for. */
+  /** From objects that are cached. */
   readonly fromStore: CacheReads;
-  /** In the directory, which others may share, as this process saw it last. */
+  /** Bytes in the directory, which processes may share, as this process last saw them. */
   readonly heldBytes: number;
 }
 
@@ -22,7 +22,7 @@ const STORE_BYTES = 3;
 const HELD_BYTES = 4;
 const SLOTS = 5;
 
-/** Counters in memory that threads share. */
+/** Counters in memory that all threads share. */
 export class CacheCounts {
   readonly buffer: SharedArrayBuffer;
   readonly #slots: BigInt64Array;

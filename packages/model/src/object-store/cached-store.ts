@@ -1,11 +1,12 @@
-// Ranges of objects that were read once are kept on this machine's disk, so that a process that starts again asks
-// the store for listings alone. An object's ETag is part of its name here: content that changed is another object.
+// Keeps ranges of objects that were read on this machine's disk, so that a restarted process asks the store
+// for listings only. The ETag is part of an object's name here, so changed content is another object.
 //
 //   <directory>/winnow-model-cache/<digest of store, bucket, key, ETag>/<start>-<end>     bytes, and their CRC-32C
 //
-// Threads and processes share a directory without locks: files appear whole, by a rename, and one that has gone or
-// is damaged is read from the store again. Above the byte limit, files that were read longest ago are removed: the
-// modification time of a file is that of its last use. A disk that fails costs the cache, never the reading.
+// Threads and processes share a directory without locks: a file appears complete, by a rename, and one that
+// is gone or damaged is read from the store again. Above the limit of bytes, the files that were read longest
+// ago are removed; the modification time of a file is the time of its last use. If the disk fails, nothing is
+// cached, and reading goes on.
 
 import { createHash } from "node:crypto";
 import { mkdir, open, readdir, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
@@ -17,36 +18,36 @@ import type { ObjectBucket, ObjectUrl } from "@winnow/core";
 import { CacheCounts } from "./cache-counts.ts";
 import type { ByteRange, ObjectStore, StoredObject } from "./object-store.ts";
 
-/** Where ranges are kept, and how many bytes of them. */
+/** Where ranges are kept, and up to how many bytes. */
 export interface CacheSettings {
   readonly directory: string;
   readonly bytesMax: number;
-  /** Memory of `CacheCounts`, where they are told. */
+  /** Memory of `CacheCounts`, if the counts are shown. */
   readonly counts?: SharedArrayBuffer;
 }
 
 /** What a cached store is made from. */
 export interface CachedStoreParts {
   readonly store: ObjectStore;
-  /** Tells stores apart that have equal buckets. */
+  /** Distinguishes stores that have buckets of the same name. */
   readonly storeName: string;
   readonly cache: CacheSettings;
-  /** Is told once why nothing more is kept. Default: a warning of the process. */
+  /** Called once with the reason if nothing more can be cached. Default: a warning of the process. */
   readonly tell?: (text: string) => void;
-  /** Default: that of the file system. */
+  /** Writes a file. Default: to the file system. */
   readonly writeFile?: (file: string, bytes: Uint8Array) => Promise<void>;
 }
 
 const FOLDER = "winnow-model-cache";
 const CHECKSUM_BYTES = 4;
-/** Written between two looks at the directory, as a share of the limit: others write to it as well. */
+/** Fraction of the limit that may be written between two looks at the directory, to which others write too. */
 const UNSEEN_RATIO = 1 / 64;
-/** What is left of the limit, or of what was there on a full disk, where files are removed. */
+/** Fraction of the limit (or, on a full disk, of what was there) that is kept when files are removed. */
 const KEPT_RATIO = 7 / 8;
-/** Objects whose kept ranges are remembered. */
+/** Objects whose kept ranges are remembered, at most. */
 const OBJECTS_MAX = 1024;
 
-/** Kept ranges of an object: their ends by their starts. */
+/** Kept ranges of an object: end by start. */
 type Ranges = Map<number, number>;
 interface KeptFile {
   readonly file: string;
@@ -54,15 +55,15 @@ interface KeptFile {
   readonly usedMs: number;
 }
 
-/** A store whose objects' bytes are read once. */
+/** A store that reads the bytes of each object once. */
 export class CachedStore implements ObjectStore {
   readonly #parts: CachedStoreParts;
   readonly #root: string;
   readonly #counts: CacheCounts;
   readonly #objects = new Map<string, Promise<Ranges>>();
-  /** Files are written one after the other. Never rejects. */
+  /** The end of the last write; files are written one after the other. Never rejects. */
   #writing: Promise<void> = Promise.resolve();
-  /** Written since the directory was looked at; before the first look, all there may be. */
+  /** Bytes written since the last look at the directory; before the first look it may hold any number. */
   #unseenBytes = Infinity;
   #bytesThen = 0;
   #written = 0;
@@ -132,7 +133,7 @@ export class CachedStore implements ObjectStore {
     return ranges;
   }
 
-  /** Resolves once the bytes are written, so that no more of them wait than are read at once. */
+  /** Resolves once the bytes are written, so that no more of them wait than are read at a time. */
   async #keep(part: KeptPart): Promise<void> {
     this.#writing = this.#writing.then(() => this.#write(part));
     await this.#writing;
@@ -166,7 +167,7 @@ export class CachedStore implements ObjectStore {
     this.#seen(total + bytes > bytesMax ? await leave(files, most) : total);
   }
 
-  /** What the directory holds has been looked at. */
+  /** Notes the bytes that a look at the directory has found. */
   #seen(bytes: number): void {
     this.#bytesThen = bytes;
     this.#unseenBytes = 0;
@@ -174,7 +175,7 @@ export class CachedStore implements ObjectStore {
   }
 
   async #failed({ code = "unknown error" }: NodeJS.ErrnoException): Promise<void> {
-    // Another process has removed the folder, which was empty.
+    // Another process has removed the folder, because it was empty.
     if (code === "ENOENT") return;
     const isFull = code === "ENOSPC" || code === "EDQUOT";
     if (isFull) {
@@ -201,7 +202,7 @@ interface KeptPart {
   readonly bytes: Uint8Array;
 }
 
-/** Bytes that a cache's files have. */
+/** Bytes of a cache's files. */
 export async function cacheBytes(directory: string): Promise<number> {
   return totalOf(await keptFiles(path.join(directory, FOLDER)));
 }
@@ -219,7 +220,7 @@ async function rangesIn(folder: string): Promise<Ranges> {
 }
 
 function covering(ranges: Ranges, at: number): ByteRange | undefined {
-  // Who reads again mostly reads the same ranges.
+  // Repeated reads mostly ask for the same ranges.
   const exact = ranges.get(at);
   if (exact !== undefined) return { start: at, end: exact };
   for (const [start, end] of ranges) if (start < at && at < end) return { start, end };
@@ -239,7 +240,7 @@ function withChecksum(bytes: Uint8Array): Uint8Array {
   return file;
 }
 
-/** The bytes of a file, which counts as used now; `undefined` where it has gone or is damaged. */
+/** The bytes of a file, which counts as used now; `undefined` if it is gone or damaged. */
 async function readKept(file: string, length: number): Promise<Uint8Array | undefined> {
   try {
     const handle = await open(file, "r+");
@@ -250,7 +251,7 @@ async function readKept(file: string, length: number): Promise<Uint8Array | unde
         whole.length === length + CHECKSUM_BYTES &&
         whole.readUInt32LE(length) === crc32c(bytes)
       ) {
-        // The same bytes again: the file system notes the time.
+        // Writes the same bytes again, so that the file system notes the time.
         await handle.write(whole, length, CHECKSUM_BYTES, length).catch(() => undefined);
         return bytes;
       }
@@ -259,12 +260,12 @@ async function readKept(file: string, length: number): Promise<Uint8Array | unde
     }
     await rm(file, { force: true });
   } catch {
-    // Removed by another process, or unreadable: the store has it.
+    // Removed by another process, or unreadable: the store is asked.
   }
   return undefined;
 }
 
-/** Every file of the cache, drafts that a dead process has left included. */
+/** Every file of the cache, including drafts left behind by dead processes. */
 async function keptFiles(root: string): Promise<readonly KeptFile[]> {
   const found: KeptFile[] = [];
   for (const folder of await readdir(root).catch(() => [])) {
@@ -282,14 +283,14 @@ async function keptFiles(root: string): Promise<readonly KeptFile[]> {
 const totalOf = (files: readonly KeptFile[]): number =>
   files.reduce((sum, { bytes }) => sum + bytes, 0);
 
-/** Removes what was used longest ago until so many bytes are left, and returns how many are. */
+/** Removes the files used longest ago until this many bytes are left; gives the bytes that are left. */
 async function leave(files: readonly KeptFile[], bytesMax: number): Promise<number> {
   let left = totalOf(files);
   for (const { file, bytes } of files.toSorted((a, b) => a.usedMs - b.usedMs)) {
     if (left <= bytesMax) break;
     await rm(file, { force: true });
     left -= bytes;
-    // Of an object that has nothing left; one that has is not empty.
+    // Removes the folder of an object without files; it fails, as it should, if there are any.
     await rmdir(path.dirname(file)).catch(() => undefined);
   }
   return left;

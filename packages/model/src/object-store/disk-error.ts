@@ -1,8 +1,8 @@
-// Errors of the local disk, on which a part of what lies in an object store is put.
+// Errors of the local disk while parts of an object store are written to it.
 
 import { WinnowError, excerpt } from "@winnow/core";
 
-/** A failed system call in Winnow's words; other errors as they are. */
+/** A failed system call as a WinnowError; other errors unchanged. */
 export function diskError(what: string, error: unknown): unknown {
   const { code } = error as NodeJS.ErrnoException;
   if (error instanceof WinnowError || code === undefined) return error;

@@ -1,11 +1,11 @@
-// Google Cloud Storage through its JSON API, with credentials by Google's own library: it finds them where other
-// tools do (GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, workload identity federation,
-// service accounts of machines and pods). An object's generation is its etag: a read names it, and gets that content
-// or none.
+// Google Cloud Storage through its JSON API, with credentials from Google's own library, which finds them
+// where other tools do (GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, workload
+// identity federation, service accounts of machines and pods). An object's generation is its etag: a read
+// names it, and gets that content or fails.
 //
-// Requests are Node's own: the stream of Google's client for the store, @google-cloud/storage 7, does not notice a
-// connection that is cut within a body. The library is not among Winnow's dependencies, so that the few who need it
-// install it: its types are those below.
+// Requests are made by Node: Google's own client for the store, @google-cloud/storage 7, does not notice a
+// connection that is cut within a body. The library is no dependency of Winnow, so that only those who need
+// it install it; the types below stand in for its own.
 
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
@@ -26,7 +26,7 @@ import {
 } from "./object-store.ts";
 import type { StoreEnvironment } from "./store-settings.ts";
 
-/** What is used of `google-auth-library`. */
+/** The part of `google-auth-library` that is used. */
 interface AuthSdk {
   readonly GoogleAuth: new (options: { readonly scopes: string }) => GoogleAuth;
 }
@@ -36,7 +36,7 @@ interface GoogleAuth {
   getRequestHeaders(url: string): Promise<Headers>;
 }
 
-/** Where the API is, and what lets requests in. */
+/** The address of the API, and the authorization for requests. */
 interface Api {
   readonly url: string;
   readonly headers: (url: string) => Promise<Headers>;
@@ -54,10 +54,10 @@ interface Page {
 
 const PACKAGE = "google-auth-library";
 const SCOPE = "https://www.googleapis.com/auth/devstorage.read_only";
-/** Of an answer that refuses, as much is told. */
+/** Characters of an error's reason, at most. */
 const REASON_CHARACTERS_MAX = 1000;
 
-/** An answer that is no success. */
+/** An answer with an error status. */
 class HttpRefusal extends Error {
   readonly status: number;
 
@@ -67,7 +67,7 @@ class HttpRefusal extends Error {
   }
 }
 
-/** Where the API is and who asks is found out when it is first asked. */
+/** Finds the address and the credentials at the first request. */
 export class GcsStore implements ObjectStore {
   readonly #environment: StoreEnvironment;
   readonly #times: AttemptTimes;
@@ -94,7 +94,7 @@ export class GcsStore implements ObjectStore {
     const query = { fields: "items(name,size,generation),nextPageToken" };
     for await (const { items = [] } of this.#pages(url, query)) {
       for (const { name: key, size, generation: etag } of items) {
-        // Consoles make empty objects for folders.
+        // Consoles create empty objects for folders.
         if (!key.endsWith("/")) found.push({ key, bytes: Number(size), etag });
       }
       assertListable(url, found, "objects");
@@ -114,7 +114,7 @@ export class GcsStore implements ObjectStore {
     const asked = { what: writtenObject(place, key), refusal: refusalOfRead };
     const { clock } = this.#times;
     return inAttempts(this.#times, asked, async () => {
-      // Without this encoding, what is stored compressed would come decompressed, and whole.
+      // Without this encoding, an object that is stored compressed would be sent decompressed, and as a whole.
       const range = { range: `bytes=${start}-${end - 1}`, "accept-encoding": "gzip" };
       const body = await inTime(clock, (signal) => answered(api, url, { more: range, signal }));
       return bodyOf(clock, body, end - start);
@@ -152,7 +152,7 @@ async function openApi(
   times: AttemptTimes,
 ): Promise<Api> {
   if (host !== "") {
-    // As Google's clients take it: with and without scheme and path, and without credentials.
+    // As Google's clients take it, with or without scheme and path; credentials are dropped.
     const { origin, pathname } = new URL(/^https?:\/\//.test(host) ? host : `http://${host}`);
     const path = pathname === "/" ? "/storage/v1" : pathname.replace(/\/+$/, "");
     return { url: `${origin}${path}`, headers: async () => new Headers() };
@@ -167,7 +167,7 @@ async function openApi(
   };
 }
 
-/** The body of a success. @throws HttpRefusal; Error without an answer */
+/** The body of a successful answer. @throws HttpRefusal; Error without an answer */
 async function answered(
   api: Api,
   url: string,
@@ -191,7 +191,7 @@ async function textOf(body: Readable): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** What an error says: JSON, or anything else of somebody between. */
+/** The reason in an error's body, which may be JSON, or any text from a proxy. */
 function reasonIn(text: string): string {
   try {
     const { error } = JSON.parse(text) as { readonly error?: { readonly message?: string } };
@@ -230,7 +230,7 @@ function refusal(error: unknown): Refusal {
   return { status: undefined, text: `${message}${why}` };
 }
 
-/** A generation that has gone was listed before. */
+/** The generation was listed before, so one that is gone was replaced. */
 function refusalOfRead(error: unknown): Refusal {
   const found = refusal(error);
   if (found.status !== 404 && found.status !== 412) return found;

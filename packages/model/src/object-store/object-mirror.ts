@@ -1,6 +1,6 @@
-// Versions in an object store as directories: everything small is downloaded, and files of rows are empty files
-// of the right size, whose ranges are read from the store when somebody reads them (`range-reader.ts`). So a
-// worker reads of a table only the rows of its partitions, and all that reads directories reads these.
+// Versions of an object store as directories: small files are downloaded, and files with rows are empty files
+// of the right size, whose ranges are read from the store when they are needed (`range-reader.ts`). So a
+// worker reads only the rows of its partitions, and all code that reads directories can read these.
 //
 //   s3://models/movies/7/saved_model.pb            <folder>/1/movies/7/saved_model.pb           downloaded
 //   s3://models/movies/7/variables/variables.data  <folder>/1/movies/7/variables/variables.data  a hole
@@ -21,24 +21,24 @@ import { diskError } from "./disk-error.ts";
 import { type ObjectStore, type StoredObject } from "./object-store.ts";
 import type { RemoteFile } from "./range-reader.ts";
 
-/** What is read by range, from this size on. */
+/** Files that are read by range, from this size on. */
 const ROWS_FILE = /^variables\/variables\.data-|^[^/]+\.(?:safetensors|npy|parquet)$/;
 const ROWS_FILE_BYTES_MIN = 2 ** 16;
-/** Downloads at once, and bytes of one. */
+/** Downloads at the same time, and bytes of one. */
 const DOWNLOADS_AT_ONCE = 8;
 const PIECE_BYTES = 2 ** 22;
-/** All that is downloaded of a version: graphs, vocabularies, attributes. */
+/** Bytes that may be downloaded of a version: graphs, vocabularies, attributes. */
 const DOWNLOAD_BYTES_MAX = 2 ** 36;
 const FOLDER = "winnow-objects-";
 
 /** A version directory on this machine. */
 export interface MirroredVersion {
   readonly directory: string;
-  /** Removes it. */
+  /** Removes the directory. */
   release(): void;
 }
 
-/** What the mirror registers its holes with. */
+/** Where the mirror registers files that are read by range. */
 interface RemoteFiles {
   add(path: string, file: RemoteFile): void;
   delete(path: string): void;
@@ -48,11 +48,11 @@ interface RemoteFiles {
 export interface MirrorParts {
   readonly store: ObjectStore;
   readonly files: RemoteFiles;
-  /** Where its folder is made. Default: the system's directory for temporary files. */
+  /** Where the mirror's folder is made. Default: the system's directory for temporary files. */
   readonly parent?: string;
 }
 
-/** Versions of an object store on this machine's disk, until they are released. */
+/** Directories of versions in an object store, on this machine's disk, until they are released. */
 export class ObjectMirror {
   readonly #parts: MirrorParts;
   readonly #parent: string;
@@ -65,8 +65,8 @@ export class ObjectMirror {
   }
 
   /**
-   * Makes the directory of a version. @throws WinnowError as the store does, NOT_FOUND where there is no model,
-   * RESOURCE_EXHAUSTED where the disk is full
+   * Makes the directory of a version. @throws WinnowError as the store does; NOT_FOUND where there is no
+   * model; RESOURCE_EXHAUSTED if the disk is full
    */
   async open(url: string): Promise<MirroredVersion> {
     const place = parseObjectUrl(url);
@@ -104,13 +104,13 @@ export class ObjectMirror {
     return { directory, release };
   }
 
-  /** Removes all that was made. */
+  /** Removes everything that the mirror made. */
   close(): void {
     if (this.#folder !== undefined) rmSync(this.#folder, { recursive: true, force: true });
     this.#folder = undefined;
   }
 
-  /** Of a name that ends as the URL does: messages name model and version. */
+  /** A directory whose name ends like the URL, because messages name model and version. */
   #newDirectory({ bucket, prefix }: ObjectUrl): string {
     this.#folder ??= newFolder(this.#parent);
     this.#count += 1;
@@ -151,7 +151,7 @@ export class ObjectMirror {
 }
 
 interface NamedObject {
-  /** Relative to the version. */
+  /** Name relative to the version. */
   readonly name: string;
   readonly object: StoredObject;
 }
@@ -160,7 +160,7 @@ function isRowsFile(name: string, { bytes }: StoredObject): boolean {
   return bytes >= ROWS_FILE_BYTES_MIN && ROWS_FILE.test(name);
 }
 
-/** @throws WinnowError RESOURCE_EXHAUSTED */
+/** Refuses a version with too much to download. @throws WinnowError RESOURCE_EXHAUSTED */
 function assertSmall(url: string, files: readonly NamedObject[]): void {
   const bytes = files.reduce((sum, { object }) => sum + object.bytes, 0);
   if (bytes <= DOWNLOAD_BYTES_MAX) return;
@@ -168,7 +168,7 @@ function assertSmall(url: string, files: readonly NamedObject[]): void {
   throw new WinnowError("RESOURCE_EXHAUSTED", `Cannot open ${excerpt(url)}: ${text}`);
 }
 
-/** A key may hold anything; a file lies in the directory. @throws WinnowError INVALID_ARGUMENT */
+/** A key may be any text, but its file must be within the directory. @throws WinnowError INVALID_ARGUMENT */
 function placeIn(directory: string, name: string): string {
   const at = path.resolve(directory, name);
   if (at.startsWith(directory + path.sep) && !name.includes("\0")) return at;
@@ -186,7 +186,7 @@ function makeHole(at: string, bytes: number): void {
   }
 }
 
-/** Removes what threads of this process have mirrored, as it ends: threads that are ended do not. */
+/** Removes what threads of this process have mirrored, when the process ends: threads that are terminated do not. */
 export function removeMirrors(): void {
   removeFolders(tmpdir(), (owner) => owner === process.pid);
 }
@@ -200,7 +200,7 @@ function removeFolders(parent: string, isMeant: (owner: number) => boolean): voi
   }
 }
 
-/** A folder of this process; those that dead processes have left are removed. */
+/** Makes a folder for this process, and removes those that dead processes have left. */
 function newFolder(parent: string): string {
   removeFolders(parent, (owner) => !isAlive(owner));
   const folder = path.join(parent, `${FOLDER}${process.pid}-${process.hrtime.bigint()}`);

@@ -1,17 +1,17 @@
-// What reading models needs of an object store, whichever it is.
+// What reading models needs of any object store.
 
 import { WinnowError, writtenObject } from "@winnow/core";
 import type { ObjectBucket, ObjectUrl } from "@winnow/core";
 
-/** An object as it was listed. */
+/** An object in a listing. */
 export interface StoredObject {
   readonly key: string;
   readonly bytes: number;
-  /** Changes with the content. */
+  /** Changes whenever the content does. */
   readonly etag: string;
 }
 
-/** Bytes of an object, `end` excluded. */
+/** A range of an object's bytes; `end` is excluded. */
 export interface ByteRange {
   readonly start: number;
   readonly end: number;
@@ -19,13 +19,13 @@ export interface ByteRange {
 
 /** A store of objects. Every method rejects with a WinnowError that says what to do. */
 export interface ObjectStore {
-  /** Names directly below a prefix that have something below themselves, at most 10 000. */
+  /** Names directly below a prefix that have something below them, at most 10 000. */
   folders(url: ObjectUrl): Promise<readonly string[]>;
   /** All objects below a prefix, ascending by key, at most 12 000. */
   objects(url: ObjectUrl): Promise<readonly StoredObject[]>;
   /**
-   * Bytes of an object as it was when its etag was listed. Rejects with UNAVAILABLE where it was replaced
-   * since.
+   * Bytes of an object with the content that was listed under its etag. Rejects with UNAVAILABLE if the
+   * object was replaced since.
    */
   read(
     bucket: ObjectBucket,
@@ -34,11 +34,11 @@ export interface ObjectStore {
   ): Promise<Uint8Array>;
 }
 
-/** Names directly below a prefix, and objects: more of them are no directory of models. */
+/** Names directly below a prefix, and objects, at most: a directory of models has no more. */
 const FOLDERS_MAX = 10_000;
 const OBJECTS_MAX = 12_000;
 
-/** @throws WinnowError RESOURCE_EXHAUSTED for a listing that is longer than its limit */
+/** Refuses a listing that is longer than its limit. @throws WinnowError RESOURCE_EXHAUSTED */
 export function assertListable(
   url: ObjectUrl,
   { length }: { readonly length: number },

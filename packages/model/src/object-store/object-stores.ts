@@ -1,4 +1,4 @@
-// Every store that a URL may name, as one: what asks a cloud is made when its first URL is met.
+// All kinds of stores as one store. The client for a cloud is made when its first URL is used.
 
 import { randomInt } from "node:crypto";
 import { keepAliveClock } from "@winnow/core";
@@ -12,10 +12,10 @@ import type { StoreEnvironment } from "./store-settings.ts";
 
 const RANDOM_VALUES = 2 ** 32;
 
-/** A command waits for what it reads, and for nothing else. */
+/** Pauses between attempts keep the process alive, because a command must wait for what it reads. */
 const times = { clock: keepAliveClock, random: () => randomInt(RANDOM_VALUES) / RANDOM_VALUES };
 
-/** How each is made, and what tells stores of one kind apart that have equal buckets. */
+/** How each kind of store is made, and what distinguishes two stores with buckets of the same name. */
 const KINDS: Readonly<
   Record<
     ObjectScheme,
@@ -39,7 +39,7 @@ const KINDS: Readonly<
   },
 };
 
-/** Object stores, with what they have sent before kept on disk, where a cache is given. */
+/** Object stores; with a cache, what they have sent is kept on disk. */
 export function objectStores(environment: StoreEnvironment, cache?: CacheSettings): ObjectStore {
   const opened = new Map<ObjectScheme, ObjectStore>();
   const of = ({ scheme }: Pick<ObjectBucket, "scheme">): ObjectStore => {

@@ -1,5 +1,5 @@
-// Reads objects in parts of 4 MiB, several at once, and ahead of the reader as far as it has said that it will
-// go: a request takes tens of milliseconds before its first byte, whatever it asks for.
+// Reads objects in parts of 4 MiB, several at a time, ahead of the reader but not beyond the stretch that it
+// has announced: a request takes tens of milliseconds before its first byte, whatever its size.
 //
 //   expected  ├────────────────────────────────────────┤
 //   parts     │ read │ asked │ under way │ under way │  not yet
@@ -10,24 +10,24 @@ import type { ByteRange, ObjectStore, StoredObject } from "./object-store.ts";
 
 /** Bytes of one request, at most. */
 const PART_BYTES = 2 ** 22;
-/** Read ahead of the reader, at most. */
+/** Bytes that are read ahead of the reader, at most. */
 const AHEAD_BYTES = 6 * PART_BYTES;
-/** Stretches whose parts are kept: a reader may go through several tensors side by side. */
+/** Stretches whose parts are kept: a reader may read several tensors at the same time. */
 const STRETCHES_MAX = 4;
 
-/** What is to be read, and the stretch around it that will be. */
+/** A range to read, and the stretch around it that is expected to be read. */
 export interface PartsQuestion {
   readonly bucket: ObjectBucket;
   readonly object: Pick<StoredObject, "key" | "etag">;
   readonly start: number;
-  /** Contains what is read; the same for all reads of the stretch. */
+  /** Contains the range; equal for all reads of one stretch. */
   readonly expected: ByteRange;
 }
 
-/** Parts of one stretch by number, asked for and not yet passed by the reader. */
+/** Parts of one stretch by number, requested and not yet passed by the reader. */
 type Parts = Map<number, Promise<Uint8Array>>;
 
-/** Parts of the stretches read last. */
+/** Parts of the stretches that were read last. */
 export class RangeParts {
   readonly #store: Pick<ObjectStore, "read">;
   readonly #stretches = new Map<string, Parts>();
@@ -55,7 +55,7 @@ export class RangeParts {
       for (let part = first; rangeOf(part, expected).start < askedEnd; part += 1) {
         if (parts.has(part)) continue;
         const bytes = this.#store.read(bucket, object, rangeOf(part, expected));
-        // One that is read ahead may fail before anybody waits for it.
+        // A part that is read ahead may fail before anybody waits for it.
         bytes.catch(() => undefined);
         parts.set(part, bytes);
       }
@@ -69,7 +69,7 @@ export class RangeParts {
       }
       if (end === expected.end) this.#stretches.delete(name);
     } catch (error) {
-      // Asked for anew when the read is tried again.
+      // Requested again when the read is repeated.
       this.#stretches.delete(name);
       throw error;
     }

@@ -1,5 +1,5 @@
-// Ranges of objects for a thread that reads synchronously, as all reading of models does: a thread of its own
-// asks the store, and this one waits for it, as it would wait for a disk.
+// Ranges of objects for a thread that reads synchronously, as all reading of models does: another thread asks
+// the store, and this thread blocks until the answer is there, as it would for a disk.
 
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
 import { MessageChannel, Worker, receiveMessageOnPort } from "node:worker_threads";
@@ -15,59 +15,59 @@ import type { StoreEnvironment } from "./store-settings.ts";
 /** Given to a new thread. */
 export interface RangeThreadData {
   readonly port: MessagePort;
-  /** One int32: 1 once the answer is in the port. */
+  /** One int32, which becomes 1 once the answer is in the port. */
   readonly signal: SharedArrayBuffer;
   readonly environment: StoreEnvironment;
   readonly cache: CacheSettings | undefined;
 }
 
-/** Asks for bytes of an object. */
+/** A request for bytes of an object. */
 export interface RangeQuestion extends PartsQuestion {
-  /** To be filled. */
+  /** The memory to fill. */
   readonly target: SharedArrayBuffer;
 }
 
-/** Says that the bytes are there, or why they are not. */
+/** Tells that the bytes are there, or why not. */
 export interface RangeAnswer {
   readonly error?: { readonly code: ErrorCode; readonly message: string };
 }
 
-/** An object in the place of a local file. */
+/** An object in place of a local file. */
 export interface RemoteFile {
   readonly bucket: ObjectBucket;
   readonly object: StoredObject;
 }
 
-/** Longer than all attempts of a request, with their pauses. */
+/** Longer than all attempts of a request with their pauses. */
 const WAIT_MS = 300_000;
-/** Stretches of a file that are remembered as expected. */
+/** Announced stretches of a file that are remembered, at most. */
 const EXPECTED_MAX = 8;
-/** What is fetched at least where nothing was expected, and how much of it at most. */
+/** Bytes fetched at least where no stretch was announced, and blocks at most. */
 const BLOCK_BYTES = 2 ** 18;
 const WINDOW_BLOCKS_MAX = 32;
 const ENTRY = entryBeside(import.meta.url, "range-thread");
 
 interface ReadFile extends RemoteFile {
   readonly path: string;
-  /** The newest last. */
+  /** Announced stretches, the newest last. */
   readonly expected: ByteRange[];
-  /** Which blocks lie in the local file: 1. */
+  /** For each block, 1 if it is in the local file. */
   readonly present: Uint8Array;
-  /** The block after those that were fetched last, and how many these were. */
+  /** The block after those that were fetched last, and their number. */
   next: number;
   window: number;
   handle: number | undefined;
 }
 
 /**
- * The local file system, in which some files are only names and sizes: their bytes are read from objects. What was expected goes straight to the reader; all
- * else is fetched in blocks, which stay in the local file: ids are looked through again and again, and the rows of
- * keys are scattered.
+ * The local file system, in which some files are only names and sizes: their bytes are read from objects.
+ * Announced stretches go directly to the reader. Everything else is fetched in blocks that are kept in the
+ * local file, because ids are read repeatedly and the rows of keys are scattered.
  */
 export class RangeReader implements FileStore {
   readonly #environment: StoreEnvironment;
   readonly #cache: CacheSettings | undefined;
-  /** By the path of the file whose place they take. */
+  /** By the path of the local file. */
   readonly #files = new Map<string, ReadFile>();
   #thread: Thread | undefined;
 
@@ -76,7 +76,7 @@ export class RangeReader implements FileStore {
     this.#cache = cache;
   }
 
-  /** From now on `path`, a file of the object's size, reads from the object. */
+  /** From now on `path`, a file of the object's size, is read from the object. */
   add(path: string, file: RemoteFile): void {
     const present = new Uint8Array(Math.ceil(file.object.bytes / BLOCK_BYTES));
     const read = { path, expected: [], present, next: -1, window: 1, handle: undefined };
@@ -127,7 +127,7 @@ export class RangeReader implements FileStore {
     return end - position;
   }
 
-  /** Fetches the blocks of a range that the local file lacks, and more of them while reads go on and on. */
+  /** Fetches the blocks of a range that the local file lacks, and more at a time while reads continue. */
   #makePresent(file: ReadFile, { start, end }: ByteRange): void {
     const { present, object } = file;
     const endBlock = Math.ceil(end / BLOCK_BYTES);
@@ -147,7 +147,7 @@ export class RangeReader implements FileStore {
     }
   }
 
-  /** @throws WinnowError RESOURCE_EXHAUSTED where the disk is full */
+  /** Writes fetched blocks to the local file. @throws WinnowError RESOURCE_EXHAUSTED if the disk is full */
   #keep(
     file: ReadFile,
     { block, bytes }: { readonly block: number; readonly bytes: Uint8Array },
@@ -169,7 +169,7 @@ export class RangeReader implements FileStore {
     return new Uint8Array(target);
   }
 
-  /** @throws WinnowError as the store does, UNAVAILABLE where no answer comes */
+  /** Asks the thread and waits. @throws WinnowError as the store does; UNAVAILABLE without an answer */
   #ask(question: RangeQuestion): void {
     this.#thread ??= startThread(this.#environment, this.#cache);
     const { port, signal } = this.#thread;
@@ -179,7 +179,7 @@ export class RangeReader implements FileStore {
     const answer = receiveMessageOnPort(port)?.message as RangeAnswer | undefined;
     if (answer?.error !== undefined) throw new WinnowError(answer.error.code, answer.error.message);
     if (answer !== undefined) return;
-    // What comes late must not be taken for the next answer.
+    // A late answer must not be taken for the next one.
     void this.close();
     const text = `no answer within ${WAIT_MS / 1000} s (${outcome})`;
     throw new WinnowError("UNAVAILABLE", `Cannot read ${question.object.key}: ${text}`);

@@ -1,5 +1,5 @@
-// Amazon S3, and what speaks as it does (MinIO, Ceph, Cloudflare R2, Google's interoperable endpoint), through
-// the official SDK: credentials, region and endpoint come from where its other users have them (AWS_PROFILE,
+// Amazon S3 and compatible stores (MinIO, Ceph, Cloudflare R2, Google's interoperable endpoint) through the
+// official SDK. Credentials, region and endpoint are found where its other users have them (AWS_PROFILE,
 // AWS_REGION, AWS_ENDPOINT_URL, roles of pods and machines). The SDK tries a request five times, with growing
 // random pauses.
 
@@ -17,14 +17,14 @@ import type { StoreEnvironment } from "./store-settings.ts";
 
 const ATTEMPTS_MAX = 5;
 const CONNECT_MS_MAX = 5000;
-/** Without a byte; one read is of 4 MiB at most. */
+/** Ms without a byte after which a request fails; one read is of at most 4 MiB. */
 const REQUEST_MS_MAX = 30_000;
-/** Connections at once, of one process's thread. */
+/** Connections of one thread at the same time. */
 const SOCKETS_MAX = 32;
 
 type Sdk = typeof AwsS3;
 
-/** One client, made when it is first asked. */
+/** Has one client, made when it is first used. */
 export class S3Store implements ObjectStore {
   readonly #environment: StoreEnvironment;
   #opened: Promise<{ readonly sdk: Sdk; readonly client: S3Client }> | undefined;
@@ -49,7 +49,7 @@ export class S3Store implements ObjectStore {
     const found: StoredObject[] = [];
     for await (const page of this.#pages(url, {})) {
       for (const { Key: key = "", Size: bytes = 0, ETag: etag = "" } of page.Contents ?? []) {
-        // Consoles make empty objects for folders.
+        // Consoles create empty objects for folders.
         if (!key.endsWith("/")) found.push({ key, bytes, etag });
       }
       assertListable(url, found, "objects");
@@ -75,7 +75,7 @@ export class S3Store implements ObjectStore {
       const answer = await client.send(new sdk.GetObjectCommand(input)).catch((error: unknown) => {
         throw s3Error(what, error);
       });
-      // The SDK has tried the request again; a body that breaks off is left to its callers.
+      // The SDK repeats failed requests, but not those whose body breaks off.
       const bytes = await answer.Body?.transformToByteArray().catch(() => undefined);
       if (bytes?.length === end - start) return bytes;
       if (attempt < ATTEMPTS_MAX) continue;
@@ -108,7 +108,7 @@ export class S3Store implements ObjectStore {
   }
 }
 
-/** The SDK is loaded by those who read from S3 alone. @throws WinnowError FAILED_PRECONDITION without it */
+/** Loads the SDK, which only users of S3 install. @throws WinnowError FAILED_PRECONDITION without it */
 async function openClient({
   AWS_REGION,
   AWS_DEFAULT_REGION,
@@ -125,11 +125,11 @@ async function openClient({
   const client = new sdk.S3Client({
     ...(region !== undefined && { region }),
     ...(region === undefined && hasEndpoint && { region: "us-east-1" }),
-    // Buckets as names of hosts are Amazon's own way.
+    // Only Amazon itself has buckets as host names.
     forcePathStyle: hasEndpoint,
     followRegionRedirects: true,
     maxAttempts: ATTEMPTS_MAX,
-    // Ranges have no checksums; what is read is held to the model's own.
+    // Ranges have no checksums; what is read is checked against the model's own.
     responseChecksumValidation: "WHEN_REQUIRED",
     requestChecksumCalculation: "WHEN_REQUIRED",
     requestHandler: {
@@ -145,7 +145,7 @@ async function openClient({
 const CREDENTIALS =
   "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or give the machine or pod a role";
 
-/** By name of the error: what it comes to, and what would help. */
+/** Known errors by name: code and advice. */
 const KNOWN_ERRORS: Readonly<Record<string, readonly [WinnowError["code"], string]>> = {
   NoSuchBucket: ["NOT_FOUND", "there is no such bucket"],
   NoSuchKey: ["NOT_FOUND", "there is no such object"],
@@ -168,7 +168,7 @@ const KNOWN_ERRORS: Readonly<Record<string, readonly [WinnowError["code"], strin
   ],
 };
 
-/** A failed request in Winnow's words. */
+/** A failed request as a WinnowError. */
 function s3Error(what: string, error: unknown): WinnowError {
   if (error instanceof WinnowError) return error;
   const { name, message, $metadata: metadata } = error as S3ServiceException;

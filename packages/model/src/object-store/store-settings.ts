@@ -1,9 +1,9 @@
-// What the environment says of object stores, in the variables of each cloud's own tools. Credentials of Amazon and
-// Google are left to their SDKs; Azure's SDK reads no keys, so that they are read here.
+// The settings of object stores in the environment, in the variables of each cloud's own tools. The SDKs of
+// Amazon and Google read credentials themselves; Azure's SDK reads no keys, so they are read here.
 
 import process from "node:process";
 
-/** The SDK's warning of an old Node, once for each thread. */
+/** Turns off the SDK's warning of an old Node, which would appear once per thread. */
 const WARNING = "AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED";
 
 const VARIABLES = [
@@ -24,9 +24,9 @@ export type StoreEnvironment = Readonly<
   Partial<Record<(typeof VARIABLES)[number], string | undefined>>
 >;
 
-/** Those of this process. */
+/** The environment of this process. */
 export function storeEnvironment(): StoreEnvironment {
-  // Which Node is too old is for `winnow doctor` to say.
+  // `winnow doctor` checks the version of Node.
   process.env[WARNING] ??= "true";
   return Object.fromEntries(VARIABLES.map((name) => [name, process.env[name]]));
 }

@@ -1,7 +1,8 @@
-// The files of a version directory that `winnow.json` or `model.onnx` names: plain names within the directory,
-// read as bytes or by range. Every file that determines answers enters the fingerprint: small ones by the
-// sha256 of what was read, tables by the CRC-32C of their values, to which the shares of all workers must add
-// up. A `SHA256SUMS` holds the small ones to what the exporter wrote.
+// The files of a version directory that `winnow.json` or `model.onnx` names: plain names within the
+// directory, read as bytes or by range. Every file that determines answers enters the fingerprint: small ones
+// by the sha256 of what was read, tables by the CRC-32C of their values, to which the shares of all workers
+// must add up. A `SHA256SUMS` file, if there is one, proves that the small files are as the exporter wrote
+// them.
 
 import { type Fingerprint, type TableSource, WinnowError, excerpt } from "@winnow/core";
 import type { BoundFile } from "../model-version.ts";
@@ -14,7 +15,7 @@ import { StoredDirectory } from "../storage/stored-directory.ts";
 
 /** How a file is read whole. */
 export interface WholeReading {
-  /** Who names the file: a field of winnow.json with its line, a tensor of model.onnx. */
+  /** The place that names the file: a field of winnow.json with its line, or a tensor of model.onnx. */
   readonly where: string;
   readonly bytesMax: number;
 }
@@ -58,12 +59,12 @@ export class DirectoryFiles {
     return file;
   }
 
-  /** Tells how many entries a vocabulary has. */
+  /** Notes the number of entries of a vocabulary. */
   countEntries(name: string, entries: number): void {
     this.#vocabularies.set(name, entries);
   }
 
-  /** Whether a manifest lists the file, which was held to it when it was read. */
+  /** Whether a manifest lists the file, which was checked against it when it was read. */
   isVouchedFor(name: string): boolean {
     return this.#manifest?.has(name) === true;
   }
@@ -108,7 +109,7 @@ export class DirectoryFiles {
   }
 }
 
-/** The name, if it is that of a file in the directory itself. @throws WinnowError INVALID_ARGUMENT */
+/** The name, if it is the name of a file in the directory itself. @throws WinnowError INVALID_ARGUMENT */
 function plainName(name: string, where: string): string {
   const isPlain = name !== "" && name !== "." && name !== ".." && !/[/\\\0]/.test(name);
   if (isPlain) return name;

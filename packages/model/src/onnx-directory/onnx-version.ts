@@ -53,7 +53,7 @@ const SIGNATURE = "serving_default";
 const METHOD = "tensorflow/serving/predict";
 const WHOLE_LINE = -2;
 const LINE_NUMBER = -1;
-/** As `torch.nn.functional.normalize`: a query of zeros stays one. */
+/** As in `torch.nn.functional.normalize`: a query of zeros stays zero. */
 const LENGTH_MIN = 1e-12;
 
 /**
@@ -177,7 +177,7 @@ class ProgramWriter {
     return { name, dtype, shape, graphTensor: name, value };
   }
 
-  /** The integers of an input: its own, or those of its strings. */
+  /** The integers of an input: the ones sent, or those of the strings sent. */
   #integersOf({ name, dtype }: ServedValue, value: ValueId): ValueId {
     const input = this.#around.description.inputs.get(name);
     if (input === undefined) return value;
@@ -194,7 +194,7 @@ class ProgramWriter {
       : this.#host("Cast", [found], { name, attributes: { DstT: dtype } });
   }
 
-  /** An assertion that every string was found. */
+  /** Adds an assertion that every string was found. */
   #refuseMissing({ name, file, value, found }: FoundKeys): void {
     const none = this.#constant(BigInt64Array.of(0n), []);
     const isKnown = this.#host("GreaterEqual", [found, none], { name });
@@ -245,7 +245,7 @@ class ProgramWriter {
   }
 
   /**
-   * Refuses a vocabulary that does not fit the embedding behind it: one that lost its last lines reads like a
+   * Refuses a vocabulary that does not fit the embedding after it: one that lost its last lines reads like a
    * good one.
    */
   #checkReach(
@@ -362,7 +362,7 @@ interface HostWords {
   readonly attributes?: HostStep["attributes"];
 }
 
-/** The embeddings that an input of the model looks its rows up in, without anything between. */
+/** The embeddings in which an input of the model is looked up directly. */
 function embeddingsOf(
   { graph }: OnnxFile,
   input: string,
@@ -375,7 +375,7 @@ function embeddingsOf(
     });
 }
 
-/** The output that asks for items. @throws WinnowError INVALID_ARGUMENT */
+/** The output that is searched with. @throws WinnowError INVALID_ARGUMENT */
 function queryOf(
   outputs: readonly ComputedValue[],
   { query, where, items }: Retrieval,

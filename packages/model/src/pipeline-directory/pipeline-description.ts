@@ -1,5 +1,5 @@
-// `pipeline.yaml` → a checked pipeline. Every error names line and field. docs/pipeline.schema.json is its JSON
-// Schema.
+// `pipeline.yaml` → a checked pipeline. Every error names the line and the field. docs/pipeline.schema.json
+// is its JSON Schema.
 //
 //   inputs: { user: string }
 //   items: string
@@ -18,18 +18,18 @@ import type { Field } from "./yaml-fields.ts";
 
 /** The file that makes a version directory a pipeline. */
 export const PIPELINE_FILE = "pipeline.yaml";
-/** No pipeline of a person is longer. */
+/** Pipelines that people write are shorter. */
 export const PIPELINE_BYTES_MAX: number = 64 * 1024;
 
-/** What the file says. */
+/** The content of the file. */
 export interface PipelineDescription {
   readonly inputs: ReadonlyMap<string, Dtype>;
-  /** Dtype of the ids. */
+  /** Dtype of the item ids. */
   readonly items: Dtype;
   readonly pipeline: Pipeline;
 }
 
-/** @throws WinnowError INVALID_ARGUMENT naming file, line and field */
+/** Reads a pipeline. @throws WinnowError INVALID_ARGUMENT naming file, line and field */
 export function parsePipeline(content: Uint8Array): PipelineDescription {
   const fields = yamlDocument(content, PIPELINE_FILE).members([
     "inputs",

@@ -8,7 +8,7 @@ import type { ReadingOptions } from "../saved-model/version-files.ts";
 import { readWarmUp } from "../saved-model/warm-up.ts";
 import { PIPELINE_BYTES_MAX, PIPELINE_FILE, parsePipeline } from "./pipeline-description.ts";
 
-/** Opens it. @throws WinnowError NOT_FOUND, DATA_LOSS, INVALID_ARGUMENT naming line and field */
+/** Opens the directory. @throws WinnowError NOT_FOUND, DATA_LOSS, INVALID_ARGUMENT naming line and field */
 export function openPipeline(
   directory: string,
   { store }: Pick<ReadingOptions, "store"> = {},

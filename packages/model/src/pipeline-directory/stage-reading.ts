@@ -21,11 +21,11 @@ import {
 import type { Dtype, PipelineStage, RankSource, RankStage, SeenType } from "@winnow/core";
 import type { Field, Members } from "./yaml-fields.ts";
 
-/** What a stage may name. */
+/** What a stage may refer to. */
 interface Surroundings {
   /** Inputs of the pipeline. */
   readonly inputs: ReadonlyMap<string, Dtype>;
-  /** Names of scores that stages before have given. */
+  /** Names of the scores that earlier stages give. */
   readonly scores: ReadonlySet<string>;
 }
 
@@ -120,7 +120,7 @@ function readFilter(field: Field): PipelineStage {
 
 const SEEN_COUNT_DEFAULT = 1000;
 const SEEN_BUDGET_DEFAULT_MS = 20;
-/** Inputs that can stand in a key: a number with a fraction has several texts. */
+/** Types of inputs that can be part of a key: a floating-point number has several texts. */
 const KEY_DTYPES: ReadonlySet<Dtype> = new Set<Dtype>([
   "string",
   "int8",
@@ -226,7 +226,7 @@ function readHeads(field: Field, scores: ReadonlySet<string>): RankStage["heads"
   }));
 }
 
-/** A name that no stage before has given to a score. */
+/** A name that no earlier stage has given to a score. */
 function readNewScore(field: Field, name: string, scores: ReadonlySet<string>): string {
   if (!isScoreName(name)) {
     const text = `names a score "${excerpt(name)}"; a name is a word of letters, digits and _`;

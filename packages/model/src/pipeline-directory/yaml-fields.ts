@@ -1,6 +1,6 @@
-// YAML as fields that are read one by one, each with the path to it, so that every error names line and field.
-// YAML is read as the data of JSON: no aliases (a few bytes of them make gigabytes), no tags, no two keys of
-// one name.
+// YAML as fields that are read one by one, each with its path, so that every error names line and field. YAML
+// is restricted to the data of JSON: no aliases (a few bytes of them make gigabytes), no tags, no two equal
+// keys.
 
 import { createRequire } from "node:module";
 import type * as Yaml from "yaml";
@@ -8,10 +8,10 @@ import type { Document, LineCounter, Node } from "yaml";
 import { WinnowError, excerpt, nearestName } from "@winnow/core";
 import type { JsonValue } from "@winnow/core";
 
-/** Levels of values within values where any are taken. */
+/** Depth of nested values where any value is accepted. */
 const DEPTH_MAX = 40;
 
-/** Loaded for the first pipeline: reader threads begin without foreign packages. */
+/** Loaded for the first pipeline, so that reader threads start without other packages. */
 function yaml(): typeof Yaml {
   return createRequire(import.meta.url)("yaml") as typeof Yaml;
 }
@@ -70,11 +70,11 @@ class Places {
 interface FieldParts {
   readonly node: Node | null;
   readonly path: string;
-  /** Where to point to if there is no value. */
+  /** Where errors point to if there is no value. */
   readonly offset: number;
 }
 
-/** A value, and the path to it. Readers throw what `refused` makes. */
+/** A value and its path. Readers throw the error that `refused` makes. */
 export class Field {
   readonly #place: Places;
   readonly #parts: FieldParts;
@@ -90,7 +90,7 @@ export class Field {
     return this.#place.refusal(node?.range?.[0] ?? offset, path === "" ? "the file" : path, fault);
   }
 
-  /** Its members; `known`: the names that they may have. */
+  /** The members; `known`: the names that they may have. */
   members(known?: readonly string[]): Members {
     const { node, path, offset } = this.#parts;
     if (!yaml().isMap(node)) throw this.refused("is not a map of names to values");
@@ -116,7 +116,7 @@ export class Field {
     return this.refused(`is unknown here; known: ${known.join(", ") || "names"}${hint}`);
   }
 
-  /** Its elements; `undefined` where it is no list. */
+  /** The elements; `undefined` if the value is no list. */
   elements(): readonly Field[] | undefined {
     const { node, path, offset } = this.#parts;
     if (!yaml().isSeq(node)) return undefined;
@@ -126,7 +126,7 @@ export class Field {
     });
   }
 
-  /** A number, text, truth value or null; `undefined` for what holds others. */
+  /** A number, text, truth value or null; `undefined` for lists and maps. */
   scalar(): unknown {
     const { node } = this.#parts;
     return yaml().isScalar(node) ? node.value : undefined;
@@ -138,7 +138,7 @@ export class Field {
     throw this.refused("is not a text");
   }
 
-  /** An integer between both. */
+  /** An integer within both bounds. */
   integer(least: number, most: number): number {
     const value = this.scalar();
     const isInteger = typeof value === "number" && Number.isInteger(value);
@@ -155,14 +155,14 @@ export class Field {
     throw this.refused(`is not a time from 1ms to ${most}ms, such as 50ms or 2s`);
   }
 
-  /** A number between both. */
+  /** A number within both bounds. */
   number(least: number, most: number): number {
     const value = this.scalar();
     if (typeof value === "number" && value >= least && value <= most) return value;
     throw this.refused(`is not a number from ${least} to ${most}`);
   }
 
-  /** Any value, integers beyond 2⁵³ exactly. */
+  /** Any value, with exact integers beyond 2⁵³. */
   json(depth = 0): JsonValue {
     if (depth > DEPTH_MAX) throw this.refused(`lies deeper than ${DEPTH_MAX} levels`);
     const { node } = this.#parts;
@@ -199,7 +199,7 @@ export class Members {
     return this.#fields.get(name);
   }
 
-  /** @throws WinnowError INVALID_ARGUMENT where it is missing */
+  /** A member that must be present. @throws WinnowError INVALID_ARGUMENT if it is missing */
   needed(name: string): Field {
     const field = this.#fields.get(name);
     if (field !== undefined) return field;

@@ -1,5 +1,5 @@
-// Where files are: a local or mounted file system, or anything else that can list files, tell their sizes and read
-// them by range. Reading is synchronous, as in model-version.ts.
+// Where files are: a local or mounted file system, or any other store that can list files, give their sizes
+// and read them by range. Reading is synchronous, as in model-version.ts.
 
 import {
   closeSync,
@@ -14,28 +14,28 @@ import {
 import path from "node:path";
 import { WinnowError, excerpt } from "@winnow/core";
 
-/** A file that is open for reading. Its content must be that of one moment: a store detects replaced files. */
+/** A file that is open for reading. Its content must not change while it is open: a store detects replaced files. */
 export interface OpenFile {
   readonly size: number;
   /**
-   * Fills `target`, or a part of it from its beginning, with the bytes at a position of the file, and returns how
-   * many they are; 0 only at the end of the file. Throws as the methods of `FileStore`.
+   * Fills `target`, or its beginning, with the bytes at a position of the file, and gives their number; 0
+   * only at the end of the file. Throws as the methods of `FileStore`.
    */
   read(position: number, target: Uint8Array): number;
-  /** Says that a stretch will be read from its start to its end: a distant store fetches it ahead of the reader. */
+  /** Announces that a stretch will be read from start to end, so that a remote store can fetch it in advance. */
   expect?(start: number, end: number): void;
   close(): void;
 }
 
-/** Files by location. Every method throws a system error, or a WinnowError with the code that it deserves. */
+/** Files by location. Every method throws a system error, or a WinnowError with a fitting code. */
 export interface FileStore {
   /** The location of a file or directory within a directory; the name has `/` between its parts. */
   join(directory: string, name: string): string;
   /** Whether there is a file or a directory. */
   exists(location: string): boolean;
   /**
-   * Names of the files below a directory at any depth, relative to it; none where there is no directory. Links to
-   * directories are followed, each directory once.
+   * Names of the files below a directory at any depth, relative to it; none if there is no directory. Links
+   * to directories are followed, each directory once.
    */
   filesBelow(location: string): string[];
   open(location: string): OpenFile;
@@ -49,14 +49,14 @@ export const localFiles: FileStore = {
   open: openLocalFile,
 };
 
-/** Files and folders below one directory; a version has far fewer. */
+/** Files and folders below one directory, at most; a version has far fewer. */
 const ENTRIES_MAX = 20_000;
 
 function localFilesBelow(location: string): string[] {
   if (!existsSync(location)) return [];
   const files: string[] = [];
   const folders = [""];
-  // A link may lead back to where the walk has been: two of them in one folder would be 2⁴⁰ paths.
+  // A link may lead back to a folder that was walked before: two such links in one folder would give 2⁴⁰ paths.
   const walked = new Set<string>();
   let entries = 0;
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
@@ -81,7 +81,7 @@ function tooManyEntries(location: string): WinnowError {
   return new WinnowError("RESOURCE_EXHAUSTED", `Cannot read ${name}/: ${text}`);
 }
 
-/** Opens a file and nothing else: a named pipe would keep its reader for ever, a device has no end. */
+/** Opens regular files only: a named pipe would block its reader for ever, and a device has no end. */
 function openLocalFile(location: string): OpenFile {
   const handle = openSync(location, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
@@ -99,7 +99,7 @@ function openLocalFile(location: string): OpenFile {
   }
 }
 
-/** As the system says it of what can only be opened as something else. */
+/** The system's own error for a path that is no regular file. */
 function noFile(code: "EISDIR" | "ENXIO"): Error {
   return Object.assign(new Error(`${code}: not a regular file`), { code });
 }

@@ -20,7 +20,7 @@ export interface Region {
   readonly fileBytes: number;
   /** Fills `target` from `offset`. @throws WinnowError DATA_LOSS beyond the end */
   read(offset: number, target: Uint8Array): void;
-  /** Says that these bytes will be read, one after the other: a distant store fetches them ahead. */
+  /** Announces that these bytes will be read in order, so that a remote store can fetch them in advance. */
   expect?(offset: number, bytes: number): void;
 }
 
@@ -85,7 +85,7 @@ export class RegionFile {
     let done = 0;
     while (done < target.length) {
       const length = Math.min(READ_BYTES_MAX, target.length - done);
-      // Most reads are of one piece: a view of it would be memory to collect for every one of them.
+      // Most reads are of one piece, and a view for each of them would be memory to collect.
       const part = length === target.length ? target : target.subarray(done, done + length);
       const count = readOnce(file, this.name, { part, position: position + done });
       if (count === 0) {
@@ -142,7 +142,10 @@ export function memoryRegion(bytes: Uint8Array, file: string, constant: string):
   };
 }
 
-/** A failed system call in Winnow's words; the path stays in the cause. What a store says in words of its own stays. */
+/**
+ * A failed system call as a WinnowError; the path is only in its cause. An error that a store has worded
+ * itself is kept.
+ */
 export function fileError(name: string, error: unknown): WinnowError {
   if (error instanceof WinnowError) return error;
   const code = (error as { readonly code?: unknown }).code;

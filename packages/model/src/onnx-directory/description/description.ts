@@ -1,5 +1,5 @@
-// `winnow.json`: which files beside a `model.onnx` mean what. Without it the model is a ranking model, whose
-// inputs and outputs are those of the graph. docs/winnow.schema.json is its JSON Schema.
+// `winnow.json`: the meaning of the files beside a `model.onnx`. Without it the model is a ranking model with
+// the inputs and outputs of the graph. docs/winnow.schema.json is its JSON Schema.
 //
 //   { "inputs":    { "reader": { "vocabulary": "users.txt", "unknown": 0 } },
 //     "retrieval": { "items": { "file": "items.safetensors" }, "ids": { "file": "ids.txt" }, "k": 10 } }
@@ -14,7 +14,7 @@ export const DESCRIPTION_FILE = "winnow.json";
 export const DESCRIPTION_BYTES_MAX: number = 2 ** 20;
 const K_MAX = 2 ** 31 - 1;
 
-/** A file that the description names, and where it does. */
+/** A file that the description names, and the place that names it. */
 interface NamedFile {
   readonly file: string;
   /** `winnow.json, line 4, retrieval.items.file`, for messages. */
@@ -23,30 +23,30 @@ interface NamedFile {
 
 /** A tensor in a file. */
 export interface TensorFile extends NamedFile {
-  /** Of a file with several: a tensor of safetensors, a column of Parquet. */
+  /** Name in a file of several: a tensor of safetensors, a column of Parquet. */
   readonly tensor: string | undefined;
-  /** CRC-32C of its values as they are stored; `undefined`: computed when the version is opened. */
+  /** CRC-32C of the stored values; `undefined`: computed when the version is opened. */
   readonly checksum: number | undefined;
 }
 
 /** An input whose integers stand for strings. */
 export interface VocabularyInput extends NamedFile {
-  /** The integer of strings that the vocabulary lacks; `undefined`: they are refused. */
+  /** The integer for strings that the vocabulary lacks; `undefined`: such strings are refused. */
   readonly unknown: number | undefined;
 }
 
-/** A search of items by what the model computes. */
+/** A search of items with what the model computes. */
 export interface Retrieval {
   readonly items: TensorFile;
-  /** `undefined`: the number of a row is the answer. */
+  /** `undefined`: items are answered by their row numbers. */
   readonly ids: TensorFile | undefined;
-  /** Output of the model; `undefined`: its only one. */
+  /** The output that is searched with; `undefined`: the only one. */
   readonly query: string | undefined;
   readonly similarity: "dot" | "cosine";
   readonly k: number;
   /** Names of the signature's outputs. */
   readonly outputs: { readonly scores: string; readonly ids: string };
-  /** Where it stands, for messages. */
+  /** The place of the search in the file, for messages. */
   readonly where: string;
 }
 
@@ -56,7 +56,7 @@ export interface Description {
   readonly retrieval: Retrieval | undefined;
 }
 
-/** What a directory without a description means. */
+/** The meaning of a directory without a description. */
 export const PLAIN_DESCRIPTION: Description = { inputs: new Map(), retrieval: undefined };
 
 /** Reads a description. @throws WinnowError INVALID_ARGUMENT naming line and field */
@@ -126,7 +126,7 @@ class DescribedField {
     this.#line = line;
   }
 
-  /** File, line and path, for messages. */
+  /** File, line and path of the value, for messages. */
   get where(): string {
     return placeOf(this.#line, this.#path);
   }
@@ -173,7 +173,7 @@ class DescribedField {
   }
 }
 
-/** An object of the description; what nobody asked for is refused at its end. */
+/** An object of the description. Members that were not read are refused at the end. */
 class DescribedObject {
   readonly #members: ReadonlyMap<string, LocatedMember>;
   readonly #path: string;

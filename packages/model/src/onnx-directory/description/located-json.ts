@@ -1,5 +1,5 @@
-// JSON of which every value knows its line, so that an error in a file that a person wrote names the place.
-// As strict as JSON.parse, and stricter: an object with two members of one name is refused.
+// JSON in which every value knows its line, so that an error in a file that a person wrote names the place.
+// Stricter than JSON.parse: an object with two members of one name is refused.
 
 import { WinnowError, excerpt } from "@winnow/core";
 

@@ -1,6 +1,6 @@
-// Whether a `model.onnx` can be served: its version, its operations, the iterations of its loops, its inputs and
-// outputs. A model that workers take must load in every router, so what ONNX Runtime would refuse there, or
-// would run for ever, is refused here, where the version has a status that says why.
+// Whether a `model.onnx` can be served: its version, its operations, the iterations of its loops, its inputs
+// and outputs. A model that workers accept must load in every router, so a model that ONNX Runtime would
+// refuse there, or run for ever, is refused here, where the version has a status that says why.
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { Dtype } from "@winnow/core";
@@ -14,7 +14,7 @@ import {
   RANDOM_OPERATIONS,
 } from "./operations.ts";
 
-/** Iterations of a loop and of all loops inside of it together, in one run. */
+/** Iterations of a loop together with all loops inside it, in one run. */
 export const ITERATIONS_MAX = 100_000;
 const NAMED_MAX = 5;
 
@@ -47,7 +47,7 @@ export interface ServedValue {
   readonly shape: readonly number[] | undefined;
 }
 
-/** What a signature is made of. */
+/** The parts of a graph that a signature is made of. */
 export interface ServedGraph {
   readonly inputs: readonly ServedValue[];
   readonly outputs: readonly ServedValue[];
@@ -59,7 +59,7 @@ export function checkedGraph(file: OnnxFile): ServedGraph {
   checkOperations(file);
   checkLoops(file);
   const given = new Set(file.graph.initialisers.map(({ name }) => name));
-  // Until version 4 of the format, initialisers had to be listed as inputs.
+  // Up to version 4 of the format, initialisers had to be listed as inputs.
   const inputs = file.graph.inputs.filter(({ name }) => !given.has(name));
   if (inputs.length === 0) throw refused("INVALID_ARGUMENT", "it has no input");
   if (file.graph.outputs.length === 0) throw refused("INVALID_ARGUMENT", "it has no output");
@@ -84,7 +84,7 @@ function checkVersions({ irVersion, opsets }: OnnxFile): void {
   throw refused("UNIMPLEMENTED", `${text}: export with opset_version=17, say`);
 }
 
-/** Refuses operations that nobody can run, all that are missing at once. */
+/** Refuses operations that cannot be run, naming all of them at once. */
 function checkOperations({ graph, functions }: OnnxFile): void {
   const own = new Set(functions.map(({ domain, name }) => `${domain}.${name}`));
   const unknown = new Map<string, string>();
@@ -109,7 +109,7 @@ function isKnown({ domain, op }: OnnxNode): boolean {
   return domain === "" ? ONNX_OPERATIONS.has(op) : FURTHER_DOMAINS.includes(domain);
 }
 
-/** Dropout draws numbers where its third input says that the model is being trained. */
+/** Dropout draws random numbers if its third input says that the model is being trained. */
 function isRandom({ domain, op, inputs }: OnnxNode): boolean {
   if (domain !== "") return false;
   return RANDOM_OPERATIONS.has(op) || (op === "Dropout" && (inputs[2] ?? "") !== "");
@@ -119,7 +119,7 @@ function isLoop({ domain, op }: OnnxNode): boolean {
   return domain === "" && op === "Loop";
 }
 
-/** Nodes and those of the graphs within them. */
+/** Nodes, including those of inner graphs. */
 function* nodesOf(nodes: readonly OnnxNode[]): Generator<OnnxNode> {
   for (const node of nodes) {
     yield node;
@@ -128,9 +128,9 @@ function* nodesOf(nodes: readonly OnnxNode[]): Generator<OnnxNode> {
 }
 
 /**
- * Refuses loops that could take more iterations than `ITERATIONS_MAX`. A loop of the outermost graph may compute its
- * number of iterations, which `self-contained-model.ts` then bounds; one inside of another graph must have a
- * constant, because the iterations of all loops around it multiply.
+ * Refuses loops that could take more iterations than `ITERATIONS_MAX`. A loop of the outermost graph may
+ * compute its number of iterations, which `self-contained-model.ts` then bounds. A loop inside another graph
+ * must have a constant number, because it is multiplied by the iterations of all loops around it.
  */
 function checkLoops({ graph, functions }: OnnxFile): void {
   checkIterations([graph], { iterations: 1, isInner: false });
@@ -143,7 +143,7 @@ function checkLoops({ graph, functions }: OnnxFile): void {
 }
 
 interface LoopSurroundings {
-  /** Iterations that the loops around take together. */
+  /** The product of the iterations of the loops around. */
   readonly iterations: number;
   readonly isInner: boolean;
 }
@@ -163,7 +163,7 @@ function checkIterations(
         throw refused("RESOURCE_EXHAUSTED", `${text}; at most ${ITERATIONS_MAX} are taken`);
       }
     } else if (node.op === "Scan" || node.op === "SequenceMap") {
-      // As many iterations as the request sends values.
+      // One iteration for each value that the request sends.
       all = ITERATIONS_MAX;
     }
     for (const inner of node.graphs)
@@ -171,7 +171,7 @@ function checkIterations(
   }
 }
 
-/** Iterations of one loop, at most. @throws WinnowError UNIMPLEMENTED where nobody can tell */
+/** Iterations of one loop, at most. @throws WinnowError UNIMPLEMENTED if they are not known */
 function turnsOf(loop: OnnxNode, constants: ReadonlyMap<string, number>, isInner: boolean): number {
   const name = loop.inputs[0] ?? "";
   const count = constants.get(name);
@@ -186,7 +186,7 @@ function turnsOf(loop: OnnxNode, constants: ReadonlyMap<string, number>, isInner
   return Math.max(1, count ?? ITERATIONS_MAX);
 }
 
-/** Constants that nodes of the first graph see; those of an inner graph hide those around it. */
+/** Constants that nodes of the innermost graph see; its own hide those of outer graphs. */
 function constantsOf(graphs: readonly OnnxGraph[]): ReadonlyMap<string, number> {
   const constants = new Map<string, number>();
   for (const { initialisers, nodes } of graphs.toReversed()) {

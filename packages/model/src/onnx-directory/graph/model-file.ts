@@ -1,5 +1,5 @@
-// `model.onnx` as it is parsed (onnx/onnx.proto, ModelProto): what is needed to check a graph, to make a
-// signature of it and to write it anew. Weights stay where they lie in the file's bytes.
+// `model.onnx` as parsed (onnx/onnx.proto, ModelProto): what is needed to check a graph, to make a signature
+// of it and to write it again. Weights stay in the file's bytes.
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { ProtobufReader } from "@winnow/core";
@@ -7,11 +7,11 @@ import { messageReader } from "../../saved-model/message.ts";
 
 /** Name of the file that holds the graph. */
 export const MODEL_FILE = "model.onnx";
-/** Graphs inside of each other, at most. */
+/** Depth of graphs inside graphs, at most. */
 const DEPTH_MAX = 16;
 const EXTERNAL = 1;
 
-/** A stretch of the file's bytes: the value of a field. */
+/** A range of the file's bytes: the value of a field. */
 export interface ByteRange {
   readonly from: number;
   readonly to: number;
@@ -23,9 +23,9 @@ export interface OnnxTensor {
   /** `TensorProto.DataType`. */
   readonly type: number;
   readonly dims: readonly number[];
-  /** Where its values lie, if not in the model file: keys as ONNX names them, `location`, `offset`, `length`. */
+  /** Where the values are, if not in the model file, under ONNX's keys: `location`, `offset`, `length`. */
   readonly external: ReadonlyMap<string, string> | undefined;
-  /** Its one value, of an int64 tensor of one value. */
+  /** The value of an int64 tensor with one element. */
   readonly integer: number | undefined;
   readonly range: ByteRange;
 }
@@ -33,9 +33,9 @@ export interface OnnxTensor {
 /** A ValueInfoProto. */
 export interface OnnxValue {
   readonly name: string;
-  /** `TensorProto.DataType`; `undefined` for what is no tensor. */
+  /** `TensorProto.DataType`; `undefined` if the value is no tensor. */
   readonly type: number | undefined;
-  /** A size, or -1 for one that has a name or none; `undefined` where the rank is not declared. */
+  /** A size, or -1 if it is a name or missing; `undefined` where the rank is not declared. */
   readonly shape: readonly number[] | undefined;
 }
 
@@ -46,9 +46,9 @@ export interface OnnxNode {
   readonly name: string;
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
-  /** Of Loop, Scan and If. */
+  /** The inner graphs of Loop, Scan and If. */
   readonly graphs: readonly OnnxGraph[];
-  /** Tensors among the attributes, as of Constant. */
+  /** Tensors in attributes, as in Constant. */
   readonly tensors: readonly OnnxTensor[];
   readonly range: ByteRange;
 }
@@ -62,7 +62,7 @@ export interface OnnxGraph {
   readonly range: ByteRange;
 }
 
-/** A FunctionProto: an operation that the model defines by others. */
+/** A FunctionProto: an operation that the model defines by other operations. */
 interface OnnxFunction {
   readonly name: string;
   readonly domain: string;

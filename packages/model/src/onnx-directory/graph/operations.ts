@@ -1,12 +1,12 @@
-// Which operations a `model.onnx` may use: those of ONNX (operator sets 13 to 26, from its schemas) and of
-// the sets that ONNX Runtime brings along. Left out are those that draw random numbers, because every
-// replica and every repetition must give the same answer.
+// Which operations a `model.onnx` may use: those of ONNX (operator sets 13 to 26, from its schemas) and those
+// of the sets that ONNX Runtime adds. Operations that draw random numbers are excluded, because every replica
+// and every repetition must give the same answer.
 
-/** Operator sets of ONNX's own domain that are read. */
+/** Accepted operator sets of ONNX's own domain. */
 export const OPSETS: { readonly least: number; readonly most: number } = { least: 13, most: 26 };
-/** Versions of the file format that are read, up to this one. */
+/** The highest version of the file format that is accepted. */
 export const IR_VERSION_MAX = 13;
-/** Operator sets that ONNX Runtime has besides ONNX's own. */
+/** Operator sets that ONNX Runtime adds to ONNX's own. */
 export const FURTHER_DOMAINS: readonly string[] = ["ai.onnx.ml", "com.microsoft"];
 
 /** Operations that draw random numbers. */

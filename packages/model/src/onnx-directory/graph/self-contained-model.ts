@@ -1,12 +1,12 @@
-// A model as routers get it, who have no files: weights that lie in files beside `model.onnx` are put into
-// it, and loops that compute their number of iterations fail when that is more than `ITERATIONS_MAX`. All else stays
-// byte for byte.
+// A model for routers, which have no files: weights in files beside `model.onnx` are put into it, and loops
+// that compute their number of iterations fail if it exceeds `ITERATIONS_MAX`. Everything else stays the
+// same, byte for byte.
 //
 //   iterations ──▶ Greater(ITERATIONS_MAX) ─▶ Cast ─▶ Gather from [0] ──▶ Add ──▶ Loop
 //     └────────────────────────────────────────────────────────▲
 //
-// ONNX has no operation that fails on purpose; a Gather behind the end of a list does, and ONNX Runtime
-// names the node in its message.
+// ONNX has no operation that fails on purpose; a Gather beyond the end of a list does, and ONNX Runtime names
+// the node in its message.
 
 import { WinnowError, elementCount, excerpt } from "@winnow/core";
 import {
@@ -61,7 +61,7 @@ export function selfContainedModel(file: OnnxFile, files: DirectoryFiles): Uint8
   }).toBytes();
 }
 
-/** Weights beside the model are read for the outermost graph alone: exporters put none elsewhere. */
+/** Refuses weights beside the model in inner graphs, where exporters put none. */
 function checkInnerTensors({ graph, functions }: OnnxFile): void {
   const check = (nodes: readonly OnnxNode[]): void => {
     for (const node of nodes) {
@@ -124,7 +124,7 @@ interface WrittenLoop {
   readonly number: number;
 }
 
-/** The nodes that bound a loop's iterations, and the loop that takes as many as they leave. */
+/** Writes the nodes that bound a loop's iterations, and the loop with the bounded number. */
 function writeBoundedLoop(into: OnnxMessage, { bytes, loop, number }: WrittenLoop): void {
   const name = (part: string): string => nameOf(`${number}/${part}`);
   const node = (
@@ -155,13 +155,13 @@ interface NodeWords {
   readonly attributes?: Readonly<Record<string, number>>;
 }
 
-/** A tensor with its values inside. */
+/** A tensor that contains its values. */
 function withValues(bytes: Uint8Array, { range }: OnnxTensor, values: Uint8Array): OnnxMessage {
   return copied(bytes, range, (_, field) => field === 13 || field === 14).bytes(9, values);
 }
 
 /**
- * Copies the fields of a message. `replace` is asked before each field, and says whether it has written
+ * Copies the fields of a message. `replace` is called before each field, and tells whether it has written
  * something in its place.
  */
 function copied(
@@ -180,7 +180,7 @@ function copied(
   return message;
 }
 
-/** Reads weights from the files beside the model, each opened once. */
+/** Reads weights from the files beside the model; each file is opened once. */
 class ExternalWeights {
   readonly #files: DirectoryFiles;
   readonly #contents = new Map<string, Uint8Array>();

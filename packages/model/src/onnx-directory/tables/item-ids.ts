@@ -1,6 +1,6 @@
-// The ids of items in the files that an export has them in, read by partition: integers and numpy's texts by
-// range, lines of a text file between the lines at which partitions begin. Two rows of one id are refused:
-// an exclusion could not tell them apart.
+// The ids of items, read by partition from the files of an export: integers and numpy's strings by range,
+// lines of a text file between the lines at which partitions begin. Two rows with the same id are refused,
+// because an exclusion could not tell them apart.
 
 import {
   type CandidateTable,
@@ -25,7 +25,10 @@ const RETURN = 0x0d;
 const CODE_POINT_BYTES = 4;
 const encoder = new TextEncoder();
 
-/** Visits the ids of all rows, in order, as bytes that differ where ids do; the bytes are valid during the visit. */
+/**
+ * Visits the ids of all rows in order, as bytes that differ if the ids do. The bytes are valid during the
+ * visit only.
+ */
 export type IdScan = (visit: (row: number, id: Uint8Array) => void) => void;
 
 /** The lines of a text file as ids. */
@@ -41,7 +44,7 @@ export class TextIds {
     this.rows = rows;
   }
 
-  /** Visits all lines; also those of a file without a newline at its end. */
+  /** Visits all lines; the last one need not end with a newline. */
   scan(visit: (row: number, id: Uint8Array) => void): void {
     let row = 0;
     for (const { bytes, line } of this.#lines()) {
@@ -50,7 +53,7 @@ export class TextIds {
     }
   }
 
-  /** Reads by partition. */
+  /** Prepares reading by partition. */
   reading(table: CandidateTable): IdReading {
     const starts = this.#startsOf(table);
     const { size } = this.#region;
@@ -125,7 +128,7 @@ interface Line {
   readonly end: number;
 }
 
-/** A line without the "\r" before its end. @throws WinnowError INVALID_ARGUMENT for an empty one */
+/** A line without the "\r" at its end. @throws WinnowError INVALID_ARGUMENT for an empty one */
 function lineOf(
   bytes: Uint8Array,
   { start, end }: Line,
@@ -150,13 +153,13 @@ function linesOf(bytes: Uint8Array): Line[] {
 }
 
 /**
- * Texts of a column as ids. Their checksum is that of a text file with one of them a line, each behind the
- * other; where the texts of a partition lie in it is counted once, over the whole column.
+ * The strings of a column as ids. Their checksum is that of a text file with one of them per line, so the
+ * position of each partition in that file is computed once, over the whole column.
  */
 export class ColumnIds {
   readonly #column: TextColumn;
   readonly checksum: number;
-  /** Bytes of lines before each partition, and of all. */
+  /** Bytes of the lines before each partition, and of all lines. */
   readonly #starts: Float64Array;
 
   constructor(column: TextColumn, partitions: Pick<CandidateTable, "rows" | "partitions">) {
@@ -184,7 +187,7 @@ export class ColumnIds {
     }
   }
 
-  /** Reads by partition. */
+  /** Prepares reading by partition. */
   reading(table: CandidateTable): IdReading {
     const starts = this.#starts;
     const size = starts[table.partitions]!;
@@ -210,7 +213,7 @@ export class ColumnIds {
 
 const LINE_END = Uint8Array.of(NEWLINE);
 
-/** Reads texts of a fixed width by partition: numpy's `<U` and `|S`. */
+/** Prepares reading of strings of a fixed width by partition: numpy's `<U` and `|S`. */
 export function fixedTextReading(table: CandidateTable, array: StoredArray): IdReading {
   const { region, elementBytes } = array;
   const placeOf = (partition: number): { readonly from: number; readonly size: number } => {
@@ -218,7 +221,7 @@ export function fixedTextReading(table: CandidateTable, array: StoredArray): IdR
     return { from: firstRow * elementBytes, size: (endRow - firstRow) * elementBytes };
   };
   return {
-    // A code point takes as many bytes in UTF-8 as in the file, at most.
+    // A code point takes at most as many bytes in UTF-8 as in the file.
     bytesOf: (partition) => {
       const { size } = placeOf(partition);
       return size + (size / Math.max(1, elementBytes) + 1) * 4;
@@ -240,7 +243,7 @@ export function fixedTextReading(table: CandidateTable, array: StoredArray): IdR
   };
 }
 
-/** The text of an element without the zeros that fill it up, as UTF-8 where numpy has code points. */
+/** The text of an element without its padding of zeros, as UTF-8 if numpy has code points. */
 function textOf(element: Uint8Array, { type, region }: StoredArray, row: number): Uint8Array {
   if (type === "bytes") {
     let end = element.length;
@@ -261,7 +264,7 @@ function textOf(element: Uint8Array, { type, region }: StoredArray, row: number)
   return encoder.encode(String.fromCodePoint(...points));
 }
 
-/** Visits the elements of an array as they are stored. */
+/** Visits the elements of an array as stored. */
 export function arrayScan({ region, elementBytes }: StoredArray): IdScan {
   return (visit) => {
     let row = 0;
@@ -273,20 +276,20 @@ export function arrayScan({ region, elementBytes }: StoredArray): IdScan {
   };
 }
 
-/** Ids that are looked at together: more of them are looked at in several passes, to bound the memory. */
+/** Ids that are compared together. More are compared in several passes, to bound the memory. */
 const IDS_PER_TURN = 2 ** 22;
 
-/** The ids that are looked at. */
+/** The ids to compare. */
 interface ComparedIds {
   readonly rows: number;
-  /** Who names their file, and the file, for messages. */
+  /** The place that names their file, and the file, for messages. */
   readonly where: string;
   readonly name: string;
   /** Default `IDS_PER_TURN`. */
   readonly idsPerPass?: number;
 }
 
-/** Refuses ids of which two are alike. @throws WinnowError INVALID_ARGUMENT naming both rows */
+/** Refuses ids of which two are equal. @throws WinnowError INVALID_ARGUMENT naming both rows */
 export function expectDistinct(
   scan: IdScan,
   { rows, where, name, idsPerPass = IDS_PER_TURN }: ComparedIds,
@@ -314,12 +317,12 @@ interface ScanPass {
 
 const SUSPECTS_MAX = 1000;
 
-/** Pairs of rows whose ids have the same hash of 64 bits. */
+/** Pairs of rows whose ids have the same 64-bit hash. */
 function pairsOfOneHash(
   scan: IdScan,
   { rows, passes, pass }: ScanPass,
 ): (readonly [number, number])[] {
-  // At most about half full: hashes spread evenly over the passes.
+  // At most about half full, because hashes are spread evenly over the passes.
   const slots = 2 ** Math.ceil(Math.log2(Math.max(16, (rows / passes) * 2.5)));
   const lows = new Int32Array(slots);
   const highs = new Int32Array(slots);

@@ -21,7 +21,7 @@ import type { StoredArray } from "./stored-array.ts";
 
 const ROWS_MAX = 2 ** 31 - 1;
 const DIM_MAX = 32_768;
-/** As `torch.nn.functional.normalize`: a row of zeros stays one. */
+/** As in `torch.nn.functional.normalize`: a row of zeros stays zero. */
 const LENGTH_MIN = 1e-12;
 
 /** A table whose partitions can be opened. */
@@ -31,7 +31,7 @@ export interface ItemTable {
   readonly reading: TableReading;
 }
 
-/** How tables are cut and checked. */
+/** How tables are cut into partitions and checked. */
 export interface TableOptions {
   readonly partitionBytes: number;
   readonly checks: RowChecks;
@@ -117,7 +117,7 @@ function isParquet({ file }: TensorFile): boolean {
   return file.endsWith(".parquet");
 }
 
-/** Ids of a column of texts. It is read whole, because nothing else says how long they are. */
+/** Ids of a column of strings. It is read completely, because nothing else tells their lengths. */
 function columnIds(column: TextColumn, wanted: WantedIds): ItemIds {
   const { ids, rows, partitions } = wanted;
   expectRows(column.rows, wanted);
@@ -129,7 +129,7 @@ function columnIds(column: TextColumn, wanted: WantedIds): ItemIds {
   return { dtype: "string", source, reading: (table) => texts.reading(table) };
 }
 
-/** Ids of a text file. It is read whole, because nothing else says where a line begins. */
+/** Ids of a text file. It is read completely, because nothing else tells where lines begin. */
 function lineIds(files: DirectoryFiles, wanted: WantedIds): ItemIds {
   const { ids, rows, checks } = wanted;
   const { where, file } = ids;
@@ -178,8 +178,8 @@ function isFloat(type: StoredArray["type"]): type is "float32" | "half" | "bfloa
 }
 
 /**
- * An array as a region with a checksum: what the description says, or what the whole array gives, which is
- * then read once, in pieces.
+ * An array as a region with a checksum: the one in the description, or that of the whole array, which is then
+ * read once, in pieces.
  */
 function storedRegion(
   array: StoredArray,

@@ -1,5 +1,5 @@
-// A stretch of a file from its beginning to its end, in pieces: for what must see every byte once, such as a
-// checksum that nobody stored.
+// All bytes of a region in pieces, for code that must see each byte once, such as the computation of a
+// checksum that is not stored.
 
 import { extendRegister } from "@winnow/core";
 import type { RowChecks } from "@winnow/core";
@@ -18,7 +18,7 @@ export function* regionBytes(region: Region, elementBytes = 1): Generator<Uint8A
   }
 }
 
-/** CRC-32C of a stretch. */
+/** CRC-32C of a region. */
 export function checksumOf(region: Region, checks: RowChecks): number {
   let register = -1;
   for (const piece of regionBytes(region)) {

@@ -1,5 +1,5 @@
 // An array in a file that can be read by range: `.npy` (numpy/lib/format.py) and `.safetensors`. Both are a
-// header, which is read and checked whole, and values in the order of rows behind it.
+// header, which is read and checked completely, followed by the values in the order of rows.
 //
 //   npy          \x93NUMPY │ version, 2 bytes │ length of the header │ {'descr': …, 'shape': …} │ values
 //   safetensors  length of the header, 8 bytes │ {"name": {"dtype", "shape", "data_offsets"}, …} │ values
@@ -11,7 +11,7 @@ import { parseLocatedJson } from "../description/located-json.ts";
 import type { LocatedJson } from "../description/located-json.ts";
 import type { DirectoryFiles } from "../directory-files.ts";
 
-/** Element types of arrays in files; `unicode` and `bytes` are numpy's texts of a fixed width. */
+/** Element types of arrays in files; `unicode` and `bytes` are numpy's strings of fixed width. */
 type ArrayType = "float32" | "half" | "bfloat16" | "int32" | "int64" | "unicode" | "bytes";
 
 /** An array in a file. */
@@ -21,7 +21,7 @@ export interface StoredArray {
   readonly elementBytes: number;
   readonly shape: readonly number[];
   readonly region: Region;
-  /** Name within its file, for messages and checksums. */
+  /** Name within the file, for messages and checksums. */
   readonly tensor: string;
 }
 
@@ -226,7 +226,7 @@ interface ArrayPlace extends Omit<StoredArray, "region"> {
   readonly end: number;
 }
 
-/** The array at a place of a file, of which it must fill every byte. */
+/** The array at a place of a file; it must fill the place exactly. */
 function arrayAt(file: RegionFile, { offset, end, ...array }: ArrayPlace): StoredArray {
   const { shape, elementBytes, tensor } = array;
   const size = elementCount(shape) * elementBytes;

@@ -1,7 +1,7 @@
-// Branches: tf.cond and tf.switch_case, as they are exported. Where the graph does not tell which branch is taken, both are
-// walked: their nodes run under the condition of their branch, on the host, in dense parts and in
-// lookups and searches alike, so that a branch may contain whatever a signature may, and what would
-// fail in the branch that is not taken does not run. Each result is a choice between two values:
+// Branches: tf.cond and tf.switch_case, as exported. If the graph does not tell which branch is taken, both
+// are walked: their nodes run under the condition of their branch, on the host, in dense parts, lookups and
+// searches alike. So a branch may contain everything that a signature may, and operations of the branch that
+// is not taken, which might fail, do not run. Each result is a choice between two values:
 //
 //   predicate ─┬─▶ nodes of then_branch, where it is true ──┐
 //              ├─▶ nodes of else_branch, where it is false ─┤

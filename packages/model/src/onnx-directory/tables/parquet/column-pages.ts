@@ -1,5 +1,5 @@
-// The pages of a Parquet column, decoded one at a time: levels, which say where lists begin and values are
-// missing, and the values that are there. Of pages that nobody asks for, only the headers are read.
+// The pages of a Parquet column, decoded one at a time: levels, which tell where lists begin and values are
+// missing, and the values. Of pages that are not asked for, only the headers are read.
 //
 //   chunk:  [dictionary page] │ page │ page │ …      page: header │ levels, values: compressed
 
@@ -28,7 +28,7 @@ const DICTIONARY_ENCODINGS: ReadonlySet<number> = new Set([2, 8]);
 const RUNS = 3;
 const BYTE_STREAM_SPLIT = 9;
 
-/** Bytes of one value, by physical type; texts have any number, and booleans are decoded to a byte each. */
+/** Bytes of one value, by physical type. Strings have any length; booleans are decoded to one byte each. */
 export const VALUE_BYTES: Readonly<Record<string, number | undefined>> = {
   INT32: 4,
   INT64: 8,
@@ -36,10 +36,10 @@ export const VALUE_BYTES: Readonly<Record<string, number | undefined>> = {
   DOUBLE: 8,
 };
 
-/** Values that were decoded: of a fixed size as bytes one after the other, texts as views. */
+/** Decoded values: values of fixed size as bytes one after the other, strings as views. */
 export type Values = Uint8Array | readonly Uint8Array[];
 
-/** A page that is known, not read. */
+/** A page whose header is known. */
 export interface Page {
   /** Number of its first value within the chunk. */
   readonly firstValue: number;
@@ -49,19 +49,19 @@ export interface Page {
   readonly bytes: number;
 }
 
-/** A chunk of which pages can be decoded. */
+/** A chunk whose pages can be decoded. */
 export interface OpenChunk {
   readonly number: number;
   readonly pages: readonly Page[];
   readonly dictionary: Values | undefined;
 }
 
-/** A page as it was written. */
+/** A decoded page. */
 export interface DecodedPage {
-  /** Levels of each value, where the column has any. */
+  /** Levels of each value, if the column has any. */
   readonly repetition: Uint32Array | undefined;
   readonly definition: Uint32Array | undefined;
-  /** The values that are there. */
+  /** The values that are not missing. */
   readonly values: Values;
 }
 
@@ -94,7 +94,7 @@ export class ColumnPages {
     return { number, pages, dictionary };
   }
 
-  /** The page that begins at a byte, of which the header is read. */
+  /** The page that begins at a byte; its header is read. */
   #pageAt(at: number, { end, firstValue }: { end: number; firstValue: number }): Page {
     const { header, length } = this.#pageHeader(at, end);
     const bytes = numberOf(header.get(3));
@@ -147,7 +147,7 @@ export class ColumnPages {
     return { repetition, definition, values };
   }
 
-  /** A page whose levels are compressed with its values, each behind its length. */
+  /** A page whose levels are compressed together with its values, each preceded by its length. */
   #pageV1(chunk: ColumnChunk, page: Page): EncodedValues {
     const bytes = this.#content(chunk, page);
     const { repetitionLevel, definitionLevel } = this.#column;
@@ -165,7 +165,7 @@ export class ColumnPages {
     return { encoding, bytes: bytes.subarray(at), repetition: repeated, definition: defined };
   }
 
-  /** A page whose levels lie before its values, never compressed. */
+  /** A page whose levels precede its values and are never compressed. */
   #pageV2(chunk: ColumnChunk, page: Page): EncodedValues {
     const facts = structAt(page.header, 8);
     const definition = numberOf(facts.get(5));
@@ -223,7 +223,7 @@ export class ColumnPages {
     return new WinnowError("UNIMPLEMENTED", `Cannot read ${this.#file.name}: ${text}; ${remedy}`);
   }
 
-  /** A byte for each: packed bits, or runs of them behind their length. */
+  /** One byte for each boolean, from packed bits, or from runs preceded by their length. */
   #booleans(bytes: Uint8Array, encoding: number, count: number): Uint8Array {
     if (encoding === PLAIN) {
       if (bytes.length * 8 < count) throw this.#damage("a page that ends early");
@@ -251,7 +251,7 @@ export class ColumnPages {
     return values;
   }
 
-  /** Values one after the other; texts each behind its length. */
+  /** Values one after the other; strings each after its length. */
   #plain(bytes: Uint8Array, count: number): Values {
     const size = VALUE_BYTES[this.#column.type];
     if (size !== undefined) {
@@ -275,7 +275,7 @@ export class ColumnPages {
     return values;
   }
 
-  /** A page as it was before it was compressed; `levelBytes` of that size lie elsewhere. */
+  /** The content of a page, decompressed; `levelBytes` of its size are stored separately. */
   #content({ codec }: ColumnChunk, page: Page, levelBytes = 0): Uint8Array {
     const size = numberOf(page.header.get(2)) - levelBytes;
     if (!(size >= 0) || size > PAGE_BYTES_MAX) throw this.#damage(`a page of ${size} bytes`);
@@ -331,7 +331,7 @@ interface WantedValues {
 
 type Decompress = (bytes: Uint8Array, options: { readonly maxOutputLength: number }) => Uint8Array;
 
-/** Node's own, of versions that have it. */
+/** Built into Node since some version. */
 const unzstd = (zlib as { readonly zstdDecompressSync?: Decompress }).zstdDecompressSync;
 
 function structAt(header: ThriftStruct, field: number): ThriftStruct {

@@ -1,6 +1,6 @@
-// The values of a Parquet column by their number, read page by page: of what nobody asks for, only the headers
-// of pages are read. Every row must have the same number of values and none of them missing, so value v
-// belongs to row ⌊v / width⌋, and a list begins at each multiple of the width; levels are checked against that.
+// The values of a Parquet column by number, read page by page: of pages that are not asked for, only the
+// headers are read. Every row must have the same number of values and none may be missing, so value v belongs
+// to row ⌊v / width⌋, and a list begins at each multiple of the width; levels are checked against that.
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { RegionFile } from "../../../storage/region.ts";
@@ -13,9 +13,9 @@ export class ColumnValues {
   readonly #file: RegionFile;
   readonly #column: ParquetColumn;
   readonly #pages: ColumnPages;
-  /** Values in a row. */
+  /** Values per row. */
   readonly #width: number;
-  /** Number of the first value of each chunk, and of all values. */
+  /** Number of the first value of each chunk, and the number of all values. */
   readonly #starts: readonly number[];
   #open: OpenChunk | undefined;
   #decoded: { readonly page: Page; readonly values: Values } | undefined;
@@ -77,7 +77,7 @@ export class ColumnValues {
     return values;
   }
 
-  /** Holds the levels of a page to rows of one width without nulls. */
+  /** Refuses levels of a page unless all rows have the same width and no nulls. */
   #checkLevels(levels: Uint32Array, { values, firstValue }: Page, isRepetition: boolean): void {
     const { definitionLevel } = this.#column;
     const start = this.#starts[this.#open?.number ?? 0]!;

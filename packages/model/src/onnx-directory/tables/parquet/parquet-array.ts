@@ -1,6 +1,6 @@
-// A column of a Parquet file as an array: numbers as a region of the bytes that the same array has in a `.npy`,
-// so that everything that reads regions reads Parquet too; texts as a scan. Checksums are those of the values,
-// whatever pages and compression they are written in.
+// A column of a Parquet file as an array: numbers as a region with the bytes that the same array has in a
+// `.npy`, so that all code that reads regions reads Parquet too; strings as a scan. Checksums cover the
+// values, whatever pages and compression they are written in.
 
 import { WinnowError, elementCount, excerpt } from "@winnow/core";
 import type { Region, RegionFile } from "../../../storage/region.ts";
@@ -11,7 +11,7 @@ import { ColumnValues } from "./column-values.ts";
 import { damaged, readFooter } from "./parquet-file.ts";
 import type { ParquetColumn } from "./parquet-file.ts";
 
-/** Texts by the numbers of their rows. */
+/** Strings by row number. */
 export interface TextColumn {
   readonly kind: "texts";
   /** File and column, for messages. */
@@ -63,7 +63,7 @@ function isId({ type, repetitionLevel }: ParquetColumn): boolean {
   return repetitionLevel === 0 && (type === "BYTE_ARRAY" || type === "INT64" || type === "INT32");
 }
 
-/** The column that the description names, or the only one that can be meant. */
+/** The column that the description names, or the only one that fits. */
 function chosen(
   file: RegionFile,
   { tensor, where }: TensorFile,
@@ -120,7 +120,7 @@ function arrayOf(file: RegionFile, column: ParquetColumn): StoredArray {
   return { type, elementBytes, shape, region, tensor };
 }
 
-/** Values in each row: those of a chunk over its rows, the same in all chunks. */
+/** Values per row: the values of a chunk divided by its rows, equal in all chunks. */
 function widthOf(file: RegionFile, { name, chunks, repetitionLevel }: ParquetColumn): number {
   const filled = chunks.filter(({ rows, values }) => rows > 0 || values > 0);
   const widths = new Set(filled.map(({ rows, values }) => values / rows));

@@ -14,7 +14,7 @@ const COLUMNS_MAX = 10_000;
 const REPEATED = 2;
 const REQUIRED = 0;
 
-/** Physical types by their numbers. */
+/** Physical types by number. */
 const PHYSICAL_TYPES: readonly string[] =
   "BOOLEAN INT32 INT64 INT96 FLOAT DOUBLE BYTE_ARRAY FIXED_LEN_BYTE_ARRAY".split(" ");
 
@@ -24,15 +24,15 @@ export interface ColumnChunk {
   readonly bytes: number;
   /** Number of the codec. */
   readonly codec: number;
-  /** Values of all rows, nulls included. */
+  /** Number of values of all rows, with nulls. */
   readonly values: number;
   readonly rows: number;
 }
 
-/** Logical types that change what a physical value means; texts and plain numbers need none. */
+/** Logical types that change the meaning of a physical value; strings and plain numbers need none. */
 type ParquetMeaning = "date" | "millis" | "micros" | "nanos" | "unsigned" | "decimal" | "other";
 
-/** By their numbers as converted types (parquet.thrift, ConvertedType); 0: UTF8, 15 to 18: INT_8 to INT_64. */
+/** By number of the converted type (parquet.thrift, ConvertedType); 0: UTF8, 15 to 18: INT_8 to INT_64. */
 const CONVERTED: Readonly<Record<number, ParquetMeaning | undefined>> = {
   5: "decimal",
   6: "date",
@@ -47,7 +47,7 @@ const CONVERTED: Readonly<Record<number, ParquetMeaning | undefined>> = {
   20: "other",
   21: "other",
 };
-/** By the field of the union (LogicalType); 1: STRING, 4: ENUM, 10: INTEGER, 12: JSON. */
+/** By field of the union (LogicalType); 1: STRING, 4: ENUM, 10: INTEGER, 12: JSON. */
 const LOGICAL: Readonly<Record<number, ParquetMeaning | undefined>> = {
   5: "decimal",
   6: "date",
@@ -65,17 +65,17 @@ const TIME_UNITS: readonly (ParquetMeaning | undefined)[] = [
   "nanos",
 ];
 
-/** A column of values. */
+/** A column that holds values. */
 export interface ParquetColumn {
-  /** Of the field of the table that it belongs to. */
+  /** Name of the field of the table that the column belongs to. */
   readonly name: string;
-  /** Its physical type: `FLOAT`. */
+  /** Physical type, such as `FLOAT`. */
   readonly type: string;
-  /** What its values mean, where the file says so. */
+  /** The meaning of the values, if the file states one. */
   readonly meaning: ParquetMeaning | undefined;
-  /** Fields from the table down to the values: 1 for a plain column, 2 or 3 for a list. */
+  /** Depth of the value in the fields of the table: 1 for a plain column, 2 or 3 for a list. */
   readonly depth: number;
-  /** Levels of a value that is there, and of lists in each other. */
+  /** Definition level of a value that is present, and repetition level of nested lists. */
   readonly definitionLevel: number;
   readonly repetitionLevel: number;
   /** Definition level from which on a list has an element; 0 without lists. */
@@ -164,7 +164,7 @@ function meaningOf(element: ThriftStruct): ParquetMeaning | undefined {
   return LOGICAL[field] ?? CONVERTED[numberOf(element.get(6))];
 }
 
-/** The member that a union has; field 0 for none. */
+/** The member that a union has; field 0 if it has none. */
 function memberOf(union: ThriftValue | undefined): readonly [number, ThriftValue | undefined] {
   const [member] = union instanceof Map ? [...(union as ThriftStruct)] : [];
   return member ?? [0, undefined];
@@ -179,7 +179,7 @@ function chunkOf(file: RegionFile, group: ThriftStruct, at: number): ColumnChunk
   const [codec, values, bytes, dataAt, dictionaryAt] = [4, 5, 7, 9, 11].map((field) =>
     numberOf(facts.get(field)),
   ) as [number, number, number, number, number];
-  // Some writers tell of a dictionary page at 0 where there is none.
+  // Some writers give a dictionary page at 0 if there is none.
   const offset = dictionaryAt > 0 ? Math.min(dataAt, dictionaryAt) : dataAt;
   const rows = numberOf(group.get(3));
   const isInside = offset >= 4 && bytes >= 0 && offset + bytes <= file.size;
@@ -193,7 +193,7 @@ function structsOf(value: ThriftValue | undefined): readonly ThriftStruct[] {
   return items.filter((item): item is ThriftStruct => item instanceof Map);
 }
 
-/** A number of the footer; NaN for what is none, which no comparison accepts. */
+/** A number of the footer; NaN for other values, which fails every comparison. */
 export function numberOf(value: ThriftValue | undefined): number {
   return typeof value === "number" && Number.isSafeInteger(value) ? value : NaN;
 }
@@ -202,7 +202,7 @@ function textOf(value: ThriftValue | undefined): string {
   return value instanceof Uint8Array ? new TextDecoder().decode(value) : "";
 }
 
-/** The error for a file that is not what it claims. */
+/** The error for a file whose content contradicts itself. */
 export function damaged({ name }: RegionFile, what: string): WinnowError {
   return new WinnowError("DATA_LOSS", `Cannot read ${excerpt(name)}: ${what}`);
 }

@@ -1,21 +1,21 @@
 // Thrift's compact protocol (thrift/doc/specs/thrift-compact-protocol.md), in which Parquet writes its footer
-// and the headers of pages: values by the numbers of their fields, without a schema. What is made is bounded by
-// the bytes that are there, whatever they claim.
+// and the headers of pages: values by number of their field, without a schema. Memory is bounded by the bytes
+// that are there, whatever they claim.
 
 import { WinnowError } from "@winnow/core";
 
-/** A value: integers of up to 2⁵³ as numbers, texts as bytes, structs by field. */
+/** A value: integers of up to 2⁵³ as numbers, strings as bytes, structs by field. */
 export type ThriftValue = number | boolean | Uint8Array | readonly ThriftValue[] | ThriftStruct;
 
 /** Fields by number. */
 export type ThriftStruct = ReadonlyMap<number, ThriftValue>;
 
-/** The bytes end before the struct does: there may be more of them. */
+/** The bytes end before the struct does: the caller may have more of them. */
 export class ThriftCut extends Error {}
 
 const DEPTH_MAX = 16;
 
-/** Reads one struct; gives its fields and how many bytes it takes. @throws WinnowError DATA_LOSS, ThriftCut */
+/** Reads one struct; gives its fields and its length in bytes. @throws WinnowError DATA_LOSS, ThriftCut */
 export function readStruct(
   bytes: Uint8Array,
   file: string,
@@ -77,7 +77,7 @@ class ThriftReader {
     const head = this.#byte();
     const count = head >>> 4 === 15 ? this.#varint() : head >>> 4;
     if (depth > DEPTH_MAX) throw this.#damage("lists in each other");
-    // Every element takes a byte at least.
+    // Every element takes at least one byte.
     if (count > this.#bytes.length - this.position) throw new ThriftCut();
     return Array.from({ length: count }, () => this.#value(head & 15, depth + 1));
   }
@@ -105,7 +105,7 @@ class ThriftReader {
     throw this.#damage("a number beyond 2^53");
   }
 
-  /** A zigzag number. Those that nobody reads here, such as statistics, may be of any size. */
+  /** A zigzag number. Numbers that are not read here, such as statistics, may have any size. */
   #integer(): number {
     let value = 0n;
     for (let shift = 0n; shift < 70n; shift += 7n) {

@@ -1,10 +1,10 @@
-// Lookups in a loop. A loop runs in a dense part, where no worker is asked. But where its keys are an
-// element of a list that the loop reads, as in map_fn over the histories of a batch, all of them are
-// known before: the rows of the whole list are looked up at once, and each iteration takes its own.
+// Lookups in a loop. A loop runs in a dense part, from which no worker can be asked. But if the keys are an
+// element of a list that the loop reads, as in map_fn over the histories of a batch, all keys are known
+// before the loop: the rows of the whole list are looked up at once, and each iteration takes its own.
 //
 //   iteration: keys = list[i], rows = table[keys]    becomes    rows = table[list], iteration: rows[i]
 //
-// Keys that the loop computes otherwise stay in it, and are refused there.
+// Other keys are computed within the loop, and such a lookup is refused.
 
 import type { GraphValue, LookupNode, LoweredNode, OperationNode } from "../graph-value.ts";
 import { integerOf, producerOf } from "../graph-value.ts";

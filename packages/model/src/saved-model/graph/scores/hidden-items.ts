@@ -1,5 +1,6 @@
-// Items that a graph hides by adding -∞ to their scores: the padding row of an embedding, items that are sold out.
-// A table holds finite values alone, so such items are masked (score-mask.ts), and the rest of the bias stays one.
+// Items that a graph hides by adding -∞ to their scores: the padding row of an embedding, items that are sold
+// out. A table holds only finite values, so such items are masked (score-mask.ts), and the rest of the bias
+// stays a bias.
 
 import type { GraphMaskRule } from "../graph-value.ts";
 import type { ScoreMask } from "./score-mask.ts";
@@ -20,7 +21,7 @@ export function withHidden(
   steps: readonly ScoreStep[],
   masked: MaskBehind | undefined,
 ): MaskBehind | undefined {
-  // -∞ is still -∞ behind a factor and what is added, so the mask may as well stand behind them.
+  // -∞ stays -∞ after a factor and additions, so the mask may also follow them.
   const stepsBehind = steps.findLastIndex((step) => !keepsHidden(step)) + 1;
   if (masked === undefined) return { mask: { keeps, score: -Infinity }, stepsBehind };
   const { mask } = masked;

@@ -1,26 +1,26 @@
-// Functions that have no value for some scores: a logarithm or a root below 0. Rows without a value rank behind
-// all others, so they do no harm where they are the worst by score, as in log(s). Where they are the best, as in
-// -log(s), a search would find nothing else, and no such function is searched.
+// Functions that are undefined for some scores: a logarithm or a root of a negative number. Rows without a
+// value rank after all others, so they do no harm if they are the worst rows by score, as in log(s). If they
+// are the best rows, as in -log(s), a search would find nothing else, so such a function is not searched.
 
 import type { NodeFunction } from "../graph-value.ts";
 import { scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 
-/** Where each function has values: from this argument on. */
+/** The least argument for which each function is defined. */
 const DOMAINS: ReadonlyMap<string, number> = new Map([
   ["Log", 0],
   ["Log1p", -1],
   ["Sqrt", 0],
 ]);
 
-/** The values that scores may have on their way through functions, and whether better scores have lower ones. */
+/** The values that scores may have after some functions, and whether better scores have lower values. */
 interface Values {
   readonly low: number;
   readonly high: number;
   readonly isTurned: boolean;
 }
 
-/** Whether the best of any scores may have no value behind these functions. */
+/** Whether the best scores may be undefined after these functions. */
 export function losesTheBest(functions: readonly NodeFunction[], scalars: ScalarReader): boolean {
   let values: Values = { low: -Infinity, high: Infinity, isTurned: false };
   for (const { op, operand } of functions) {
