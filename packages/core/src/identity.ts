@@ -11,8 +11,8 @@ export type Incarnation = Brand<number, "Incarnation">;
 /** Number of one routing-table snapshot of one router; only grows. */
 export type Generation = Brand<number, "Generation">;
 /**
- * Names a version's content: hex digits of a sha256, `FILE_DIGITS` of them over the files that determine the
- * content, all others over the tables that are made of them.
+ * Names a version's content: hex digits of a sha256. `FILE_DIGITS` of them cover the files that determine the
+ * content, the others the tables that are made of these files.
  */
 export type Fingerprint = Brand<string, "Fingerprint">;
 
@@ -25,10 +25,13 @@ export const generation = (value: number): Generation => value as Generation;
 /** Names a version's content. */
 export const fingerprint = (hex: string): Fingerprint => hex as Fingerprint;
 
-/** Digits of a fingerprint that tell files apart. */
+/** Digits of a fingerprint that cover the files. */
 export const FILE_DIGITS = 48;
 
-/** Whether two contents come from the same files; where they differ all the same, the files are read in two ways. */
+/**
+ * Whether two contents come from the same files. If they differ all the same, two releases read the files in
+ * different ways.
+ */
 export function areOfSameFiles(a: Fingerprint, b: Fingerprint): boolean {
   return a.slice(0, FILE_DIGITS) === b.slice(0, FILE_DIGITS);
 }

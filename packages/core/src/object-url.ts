@@ -1,18 +1,18 @@
-// Where models lie in an object store:
+// Locations of models in object stores:
 //
-//   s3://bucket/prefix               Amazon S3, and what speaks as it does
+//   s3://bucket/prefix               Amazon S3 and compatible stores
 //   gs://bucket/prefix               Google Cloud Storage
 //   az://account/container/prefix    Azure Blob Storage
 
 import { WinnowError, excerpt } from "./errors/errors.ts";
 
-/** Whose store it is. */
+/** The kind of store. */
 export type ObjectScheme = "s3" | "gs" | "az";
 
-/** What objects lie in. */
+/** The bucket that holds an object. */
 export interface ObjectBucket {
   readonly scheme: ObjectScheme;
-  /** Of Azure: `account/container`. */
+  /** For Azure: `account/container`. */
   readonly bucket: string;
 }
 
@@ -23,7 +23,7 @@ export interface ObjectUrl extends ObjectBucket {
 }
 
 interface UrlForm {
-  /** Splits what stands behind the scheme into bucket and prefix. */
+  /** Splits the text after the scheme into bucket and prefix. */
   readonly pattern: RegExp;
   readonly missing: string;
 }
@@ -43,12 +43,12 @@ const FORMS: Readonly<Record<ObjectScheme, UrlForm>> = {
   },
 };
 
-/** Whether a path of models is a URL: of an object store, or of something that is not read. */
+/** Whether a location is a URL: of an object store, or of a kind that Winnow does not read. */
 export function isObjectUrl(location: string): boolean {
   return /^[a-z][a-z0-9+.-]*:\/\//i.test(location);
 }
 
-/** @throws WinnowError INVALID_ARGUMENT for another scheme, or without a bucket */
+/** Parses a URL. @throws WinnowError INVALID_ARGUMENT for another scheme, or without a bucket */
 export function parseObjectUrl(url: string): ObjectUrl {
   const at = url.indexOf("://");
   const scheme = url.slice(0, Math.max(0, at));
@@ -68,12 +68,12 @@ function isScheme(text: string): text is ObjectScheme {
   return Object.hasOwn(FORMS, text);
 }
 
-/** The URL of something below another one. */
+/** The URL of a name below another URL. */
 export function joinObjectUrl(url: string, name: string): string {
   return `${url.replace(/\/+$/, "")}/${name}`;
 }
 
-/** A bucket, or an object or prefix in it, as people write it. */
+/** A bucket, or an object or prefix in it, as its URL. */
 export function writtenObject({ scheme, bucket }: ObjectBucket, key: string): string {
   return `${scheme}://${bucket}/${key}`;
 }

@@ -1,44 +1,44 @@
-// Traces of requests: where a span stands in its trace, as W3C's traceparent and our frames carry it, and
-// what code that works on a request tells of its stages. Who records spans is chosen by the process that
-// starts; without a tracer there is no span, and code that asks `span?.child(…)` makes nothing.
+// Traces of requests: the place of a span in its trace, as W3C's traceparent and Winnow's frames carry it,
+// and the interface by which code that works on a request reports its stages. The process chooses the tracer;
+// without one there are no spans, and `span?.child(…)` does nothing.
 //
 //   client ─ traceparent ─▶ request ─┬─▶ stages of the router ─▶ a question to a worker ─ frame ─▶ its queue, its scan
 //                                    └─▶ …
 
-/** Where a span stands in its trace. Only spans that are recorded are told of. */
+/** The place of a span in its trace. Only recorded spans have one. */
 export interface TraceContext {
   /** 32 hexadecimal digits, lower case, not all zero. */
   readonly traceId: string;
-  /** 16 of them. */
+  /** 16 hexadecimal digits. */
   readonly spanId: string;
-  /** Whether whoever began the trace records it. */
+  /** Whether the client that began the trace records it. */
   readonly isSampled: boolean;
 }
 
-/** What is told of a span. */
+/** What is recorded of a span. */
 export type TraceAttributes = Readonly<Record<string, string | number | boolean>>;
 
-/** Something that takes time, as it is recorded; times are those of the process's clock. */
+/** An interval of time that is recorded; times are those of the process's clock. */
 export interface TraceSpan {
   readonly context: TraceContext;
-  /** A part of it. */
+  /** Begins a span within this one. */
   child(name: string, startMs: number, attributes?: TraceAttributes): TraceSpan;
-  /** Its end; `fault`: why it failed. */
+  /** Ends the span; `fault`: why it failed. */
   end(endMs: number, attributes?: TraceAttributes, fault?: string): void;
 }
 
-/** What a span begins with. */
+/** The beginning of a span. */
 export interface SpanStart {
   readonly name: string;
   readonly startMs: number;
-  /** The span in another process that this one belongs to. */
+  /** The span in another process to which this one belongs. */
   readonly parent?: TraceContext | undefined;
   readonly attributes?: TraceAttributes;
 }
 
-/** Records spans; must not throw, nor wait. */
+/** Records spans; must neither throw nor wait. */
 export interface Tracer {
-  /** A span of work that another process asks for; `undefined`: it is not sampled. */
+  /** Begins a span for work that another process asked for; `undefined`: it is not sampled. */
   begin(start: SpanStart): TraceSpan | undefined;
 }
 
@@ -47,8 +47,8 @@ const ZEROS = /^0+$/;
 const SAMPLED = 1;
 
 /**
- * What a header `traceparent` says, by W3C's rules: a version above ours may have more behind, ff is none, and
- * what cannot be read is as if it were not there.
+ * Reads a `traceparent` header by W3C's rules: a higher version may have further fields, ff is invalid, and
+ * an invalid header counts as absent.
  */
 export function parseTraceparent(header: unknown): TraceContext | undefined {
   const found = typeof header === "string" ? TRACEPARENT.exec(header) : null;
@@ -71,7 +71,10 @@ export function traceContextBytes({ traceId, spanId, isSampled }: TraceContext):
   return bytes;
 }
 
-/** What a frame says; `undefined` for what a later release may say in another way: nothing depends on it. */
+/**
+ * Reads the context of a frame; `undefined` for bytes that a later release may have written in another form.
+ * Nothing depends on it.
+ */
 export function traceContextOf(bytes: Uint8Array): TraceContext | undefined {
   if (bytes.length !== TRACE_CONTEXT_BYTES) return undefined;
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("hex");

@@ -1,7 +1,7 @@
-// Attributes of items: named values that a version brings for the rows of a searched table, beside its
-// rows. A column stores each distinct value once, ascending, and a number (code) for each row; the code one
-// past the last value says that the row has none. So a test is made once per distinct value, and a
-// filter is a walk over small integers.
+// Attributes of items: named values that a version brings for the rows of a searched table, beside its rows.
+// A column stores each distinct value once, ascending, and a number (code) for each row; the code one past
+// the last value means that the row has no value. So a condition is tested once per distinct value, and a
+// filter is a loop over small integers.
 //
 //   year    values [1954, 1995]         codes [1, 0, 2, 1]                       row 2 has none
 //   genres  values [crime, drama]       codes [0, 1, 1, 2]  offsets [0, 2, 3, 3, 4]
@@ -9,7 +9,7 @@
 
 import { StringColumn } from "../tensor/string-column.ts";
 
-/** What the values of an attribute are. `timestamp`: microseconds since 1970, UTC. */
+/** The type of an attribute's values. `timestamp`: microseconds since 1970, UTC. */
 export type AttributeType = "string" | "integer" | "float" | "boolean" | "timestamp";
 
 /** All types, for readers. */
@@ -21,7 +21,7 @@ export const ATTRIBUTE_TYPES: readonly AttributeType[] = [
   "timestamp",
 ];
 
-/** An attribute as filters may name it. */
+/** An attribute that filters can name. */
 export interface AttributeSpec {
   readonly name: string;
   readonly type: AttributeType;
@@ -34,7 +34,7 @@ export interface AttributeSpec {
  */
 export type AttributeValues = StringColumn | Float64Array<ArrayBuffer> | BigInt64Array<ArrayBuffer>;
 
-/** Numbers of values, in as few bytes as hold them. */
+/** Codes, in the narrowest array type that holds them. */
 export type AttributeCodes =
   Uint8Array<ArrayBuffer> | Uint16Array<ArrayBuffer> | Uint32Array<ArrayBuffer>;
 
@@ -42,22 +42,22 @@ export type AttributeCodes =
 export interface AttributeColumn {
   readonly spec: AttributeSpec;
   readonly values: AttributeValues;
-  /** One for each row, or for each element of all lists. */
+  /** One code for each row or, for lists, one for each element of all lists. */
   readonly codes: AttributeCodes;
-  /** Of lists: `rows + 1` ascending positions in `codes`. */
+  /** For lists: `rows + 1` ascending positions in `codes`. */
   readonly offsets?: Uint32Array<ArrayBuffer> | undefined;
 }
 
-/** A single value, as people write it in JSON; a timestamp as its microseconds. */
+/** A single value as in JSON; a timestamp as its microseconds. */
 export type AttributeValue = string | number | bigint | boolean;
 
-/** An array of codes for so many distinct values and the code of none. */
+/** An array for the codes of this many distinct values and the code of no value. */
 export function codesFor(values: number, length: number): AttributeCodes {
   if (values < 2 ** 8) return new Uint8Array(length);
   return values < 2 ** 16 ? new Uint16Array(length) : new Uint32Array(length);
 }
 
-/** Rows of a column. */
+/** Number of rows of a column. */
 export function rowsOfColumn({ codes, offsets }: AttributeColumn): number {
   return offsets === undefined ? codes.length : offsets.length - 1;
 }
@@ -71,7 +71,7 @@ export function columnBytes({ values, codes, offsets }: AttributeColumn): number
   return bytes + codes.byteLength + (offsets?.byteLength ?? 0);
 }
 
-/** The value of a code; `undefined` for the code of none. */
+/** The value of a code; `undefined` for the code of no value. */
 export function valueOfCode(
   { spec, values }: AttributeColumn,
   code: number,
@@ -82,7 +82,7 @@ export function valueOfCode(
   return spec.type === "boolean" ? value === 1 : value;
 }
 
-/** Some rows of a column, with the values that they have and no others. */
+/** Some rows of a column, with only the values that occur in them. */
 export function takeRows(column: AttributeColumn, rows: Uint32Array): AttributeColumn {
   const { spec, values, codes, offsets } = column;
   const none = values.length;
@@ -112,7 +112,7 @@ export function takeRows(column: AttributeColumn, rows: Uint32Array): AttributeC
 /** Stands for the row of an item that has no attributes, see `takeRows`. */
 export const NO_ROW: number = 2 ** 32 - 1;
 
-/** The codes that occur, ascending, and the number of each among them; that of none is one past the last. */
+/** The codes that occur, ascending, and the number of each among them; the code of no value is one past the last. */
 function usedCodes(
   codes: Uint32Array,
   none: number,
@@ -140,18 +140,18 @@ function takeValues(values: AttributeValues, positions: Uint32Array): AttributeV
 }
 
 /**
- * What a search gives as an attribute of each item, though no file has it: the item's vector, base64 of its
+ * An attribute that is in no file but that a search can give for each item: the item's vector, base64 of its
  * float32 values, little-endian. No column's name begins with `$`.
  */
 export const VECTOR_ATTRIBUTE = "$vector";
 
 /**
- * What a search for one item gives of a query beside that item: the sum of the powers of the scores of all rows
- * (program/search/softmax-sums.ts). It is asked alone, by routers.
+ * What a search for one item can give for a query: the sum of the exponentials of the scores of all rows
+ * (program/search/softmax-sums.ts). Only routers ask for it, and for nothing else beside it.
  */
 export const SUMS_ATTRIBUTE = "$sums";
 
-/** Bytes that a value, or a list, of an attribute may have as JSON: answers may hold thousands. */
+/** Bytes of a value, or a list, of an attribute as JSON, at most: an answer may hold thousands. */
 export const VALUE_BYTES_MAX = 2048;
 
 /** Characters of a vector in base64. */
@@ -159,7 +159,7 @@ export function vectorTextLength(dim: number): number {
   return 4 * Math.ceil((4 * dim) / 3);
 }
 
-/** For how many attributes of an item a vector counts: none of these is longer than a value may be. */
+/** The number of attribute values that a vector counts for: no value may be longer than `VALUE_BYTES_MAX`. */
 export function valuesOfVector(dim: number): number {
   return Math.ceil(vectorTextLength(dim) / VALUE_BYTES_MAX);
 }

@@ -1,4 +1,4 @@
-// Makes a column from values as they come, row after row.
+// Builds a column from values, row by row.
 
 import { WinnowError } from "../errors/errors.ts";
 import { StringColumn } from "../tensor/string-column.ts";
@@ -10,7 +10,7 @@ import type {
   AttributeValues,
 } from "./attribute-column.ts";
 
-/** Distinct values of one attribute, at most: a Map of JavaScript holds no more than 2²⁴ entries. */
+/** Distinct values of one attribute, at most: a JavaScript Map holds at most 2²⁴ entries. */
 const VALUES_MAX = 16_000_000;
 
 const LONE_SURROGATE = /[\uD800-\uDFFF]/u;
@@ -19,16 +19,16 @@ const NUMBER_BYTES = 8;
 
 type RowValue = AttributeValue | readonly AttributeValue[] | undefined;
 
-/** Takes the values of an attribute. NaN counts as none, -0 as 0. */
+/** Collects the values of an attribute. NaN counts as no value, -0 as 0. */
 export class ColumnBuilder {
   readonly #codeOf = new Map<AttributeValue, number>();
   #codes = new Uint32Array(1024);
   #count = 0;
   #hasValues = false;
-  /** Of lists, once there is one. */
+  /** Set once the first list was added. */
   #offsets: number[] | undefined;
 
-  /** The next row: a value, the values of its list, or `undefined` for none. @throws WinnowError */
+  /** Adds a row: a value, the elements of a list, or `undefined` for no value. @throws WinnowError */
   add(value: RowValue): void {
     checkSize(value);
     if (isList(value)) {
@@ -42,7 +42,7 @@ export class ColumnBuilder {
     this.#offsets?.push(this.#count);
   }
 
-  /** From here on rows are lists; those before have none. */
+  /** From this row on rows are lists; the rows before have no list. */
   #begin(): void {
     if (this.#hasValues) throw mixed();
     this.#offsets ??= Array.from({ length: this.#count + 1 }, (_, row) => row);
@@ -70,7 +70,7 @@ export class ColumnBuilder {
     return this.#codeOf.size - 1;
   }
 
-  /** The column of an attribute, whose values are of its type. */
+  /** The column of an attribute, whose type the values must have. */
   finish(spec: AttributeSpec): AttributeColumn {
     if (spec.isList) this.#begin();
     const { values, rankOf } = ordered([...this.#codeOf.keys()], spec);
@@ -109,10 +109,10 @@ function mixed(): WinnowError {
   );
 }
 
-/** What tells values apart: small integers are numbers, whichever type they came in. */
+/** A key that is equal for equal values: small integers become numbers, whichever type they came in. */
 function keyOf(value: AttributeValue): AttributeValue {
   if (typeof value === "string") {
-    // Half of a pair has no bytes of its own.
+    // Half of a surrogate pair has no bytes of its own.
     return LONE_SURROGATE.test(value) ? Buffer.from(value).toString() : value;
   }
   if (typeof value === "bigint" && isSafe(value)) return Number(value);
@@ -123,7 +123,7 @@ function isSafe(value: bigint): boolean {
   return value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER);
 }
 
-/** Distinct values in order, and the place of each among them. */
+/** The distinct values in order, and the position of each. */
 function ordered(
   distinct: readonly AttributeValue[],
   { type }: AttributeSpec,

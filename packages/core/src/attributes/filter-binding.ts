@@ -1,6 +1,6 @@
-// A filter held against the attributes of a table: names must exist, values must be of the attribute's type.
-// What comes out is canonical: two spellings of one filter mostly become one, so that what workers have
-// found out for the one serves the other too.
+// Checks a filter against the attributes of a table: names must exist, values must have the attribute's type.
+// The result is canonical: most ways to write a filter become the same text, so that a filter that a worker
+// has evaluated serves the others too.
 
 import { WinnowError, excerpt } from "../errors/errors.ts";
 import { nearestName } from "../errors/nearest-name.ts";
@@ -14,7 +14,7 @@ export function bindFilter(filter: Filter, attributes: readonly AttributeSpec[])
   return canonical(bound(filter, new Map(attributes.map((spec) => [spec.name, spec]))));
 }
 
-/** The attribute of a name. @throws WinnowError INVALID_ARGUMENT naming the nearest one there is */
+/** The attribute with this name. @throws WinnowError INVALID_ARGUMENT suggesting the nearest name */
 export function attributeNamed(
   name: string,
   attributes: ReadonlyMap<string, AttributeSpec>,
@@ -44,7 +44,7 @@ function bound(filter: Filter, attributes: ReadonlyMap<string, AttributeSpec>): 
   return { kind: "test", attribute, is, values: values.map((value) => typed(spec, value)) };
 }
 
-/** A value in the form that columns of the attribute's type have. */
+/** A value in the form of columns of the attribute's type. */
 function typed(spec: AttributeSpec, value: FilterValue): FilterValue {
   const found = value === null ? null : FORMS[spec.type](value);
   if (found !== undefined) return found;
@@ -61,7 +61,7 @@ const numeric: Form = (value) => {
   return typeof value === "number" ? value : undefined;
 };
 
-/** A value as columns of a type have it; `undefined` for one that is none of the type. */
+/** Converts a value to the form of a column's type; `undefined` for a value of another type. */
 const FORMS: Readonly<Record<AttributeType, Form>> = {
   string: (value) => (typeof value === "string" ? value : undefined),
   boolean: (value) => (typeof value === "boolean" ? value : undefined),
@@ -100,7 +100,7 @@ function canonical(filter: Filter): Filter {
   }
 }
 
-/** The values of a test, each once, in one order. */
+/** The values of a test, each once, in a fixed order. */
 function distinct({ values }: FilterTest): readonly FilterValue[] {
   const byText = new Map(values.map((value) => [`${typeof value} ${String(value)}`, value]));
   return [...byText].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, value]) => value);

@@ -3,14 +3,14 @@
 //   {"genre": "drama", "year": {"$gte": 1990, "$lt": 2000}}       both
 //   {"$or": [{"genres": {"$in": ["crime", "noir"]}}, {"rating": {"$gt": 4.5}}]}
 //
-// Nothing is known here of a table: names and types are checked by `filter-binding.ts`.
+// No table is known here: `filter-binding.ts` checks names and types.
 
 import { WinnowError, excerpt } from "../errors/errors.ts";
 import { nearestName } from "../errors/nearest-name.ts";
 import { FILTER_LIMITS } from "./filter.ts";
 import type { Filter, FilterComparison, FilterValue } from "./filter.ts";
 
-/** A JSON value whose objects are maps: no name in them can mean anything to JavaScript. */
+/** A JSON value whose objects are maps, so that no member's name has a special meaning in JavaScript. */
 export type JsonValue =
   null | boolean | number | bigint | string | readonly JsonValue[] | ReadonlyMap<string, JsonValue>;
 
@@ -23,7 +23,7 @@ const COMPARISONS: ReadonlyMap<string, FilterComparison> = new Map([
 const OPERATORS = "$eq $ne $gt $gte $lt $lte $in $nin $exists $contains $all $not".split(" ");
 const CONNECTIVES = "$and $or $nor $not".split(" ");
 
-/** Reads a filter. @throws WinnowError INVALID_ARGUMENT naming the place and what would be right */
+/** Reads a filter. @throws WinnowError INVALID_ARGUMENT naming the place and what is allowed there */
 export function parseFilter(value: JsonValue): Filter {
   const counts = { nodes: 0, values: 0 };
   return new FilterParser(counts).filter(value, { path: '"filter"', depth: 0 });
@@ -118,7 +118,7 @@ class FilterParser {
     }
   }
 
-  /** `$eq`, `$ne`, `$in`, `$nin`: being one of some values, or not. */
+  /** `$eq`, `$ne`, `$in`, `$nin`: whether a value is one of some values, or none of them. */
   #equality(attribute: string, { operator, operand }: Operation, place: Place): Filter | undefined {
     switch (operator) {
       case "$eq":
@@ -194,7 +194,7 @@ function refused({ path }: Place, what: string): WinnowError {
   return new WinnowError("INVALID_ARGUMENT", `${path} ${what}`);
 }
 
-/** A value in a message. */
+/** A value as messages show it. */
 function textOf(value: JsonValue): string {
   if (isObject(value)) return "an object";
   if (isList(value)) return value.length > 8 ? "a long list" : `[${value.map(textOf).join(", ")}]`;

@@ -1,5 +1,5 @@
-// A filter → the rows that it admits, as a bitmap: bit r & 7 of byte r >> 3 for row r. The values of a column
-// are in order, so each test admits one range of codes or a few single ones.
+// Evaluates a filter: the rows that it admits as a bitmap, with bit r & 7 of byte r >> 3 for row r. The
+// values of a column are sorted, so each test admits one range of codes or a few single codes.
 
 import { StringColumn } from "../tensor/string-column.ts";
 import { rowsOfColumn } from "./attribute-column.ts";
@@ -11,15 +11,15 @@ import type { Filter, FilterTest, FilterValue } from "./filter.ts";
 /** Columns of the same rows, by name. */
 export type AttributeColumns = ReadonlyMap<string, AttributeColumn>;
 
-/** The rows that a filter is applied to. */
+/** The rows to evaluate. */
 export interface FilteredRows {
   readonly columns: AttributeColumns;
   readonly rows: number;
-  /** The number of the first one in the table. */
+  /** The number of the first of these rows in the table. */
   readonly firstRow: number;
 }
 
-/** The rows that a bound filter admits. @throws WinnowError INVALID_ARGUMENT for an attribute not among them */
+/** The rows that a bound filter admits. @throws WinnowError INVALID_ARGUMENT for an attribute without a column */
 export function admittedRows(filter: Filter, of: FilteredRows): Uint8Array {
   const { rows } = of;
   const bits = bitsOf(filter, of);
@@ -58,7 +58,7 @@ function bitsOf(filter: Filter, within: FilteredRows): Uint8Array {
   }
 }
 
-/** The rows before a number, which is the one test that is made of rows. */
+/** The rows before a given row number: the only test of rows themselves. */
 function numberedRows({ is, values }: FilterTest, { rows, firstRow }: FilteredRows): Uint8Array {
   const end = Number(values[0]);
   if (is !== "lt" || !Number.isSafeInteger(end)) {
@@ -83,7 +83,7 @@ function testedRows(test: FilterTest, { columns, rows }: FilteredRows): Uint8Arr
     : listRows({ codes: column.codes, offsets: column.offsets }, truth, test.is === "exists");
 }
 
-/** Whether the test holds for each code; last for that of none. */
+/** Whether the test holds for each code; the last element is for the code of no value. */
 function truthOfCodes({ is, values: wanted }: FilterTest, values: AttributeValues): Uint8Array {
   const truth = new Uint8Array(values.length + 1);
   if (is === "exists") return truth.fill(1, 0, values.length);
@@ -103,7 +103,7 @@ function truthOfCodes({ is, values: wanted }: FilterTest, values: AttributeValue
   return truth;
 }
 
-/** The first code whose value is not below. */
+/** The first code whose value is not less than `wanted`. */
 function firstAtLeast(values: AttributeValues, wanted: Exclude<FilterValue, null>): number {
   const compare = comparison(values, wanted);
   let low = 0;
@@ -116,7 +116,7 @@ function firstAtLeast(values: AttributeValues, wanted: Exclude<FilterValue, null
   return low;
 }
 
-/** Distinct values: at most one is equal. */
+/** The first code whose value is greater: values are distinct, so at most one is equal. */
 function firstAbove(
   values: AttributeValues,
   wanted: Exclude<FilterValue, null>,
@@ -125,7 +125,7 @@ function firstAbove(
   return from < values.length && comparison(values, wanted)(from) === 0 ? from + 1 : from;
 }
 
-/** How the value of a code compares with another one; mixed integers and floats compare exactly. */
+/** Compares the value of a code with another value. Mixed integers and floats are compared exactly. */
 function comparison(
   values: AttributeValues,
   wanted: Exclude<FilterValue, null>,
@@ -162,7 +162,7 @@ function scalarRows(codes: AttributeColumn["codes"], truth: Uint8Array): Uint8Ar
   return bits;
 }
 
-/** `ofNone`: what holds for a list without elements. */
+/** `ofNone`: whether the test holds for a list without elements. */
 function listRows(
   { codes, offsets }: { readonly codes: AttributeColumn["codes"]; readonly offsets: Uint32Array },
   truth: Uint8Array,

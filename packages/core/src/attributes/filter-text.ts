@@ -1,6 +1,6 @@
-// A filter as text, as it travels to workers and as they know it again: nested JSON arrays without
-// spaces. What cannot be a JSON number exactly is a list of its digits. A test that is for lists alone says so
-// in a fourth place; bound filters, which is what workers get, have none.
+// A filter as text, in which it travels to workers and by which they recognise it: nested JSON arrays without
+// spaces. A number that JSON cannot hold exactly is a list of its digits. A test of lists only is marked in a
+// fourth element; the bound filters that workers get have no such mark.
 //
 //   ["and",[["in","genre",["crime","drama"]],["gte","year",[1990]]]]
 
@@ -10,7 +10,7 @@ import type { Filter, FilterComparison, FilterValue } from "./filter.ts";
 
 const COMPARISONS: ReadonlySet<string> = new Set(["in", "gt", "gte", "lt", "lte", "exists"]);
 
-/** Stands behind a test of an attribute that must be a list. */
+/** Marks a test of an attribute that must be a list. */
 const LIST_ONLY = "list";
 
 /** The text of a filter. */
@@ -30,7 +30,7 @@ function plainValue(value: FilterValue): unknown {
   return typeof value === "bigint" ? [String(value)] : value;
 }
 
-/** The filter of a text. @throws WinnowError INVALID_ARGUMENT */
+/** Parses the text of a filter. @throws WinnowError INVALID_ARGUMENT */
 export function parseFilterText(text: string): Filter {
   if (text.length > FILTER_LIMITS.bytesMax) throw malformed("it is too long");
   const counts = { nodes: 0, values: 0 };
@@ -52,7 +52,7 @@ interface Counts {
 
 function readFilter(value: unknown, counts: Counts): Filter {
   counts.nodes += 1;
-  // Of what a client writes a node may become a `not` and a test; `and` of tests is counted by its parts.
+  // A node that a client writes may become a `not` and a test; an `and` of tests is counted by its parts.
   if (counts.nodes > 4 * FILTER_LIMITS.nodesMax) throw malformed("it has too many conditions");
   if (!Array.isArray(value)) throw malformed("a condition is no list");
   const [kind, first, second, third] = value as readonly unknown[];

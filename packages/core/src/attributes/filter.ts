@@ -1,16 +1,16 @@
-// A filter as data: which rows of a table a query may return, said of their attributes. `filter-language.ts`
-// makes it from what people write, `filter-binding.ts` holds it against the attributes that a table has and
-// brings it into one canonical form, `filter-rows.ts` finds the rows.
+// A filter as data: a condition on attributes that decides which rows of a table a query may return.
+// `filter-language.ts` makes it from a request, `filter-binding.ts` checks it against the attributes of a
+// table and makes it canonical, `filter-rows.ts` finds the rows.
 
-/** A value that a filter compares with; null stands for none. */
+/** A value that a filter compares with; null means no value. */
 export type FilterValue = string | number | bigint | boolean | null;
 
-/** How a test compares; on a list it holds where it holds for an element. */
+/** A comparison. On a list it holds if it holds for one element. */
 export type FilterComparison = "in" | "gt" | "gte" | "lt" | "lte" | "exists";
 
 /**
- * Stands for a row's own number, where the search of a model asks for the first rows alone. Nobody can give an
- * attribute this name by mistake, and no request may use it.
+ * Stands for a row's own number, where the search of a model asks for the first rows only. No attribute can
+ * have this name by mistake, and no request may use it.
  */
 export const ROW_COLUMN = "\0row";
 
@@ -19,30 +19,30 @@ export interface FilterTest {
   readonly kind: "test";
   readonly attribute: string;
   readonly is: FilterComparison;
-  /** At least one for `in`, one for the other comparisons, none for `exists`. */
+  /** At least one value for `in`, one for the other comparisons, none for `exists`. */
   readonly values: readonly FilterValue[];
   /** Whether the attribute must be a list (`$contains`, `$all`). */
   readonly onList?: boolean;
 }
 
-/** Which rows are admitted. `and` of nothing admits all of them, `or` of nothing none. */
+/** Which rows are admitted. An empty `and` admits all rows, an empty `or` none. */
 export type Filter =
   | FilterTest
   | { readonly kind: "and" | "or"; readonly of: readonly Filter[] }
   | { readonly kind: "not"; readonly of: Filter };
 
-/** How many tests a filter makes of each row. */
+/** Number of tests that a filter makes for each row. */
 export function conditionsOf(filter: Filter): number {
   if (filter.kind === "test") return 1;
   if (filter.kind === "not") return conditionsOf(filter.of);
   return filter.of.reduce((sum, each) => sum + conditionsOf(each), 0);
 }
 
-/** What one filter may hold, so that nobody's filter takes a worker long. */
+/** Limits of one filter, so that evaluating it cannot take a worker long. */
 export const FILTER_LIMITS: {
   /** Tests and connectives of one filter. */
   readonly nodesMax: number;
-  /** Connectives within each other. */
+  /** Depth of nested connectives. */
   readonly depthMax: number;
   /** Values of all tests together. */
   readonly valuesMax: number;

@@ -1,4 +1,4 @@
-// Times as RFC 3339 writes them, to the microsecond. Nothing here asks what time it is.
+// Times as in RFC 3339, to the microsecond. Nothing here reads a clock.
 
 // oxlint-disable no-restricted-globals -- `Date` is the calendar, not the clock
 
@@ -6,8 +6,8 @@ const TIME =
   /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?:([Zz])|([+-])(\d\d):?(\d\d))?)?$/;
 
 /**
- * Microseconds since 1970 of a time or a date, UTC where it names no offset; `undefined` for a text that is
- * none. Digits behind the microsecond are dropped.
+ * Microseconds since 1970 of a time or a date, UTC if it has no offset; `undefined` for any other text.
+ * Digits after the microsecond are dropped.
  */
 export function parseTimestamp(text: string): number | undefined {
   const parts = TIME.exec(text);
@@ -25,7 +25,7 @@ export function parseTimestamp(text: string): number | undefined {
   return ms * 1000 + fraction;
 }
 
-/** A time as text: `2024-01-31T12:00:00Z`, with as many digits behind the second as it needs. */
+/** A time as text: `2024-01-31T12:00:00Z`, with as many digits after the second as needed. */
 export function timestampText(microseconds: number): string {
   const ms = Math.floor(microseconds / 1000);
   const time = new Date(ms);

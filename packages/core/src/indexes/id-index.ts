@@ -1,12 +1,12 @@
-// Item ids → the rows that they stand in, by open addressing over row numbers: eight to sixteen bytes per
-// row and no object per id. An id may stand in several rows; all of them are found.
+// Item ids → their rows, by open addressing over row numbers: eight to sixteen bytes per row and no object
+// per id. An id may have several rows; all of them are found.
 
 import { StringColumn } from "../tensor/string-column.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 
 const EMPTY = -1;
 
-/** Rows by the id that stands in them. */
+/** Rows by id. */
 export class IdIndex {
   readonly #ids: Tensor;
   readonly #slots: Int32Array;
@@ -29,7 +29,7 @@ export class IdIndex {
     return this.#slots.byteLength;
   }
 
-  /** Calls `found` with each row whose id is `wanted[position]`, see `comparableIds`. */
+  /** Calls `found` with each row whose id is `wanted[position]`; `wanted` is made by `comparableIds`. */
   forEachRow(wanted: Tensor, position: number, found: (row: number) => void): void {
     const mask = this.#slots.length - 1;
     let slot = hashAt(wanted, position) & mask;

@@ -1,18 +1,18 @@
-// Values by ids that somebody else gave. A Map would do, but for what V8's garbage collector makes of one whose
-// entries come and go (`outstanding.ts`): its old hash tables keep values alive that were deleted long ago. Here
-// ids lie in an array of numbers, each at its hash or in the next free place after it, and a value that is
-// deleted leaves nothing behind: those after it move up.
+// Values by ids that others have chosen. A Map would do, except for the way in which V8's garbage collector
+// treats a Map whose entries are added and deleted all the time (`outstanding.ts`): its old hash tables keep
+// values alive that were deleted long ago. Here ids are in an array of numbers, each at its hash or in the
+// next free place after it, and a deleted value leaves nothing behind: the values after it move up.
 
 const CAPACITY_MIN = 16;
-/** 2³² ÷ the golden ratio: spreads ids that are near each other (Knuth, volume 3, section 6.4). */
+/** 2³² ÷ the golden ratio: spreads neighbouring ids (Knuth, volume 3, section 6.4). */
 const SPREAD = 0x9e3779b1;
 const WORD = 2 ** 32;
 
 /** Values of type `T` by whole numbers from 0 to 2⁵³ − 1. */
 export class IdTable<T extends object> {
-  /** As many as a power of two, at most half of them taken. */
+  /** A power of two of places, at most half of them in use. */
   #values: (T | undefined)[] = emptyValues(CAPACITY_MIN);
-  /** The id of the value in each place that is taken. */
+  /** The id of the value in each place that is in use. */
   #ids = new Float64Array(CAPACITY_MIN);
   #size = 0;
 
@@ -49,7 +49,7 @@ export class IdTable<T extends object> {
     for (let place = (free + 1) & last; ; place = (place + 1) & last) {
       const value = this.#values[place];
       if (value === undefined) break;
-      // A value may move up to the free place unless that lies before its hash.
+      // A value may move to the free place unless that is before the place of its hash.
       const home = this.#homeOf(this.#ids[place]!);
       if (((place - home) & last) < ((place - free) & last)) continue;
       this.#values[free] = value;
@@ -60,12 +60,12 @@ export class IdTable<T extends object> {
     return true;
   }
 
-  /** All ids, in no order that means anything. */
+  /** All ids, in arbitrary order. */
   ids(): number[] {
     return Array.from(this.#ids).filter((_id, place) => this.#values[place] !== undefined);
   }
 
-  /** Where the value with this id lies, or would. */
+  /** The place of the value with this id, or the place where it would be. */
   #placeOf(id: number): number {
     const last = this.#values.length - 1;
     let place = this.#homeOf(id);

@@ -1,13 +1,14 @@
-// What is under way, from its beginning to its end, by ids that are given once. A Map or a Set would do, but for
-// what V8's garbage collector makes of one whose entries come and go: a hash table that has gained or lost enough
-// entries is replaced by a new one, and the old one keeps a pointer to the new one, for iterators. Once an old
-// table has been promoted to the old generation, where garbage stays until a full collection, it keeps the next
-// table alive, that one the next, and each of them all that was under way when it was replaced. So minor
-// collections copy and promote requests that ended long ago. Here a value lies in an array, at its id modulo the
-// array's length, and leaves nothing behind when it goes.
+// Values that are under way, from their beginning to their end, by ids that are given once. A Map or a Set
+// would do, except for the way in which V8's garbage collector treats one whose entries are added and deleted
+// all the time. A hash table that has gained or lost enough entries is replaced by a new one, and the old
+// table keeps a pointer to the new one, for iterators. Once an old table has been promoted to the old
+// generation, where garbage stays until a full collection, it keeps the next table alive, that table the one
+// after it, and each of them all values that were under way when it was replaced. So minor collections copy
+// and promote requests that ended long ago. Here a value is in an array, at its id modulo the array's length,
+// and leaves nothing behind when it is deleted.
 
 const CAPACITY_MIN = 16;
-/** Where the order ends. */
+/** Marks the end of the order. */
 const NONE = -1;
 
 /** Values of type `T`, in the order in which they were added. */
@@ -18,19 +19,19 @@ export class Outstanding<T extends object> {
   #size = 0;
   #lastId = 0;
 
-  /** How many values there are. */
+  /** Number of values. */
   get size(): number {
     return this.#size;
   }
 
-  /** The value that was added first; `undefined` where there is none. */
+  /** The value that was added first; `undefined` if there is none. */
   get oldest(): T | undefined {
     return this.#first === NONE ? undefined : this.#places.values[this.#first];
   }
 
   /** Adds a value and gives its id, which is larger than any before it. */
   add(value: T): number {
-    // With at most half of the places taken, the next free one is near.
+    // With at most half of the places in use, the next free one is near.
     if (this.#size * 2 >= this.#places.values.length) this.#grow();
     const { values } = this.#places;
     do this.#lastId += 1;
@@ -62,8 +63,8 @@ export class Outstanding<T extends object> {
   }
 
   /**
-   * Ids and values, oldest first. They may be added and deleted meanwhile: what is deleted before its
-   * turn is left out, and so is what is added.
+   * Ids and values, oldest first. Values may be added and deleted in the meantime: one that is deleted before
+   * its turn is left out, and so are values that were added.
    */
   *entries(): Generator<readonly [id: number, value: T], void> {
     for (const id of this.#idsInOrder()) {
@@ -107,7 +108,7 @@ export class Outstanding<T extends object> {
 }
 
 interface Places<T> {
-  /** As many as a power of two; the value of `id` lies at `id` modulo their number. */
+  /** A power of two of places; the value of `id` is at `id` modulo their number. */
   readonly values: (T | undefined)[];
   /** The id of each value, an exact integer. */
   readonly ids: Float64Array;

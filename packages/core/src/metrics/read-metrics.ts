@@ -1,21 +1,21 @@
-// Metrics that are read off something whenever the page is asked for: nothing is counted between two looks, so
-// a page cannot disagree with the state that it tells of. A registry of prom-client takes them in as its own kind.
+// Metrics that are read from a state whenever the page is requested: nothing is counted in between, so the
+// page cannot disagree with the state. A prom-client registry accepts them like its own metrics.
 
 import type { MetricRegister } from "./tallies.ts";
 
-/** One series as it is now. */
+/** One series as of now. */
 export interface MetricSeries {
   readonly labels?: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
-/** A metric, and how its series are read off a `Subject`. */
+/** A metric, and how its series are read from a `Subject`. */
 export interface ReadMetric<Subject> {
   readonly name: string;
   readonly help: string;
   /** Default "gauge". */
   readonly type?: "gauge" | "counter";
-  /** A metric without labels is 0 while there is no subject; one with labels has no series then. */
+  /** Without a subject, a metric without labels is 0, and one with labels has no series. */
   readonly labelNames?: readonly string[];
   readonly read: (subject: Subject) => readonly MetricSeries[];
 }
@@ -29,7 +29,7 @@ interface MetricPage {
   readonly values: readonly MetricSeries[];
 }
 
-/** Registers metrics; a series that `read` no longer gives disappears from the page. */
+/** Registers metrics. A series that `read` no longer gives disappears from the page. */
 export function addReadMetrics<Subject>(
   register: MetricRegister,
   metrics: readonly ReadMetric<Subject>[],
@@ -46,7 +46,7 @@ export function addReadMetrics<Subject>(
   }
 }
 
-/** Of series with the same labels the last one counts: Prometheus refuses a page that has a series twice. */
+/** Of several series with the same labels the last one is kept: Prometheus refuses a page that has one twice. */
 function withoutRepeats(series: readonly MetricSeries[]): readonly MetricSeries[] {
   const byLabels = new Map(
     series.map((each) => [JSON.stringify(Object.values(each.labels ?? {})), each]),

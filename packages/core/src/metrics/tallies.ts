@@ -1,7 +1,7 @@
-// Counters and histograms for what happens several times in every request. prom-client's own check, sort and join
-// the labels into a text each time, a microsecond and some garbage. Here a series is found by its label values
-// as they are, counting is an addition, and labels are written when somebody reads the page. A registry of
-// prom-client takes them in as its own kind: it asks for a name, a type and `get()`.
+// Counters and histograms for events that happen several times in every request. prom-client's own check,
+// sort and join the labels into a text each time, which takes a microsecond and leaves garbage. Here a series
+// is found by its label values directly, counting is an addition, and labels are only written when the page
+// is read. A prom-client registry accepts these like its own metrics: it asks for a name, a type and `get()`.
 
 const LABELS_MAX = 3;
 
@@ -14,7 +14,7 @@ export interface MetricRegister {
 export interface TallyDescription {
   readonly name: string;
   readonly help: string;
-  /** At most three. */
+  /** At most three labels. */
   readonly labelNames?: readonly string[];
   readonly registers: readonly MetricRegister[];
 }
@@ -37,7 +37,7 @@ export interface TallyPage {
   readonly values: readonly TallyLine[];
 }
 
-/** Values of one kind by up to three labels. A tally without labels has its value from the beginning. */
+/** Values of one kind by up to three labels. Without labels there is one value from the beginning. */
 class Series<Value> {
   readonly #labelNames: readonly string[];
   readonly #initial: () => Value;
@@ -103,7 +103,7 @@ export class TalliedCounter {
     this.#series.at(labels).count += amount;
   }
 
-  /** @internal the registry asks */
+  /** @internal called by the registry */
   get(): Promise<TallyPage> {
     const { name, help, type } = this;
     const values = this.#series
@@ -114,12 +114,12 @@ export class TalliedCounter {
 }
 
 interface Distribution {
-  /** Values up to each bound and above the one before it; last those above all bounds. */
+  /** Number of values up to each bound and above the one before; last, those above all bounds. */
   readonly counts: Float64Array;
   sum: number;
 }
 
-/** How values are distributed over ranges. */
+/** A distribution of values over ranges. */
 export class TalliedHistogram {
   readonly name: string;
   readonly help: string;
@@ -148,7 +148,7 @@ export class TalliedHistogram {
     distribution.sum += value;
   }
 
-  /** @internal the registry asks */
+  /** @internal called by the registry */
   get(): Promise<TallyPage> {
     const { name, help, type } = this;
     const values = this.#series.all().flatMap(([labels, each]) => this.#lines(labels, each));

@@ -1,6 +1,7 @@
-// How many rows a search returns: a number of the program, or a scalar that each request brings, as where
-// `k` is an input of the signature. Before a request runs, its cost is reckoned by it, so the operations
-// between the input and the search (a cast, a minimum, `k[0]`) are few, cheap and of the host alone.
+// How many rows a search returns: a number of the program, or a scalar that each request brings, if `k` is an
+// input of the signature. The cost of a request is computed from it before the request runs, so the
+// operations between the input and the search (a cast, a minimum, `k[0]`) are few and cheap, and run on the
+// host.
 
 import { WinnowError } from "../errors/errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
@@ -9,7 +10,7 @@ import { invalid } from "./node-error.ts";
 import { valuesDefinedBy } from "./program-plan.ts";
 import type { SearchDepth, SignatureProgram, TopKStep, ValueId } from "./program.ts";
 
-/** Operations that may stand between an input and the k of a search. */
+/** Operations that are allowed between an input and the k of a search. */
 export const DEPTH_OPERATIONS: ReadonlySet<string> = new Set(
   "Cast,Reshape,Squeeze,ExpandDims,StridedSlice,GatherV2,Minimum,Maximum,AddV2,Sub,Mul,Max,Min".split(
     ",",
@@ -18,15 +19,15 @@ export const DEPTH_OPERATIONS: ReadonlySet<string> = new Set(
 
 const OPERATIONS_MAX = 16;
 
-/** The k that a value says. @throws WinnowError INVALID_ARGUMENT in TensorFlow's words */
+/** The k that a tensor holds. @throws WinnowError INVALID_ARGUMENT in TensorFlow's words */
 export function depthOf({ dtype, shape, data }: Tensor): number {
   if (shape.length > 0) throw invalid(`k must be scalar, got shape [${shape.join(",")}]`);
   return dtype === "string" ? NaN : Number(data[0]);
 }
 
 /**
- * The k of a search for a request's inputs; `undefined` where they do not say it: it is refused when the
- * search runs, or the search belongs to a branch that does not.
+ * The k of a search for a request's inputs; `undefined` if they do not give one: the search then refuses the
+ * request, unless it belongs to a branch that does not run.
  */
 export function requestedDepth(
   signature: SignatureProgram,
@@ -42,7 +43,7 @@ export function requestedDepth(
   }
 }
 
-/** A k as people read it: its number, or the input that says it. */
+/** A k for people: its number, or the name of the input that gives it. */
 export function depthText({ inputs }: SignatureProgram, k: SearchDepth): string {
   if (typeof k === "number") return String(k);
   const named = inputs.find(({ value }) => value === k.value);

@@ -1,7 +1,6 @@
-// Tables within a dense part, which every router holds: items that a top-k ranks although no search can
-// find them, because something else than a product of vectors stands between, and large embeddings of an
-// ONNX model. Such a model is served, but its table does not grow with the workers, so people are told,
-// in one sentence.
+// Tables within a dense part, which every router holds: items that a top-k ranks although no search can find
+// them, because their scores are no product of vectors, and large embeddings of an ONNX model. Such a model
+// is served, but its table does not grow with the workers, so one sentence tells the operator.
 
 /** A matrix of items, or another large one, within a dense part. */
 export interface UncutTable {
@@ -9,13 +8,13 @@ export interface UncutTable {
   readonly tensor: string;
   /** Bytes of its values, which every router holds. */
   readonly bytes: number;
-  /** The node that ranks the items; `undefined` for a table that is no item table, such as one of users. */
+  /** The node that ranks the items; `undefined` for a table of something else, such as users. */
   readonly ranking: string | undefined;
-  /** The node that stands in the way of a search, or that reads the table, with its operation. */
+  /** The node that prevents a search, or that reads the table, with its operation. */
   readonly obstacle: { readonly node: string; readonly op: string };
 }
 
-/** What is to be said of such a table. */
+/** The sentence about such a table. */
 export function uncutTableText({ tensor, bytes, ranking, obstacle }: UncutTable): string {
   const held = `Every router holds the ${bytes} bytes of ${tensor}`;
   if (ranking === undefined) {

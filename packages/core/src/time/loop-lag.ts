@@ -1,11 +1,11 @@
-// The event loop's lag, as a process tells it in its metrics. It is measured by a timer: how late the timer
-// fires is the lag. The timer wakes a process that has nothing to do, so it is a slow one; its interval is no
-// part of the lag and is taken off.
+// The lag of the event loop in the metrics of a process. It is measured by a timer: the lag is how late the
+// timer fires. The timer wakes an idle process, so it is slow; its interval is subtracted, because it is no
+// part of the lag.
 
-/** Ms between two looks at the lag. */
+/** Ms between two measurements. */
 export const LAG_TIMER_MS = 200;
 
-/** Metrics of prom-client that tell the interval of the timer along with the lag. */
+/** prom-client's metrics that contain the timer's interval. */
 const NAMES = ["min", "max", "mean", "p50", "p90", "p99"].map(
   (name) => `nodejs_eventloop_lag_${name}_seconds`,
 );
@@ -14,7 +14,7 @@ interface LagGauge {
   set(labels: object, seconds: number): void;
 }
 
-/** Takes the timer's interval off what prom-client's metrics of the lag tell. */
+/** Subtracts the timer's interval from prom-client's metrics of the lag. */
 export function takeOffLagTimer(metricOf: (name: string) => unknown): void {
   for (const name of NAMES) {
     const gauge = metricOf(name) as LagGauge | undefined;

@@ -60,7 +60,8 @@ export function encodeProgramPackage(contents: ProgramPackage): Uint8Array {
       values: encodeTensor(values, blobs),
     })),
     denseModels: program.denseModels.map((onnx) => blobs.add(onnx)),
-    // Routers that know no experiments refuse a program without this list; they would serve a model without signatures.
+    // Routers of releases without experiments refuse a program that lacks this list; otherwise they would
+    // serve a model without signatures.
     signatures:
       program.experiment === undefined
         ? program.signatures.map((signature) => encodeSignature(signature, blobs))

@@ -57,8 +57,8 @@ export function encodeStep(step: Step): unknown {
 }
 
 /**
- * Kinds of their own: a router that does not know masks, functions of scores, or queries of several vectors is to
- * refuse the program, not to answer without them.
+ * Masks, functions of scores, and queries of several vectors have step kinds of their own, so that a router
+ * of a release without them refuses the program instead of answering without them.
  */
 function encodeTopKStep(step: TopKStep): unknown {
   const { mask } = step;
@@ -255,7 +255,7 @@ const scoreFunction: HeaderReader<ScoreFunction> = (from) => {
   return operand === undefined ? { op } : { op, operand };
 };
 
-/** Rules within each other: what a graph may nest. */
+/** Depth of nested rules, at most. */
 const RULE_DEPTH_MAX = 16;
 
 function searchMask(columns: readonly string[]): HeaderReader<SearchMask> {

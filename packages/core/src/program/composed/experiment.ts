@@ -1,25 +1,28 @@
-// An experiment: which of several models, or versions of one, answers which user. It is a model itself, without
-// tables and steps: the router asks the model of the arm that a key of the request falls into.
+// An experiment: which of several models, or versions of one model, answers which user. It is a model itself,
+// without tables and steps: the router asks the model of the arm that a key of the request belongs to.
 //
 //   key (an input or a header) ─▶ arm, by hash and weight ─▶ its model answers
-//                                                         └▶ a share of requests goes to the shadow, too
+//                                                         └▶ a fraction of requests is also sent to the shadow
 
 import type { HeaderReader } from "../header-reader.ts";
 import { count, listOf, oneOf, optional, read, refuse, text } from "../header-reader.ts";
 import { STAGE_BUDGET_MS_MAX } from "./pipeline.ts";
 
-/** Arms of one experiment. */
+/** Arms of one experiment, at most. */
 export const EXPERIMENT_ARMS_MAX = 16;
-/** The largest weight of an arm; weights count beside each other. */
+/** The largest weight of an arm; weights count relative to each other. */
 export const ARM_WEIGHT_MAX = 1e6;
-/** Bytes of a salt in UTF-8. */
+/** Bytes of a salt in UTF-8, at most. */
 export const SALT_BYTES_MAX = 128;
-/** What an arm may be called: names stand in headers and metrics as they are. */
+/** Names of arms, which appear unchanged in headers and metrics. */
 export const ARM_NAME: RegExp = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
-/** What a header may be called. */
+/** Names of headers. */
 export const HEADER_NAME: RegExp = /^[A-Za-z0-9-]{1,64}$/;
 
-/** A model as an experiment names it: that version, or what the label or the name means when a request comes. */
+/**
+ * A model that an experiment names: with a version, or with the version that its label or its name means when
+ * a request arrives.
+ */
 export interface ArmTarget {
   readonly model: string;
   readonly version?: number | undefined;
@@ -29,37 +32,40 @@ export interface ArmTarget {
 /** One arm. */
 export interface ExperimentArm extends ArmTarget {
   readonly name: string;
-  /** Its part of the keys is this over the sum of all weights; 0: none. */
+  /** The arm gets this part of the keys, relative to the sum of all weights; 0: none. */
   readonly weight: number;
 }
 
-/** Which value of a request is hashed: an input of each instance, or a header of the whole request. */
+/** The value that is hashed: an input of each instance, or a header of the whole request. */
 export type StickyKey =
   | { readonly by: "input"; readonly name: string }
   | {
       readonly by: "header";
       readonly name: string;
-      /** The arm of requests without the header; absent: these are refused. */
+      /** The arm of requests without the header; absent: such requests are refused. */
       readonly missing?: string | undefined;
     };
 
-/** A model that is asked, too, for a share of the requests; its answers are compared and counted, never given. */
+/**
+ * A model to which a fraction of the requests is also sent. Its answers are compared and counted, never given
+ * to clients.
+ */
 export interface ExperimentShadow extends ArmTarget {
-  /** Of requests that were answered, 0 to 1. */
+  /** Fraction of the answered requests, 0 to 1. */
   readonly share: number;
-  /** How long it may take from the answer on. */
+  /** Ms that it may take, counted from the answer. */
   readonly budgetMs: number;
 }
 
-/** Arms, weights and keys. */
+/** The arms with their weights, and the keys. */
 export interface Experiment {
-  /** Names are distinct, and some weight is more than 0. */
+  /** Names are distinct, and at least one weight is positive. */
   readonly arms: readonly ExperimentArm[];
-  /** May be absent where there is one arm. */
+  /** May be absent if there is one arm only. */
   readonly sticky?: StickyKey | undefined;
-  /** Hashed before the key; absent: the name of the experiment's model. */
+  /** Hashed together with the key; absent: the name of the experiment's model. */
   readonly salt?: string | undefined;
-  /** The arm that answers where the model of another is not there; absent: that is an error. */
+  /** The arm that answers instead of one whose model does not exist; absent: that is an error. */
   readonly fallback?: string | undefined;
   readonly shadow?: ExperimentShadow | undefined;
 }
@@ -70,7 +76,7 @@ export interface ExperimentFault {
   readonly fault: string;
 }
 
-/** What is wrong with an experiment as a whole, each field of which is sound; `undefined` for nothing. */
+/** What is wrong with an experiment whose fields are valid one by one; `undefined` if nothing is. */
 export function experimentFault(experiment: Experiment): ExperimentFault | undefined {
   const { arms, sticky } = experiment;
   if (arms.length === 0 || arms.length > EXPERIMENT_ARMS_MAX) {
@@ -107,7 +113,7 @@ function unknownArm(
   return { field: unknown.field, fault };
 }
 
-/** How messages and drawings name what an arm asks: `movies`, `movies/3`, `movies@stable`. */
+/** The model that an arm asks, in messages and drawings: `movies`, `movies/3`, `movies@stable`. */
 export function targetText({ model, version, label }: ArmTarget): string {
   if (version !== undefined) return `${model}/${version}`;
   return label === undefined ? model : `${model}@${label}`;
@@ -189,5 +195,5 @@ const experimentReader: HeaderReader<Experiment> = (from) => {
   return experiment;
 };
 
-/** An experiment that may be missing. */
+/** An experiment, or `undefined`. */
 export const optionalExperiment: HeaderReader<Experiment | undefined> = optional(experimentReader);

@@ -11,12 +11,12 @@ import type { ScoreExpression } from "./score-expression.ts";
 import { namesInScore, scoreReader } from "./score-expression.ts";
 import { parseKeyPattern } from "./seen-key.ts";
 
-/** Stages of one pipeline. */
+/** Stages of one pipeline, at most. */
 export const PIPELINE_STAGES_MAX = 16;
-/** Candidates of one instance: as many as a request may ask of a model where nothing is set (`kMax`). */
+/** Candidates of one instance, at most: the default of `kMax`, which bounds what a request may ask of a model. */
 export const PIPELINE_CANDIDATES_MAX = 4096;
 
-/** A pipeline; its first stages retrieve, and no others do; what several retrieve is merged. */
+/** A pipeline. Its first stages retrieve, and no later ones do; the lists of several retrieving stages are merged. */
 export interface Pipeline {
   readonly stages: readonly PipelineStage[];
   /** Names of the outputs. */
@@ -37,7 +37,7 @@ export type PipelineStage =
 /** A stage that asks a model. */
 export type ModelStage = RetrieveStage | RankStage;
 
-/** A signature of another model; whichever version is served when the request comes. */
+/** A signature of another model, in the version that is the default when the request arrives. */
 export interface PipelineMember {
   readonly model: string;
   readonly signature: string;
@@ -56,17 +56,18 @@ export interface RetrieveStage extends PipelineMember {
 }
 
 /**
- * Makes one list of what several stages have retrieved, each item once. `weights`: its score is the sum of its
- * scores, each times its weight. `quotas`: so many items of each retrieval, which take turns.
+ * Merges what several stages have retrieved into one list, with each item once. `weights`: an item's score is
+ * the sum of its scores times their weights. `quotas`: a number of items from each retrieval, which take
+ * turns.
  */
 export interface MergeStage {
   readonly kind: "merge";
   readonly by: "weights" | "quotas";
-  /** One for each retrieval, by the name of its score. */
+  /** One part for each retrieval, by the name of its score. */
   readonly parts: readonly MergePart[];
 }
 
-/** What one retrieval counts for in a merge. */
+/** The weight or quota of one retrieval in a merge. */
 interface MergePart {
   readonly name: string;
   readonly value: number;
@@ -76,54 +77,54 @@ interface MergePart {
 export const MERGE_WEIGHT_MAX = 1e6;
 
 /**
- * Which items may be retrieved, by their attributes. It goes to the retrieval, which still gives `k` items while
- * enough are admitted; so it stands before every stage that cuts the list.
+ * Which items may be retrieved, by their attributes. The filter is passed to the retrieval, which still gives
+ * `k` items if enough are admitted; so it must come before every stage that cuts the list.
  */
 export interface FilterStage {
   readonly kind: "filter";
-  /** `filterText` of it, as a person wrote it: not held against attributes. */
+  /** The filter as `filterText`, not yet checked against attributes. */
   readonly filter: string;
 }
 
 /**
- * Excludes the items that a set in Redis has for each instance. Like a filter it goes to the retrieval. Where Redis
- * does not answer within the budget nothing is excluded, and the answer says so.
+ * Excludes the items that a set in Redis holds for each instance. Like a filter it is passed to the
+ * retrieval. If Redis does not answer within the budget, nothing is excluded, and the answer says so.
  */
 export interface SeenStage {
   readonly kind: "seen";
-  /** `parseKeyPattern` takes it. */
+  /** A pattern for `parseKeyPattern`. */
   readonly key: string;
-  /** Of a sorted set, the members with the largest scores are excluded. */
+  /** From a sorted set, the members with the largest scores are excluded. */
   readonly type: SeenType;
   /** Members that are read of one key, at most. */
   readonly countMax: number;
   readonly budgetMs: number;
 }
 
-/** What Redis keeps under the key of a `seen` stage. */
+/** The type of the value that Redis has under the key of a `seen` stage. */
 export type SeenType = "set" | "sorted_set";
-/** Members that one key may give. */
+/** Members that one key may give, at most. */
 export const SEEN_COUNT_MAX = 16_384;
 /** The longest budget of a stage. */
 export const STAGE_BUDGET_MS_MAX = 10_000;
 
 /**
- * Makes the list less alike; candidates keep their scores.
+ * Makes the list less uniform; candidates keep their scores.
  *
- *   at-most      drops a candidate once `count` before it have one of its values
- *   round-robin  one candidate of each value in turn, values in the order in which they come
- *   mmr          takes `count` candidates, each the one that is best by its score and least like those taken
- *                (maximal marginal relevance, Carbonell and Goldstein 1998)
+ *   at-most      drops a candidate if one of its values has occurred `count` times before
+ *   round-robin  takes one candidate of each value in turn, values in the order of their first candidate
+ *   mmr          takes `count` candidates one by one, each the best by its score and its unlikeness to those
+ *                taken so far (maximal marginal relevance, Carbonell and Goldstein 1998)
  */
 export type DiversifyStage = { readonly kind: "diversify" } & (
   | { readonly by: "at-most"; readonly attribute: string; readonly count: number }
   | { readonly by: "round-robin"; readonly attribute: string }
   | {
       readonly by: "mmr";
-      /** What the score counts for, 0 to 1; the rest is for being unlike. */
+      /** Weight of the score, 0 to 1; the rest is the weight of unlikeness. */
       readonly balance: number;
       readonly count: number;
-      /** The retrieval whose items' vectors are compared; may be missing where there is but one. */
+      /** The retrieval whose items' vectors are compared; may be absent if there is only one. */
       readonly of?: string | undefined;
     }
 );
@@ -135,9 +136,9 @@ export type RankSource =
   | { readonly kind: "score" };
 
 /**
- * Orders candidates by the score that a ranking model gives each; equal scores keep their order. Where it has not done
- * so within its budget the order before it stands, stages that read what it did not give are left out, and the answer
- * says so. Routers that know no budget wait until it is done.
+ * Sorts candidates by the score that a ranking model gives each; equal scores keep their order. If the model
+ * does not answer within the budget, the order before stays, stages that need its scores are left out, and
+ * the answer says so. Routers of releases without budgets wait for the model.
  */
 export interface RankStage extends PipelineMember {
   readonly kind: "rank";
@@ -146,11 +147,11 @@ export interface RankStage extends PipelineMember {
   readonly scores: string;
   /** Outputs that expressions of later stages name: each one number for each candidate. */
   readonly heads?: readonly { readonly name: string; readonly output: string }[] | undefined;
-  /** Absent: as long as the request may take. */
+  /** Absent: the request's deadline is the only limit. */
   readonly budgetMs?: number | undefined;
 }
 
-/** Orders candidates by an expression over their named scores, and `score`, the score so far. */
+/** Sorts candidates by an expression over their named scores and `score`, the score so far. */
 export interface ScoreStage {
   readonly kind: "score";
   readonly expression: ScoreExpression;
@@ -158,7 +159,7 @@ export interface ScoreStage {
 
 /** The name of the score so far. */
 export const SCORE_SO_FAR = "score";
-/** Named scores of one ranking stage. */
+/** Named scores of one ranking stage, at most. */
 export const PIPELINE_HEADS_MAX = 16;
 
 /** Whether a stage asks a model. */
@@ -166,7 +167,7 @@ export function asksModel(stage: PipelineStage): stage is ModelStage {
   return stage.kind === "retrieve" || stage.kind === "rank";
 }
 
-/** Names that a stage gives to scores. */
+/** Names of the scores that a stage gives. */
 export function scoreNamesOf(stage: PipelineStage): readonly string[] {
   if (stage.kind === "retrieve") return stage.as === undefined ? [] : [stage.as];
   return stage.kind === "rank" ? (stage.heads ?? []).map(({ name }) => name) : [];
@@ -178,13 +179,13 @@ export interface LimitStage {
   readonly count: number;
 }
 
-/** A stage that may not stand where it does, and why. */
+/** A stage that is not allowed at its place, and why. */
 interface OrderFault {
   readonly at: number;
   readonly fault: string;
 }
 
-/** What is wrong with the order of stages; `undefined` for nothing. */
+/** What is wrong with the order of stages; `undefined` if nothing is. */
 export function orderFault(stages: readonly PipelineStage[]): OrderFault | undefined {
   for (const [at, stage] of stages.entries()) {
     const fault = faultBehind(stage, stages.slice(0, at));
@@ -196,7 +197,7 @@ export function orderFault(stages: readonly PipelineStage[]): OrderFault | undef
 
 const UNMERGED = "retrieves a further list; a merge must follow it";
 
-/** What is wrong with a stage behind these. */
+/** What is wrong with a stage after the stages `before`. */
 function faultBehind(stage: PipelineStage, before: readonly PipelineStage[]): string | undefined {
   const retrievals = before.filter((each) => each.kind === "retrieve");
   const isBehindOthers = retrievals.length < before.length;
@@ -283,7 +284,7 @@ const pipelineReader: HeaderReader<Pipeline> = (from) => {
   return { stages, outputs };
 };
 
-/** Every name is given once, before it is asked for. @throws WinnowError DATA_LOSS */
+/** Checks that every name is given once, before it is used. @throws WinnowError DATA_LOSS */
 function checkScoreNames(from: HeaderValue, stages: readonly PipelineStage[]): void {
   const known = new Set([SCORE_SO_FAR]);
   for (const stage of stages) {
@@ -435,5 +436,5 @@ const rankInput: HeaderReader<RankStage["inputs"][number]> = (input) => ({
   }),
 });
 
-/** A pipeline that may be missing. */
+/** A pipeline, or `undefined`. */
 export const optionalPipeline: HeaderReader<Pipeline | undefined> = optional(pipelineReader);

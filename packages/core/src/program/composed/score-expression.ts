@@ -1,6 +1,6 @@
-// Expressions over the named scores of a candidate: `0.7 * ctr + 0.3 * log(max(watch, 1)) - score / 10`.
-// A person writes them, so what is wrong is said with its place. They are kept as steps in the order in
-// which they are done (reverse Polish notation), so a program that holds one is checked by counting.
+// Expressions over the named scores of a candidate: `0.7 * ctr + 0.3 * log(max(watch, 1)) - score / 10`. A
+// person writes them, so errors name their place. They are stored as steps in the order of execution (reverse
+// Polish notation), so a program that holds one is checked by counting.
 //
 //   sum     = product (("+" | "-") product)*
 //   product = unary (("*" | "/") unary)*
@@ -13,12 +13,12 @@ type Operation =
   "add" | "subtract" | "multiply" | "divide" | "negate" | "log" | "exp" | "min" | "max" | "clip";
 
 interface OperationSpec {
-  /** How many values it takes. */
+  /** Number of operands. */
   readonly takes: number;
   readonly of: (a: number, b: number, c: number) => number;
 }
 
-/** What an expression computes with. */
+/** The operations of expressions. */
 const OPERATIONS: Readonly<Record<Operation, OperationSpec>> = {
   add: { takes: 2, of: (a, b) => a + b },
   subtract: { takes: 2, of: (a, b) => a - b },
@@ -32,7 +32,7 @@ const OPERATIONS: Readonly<Record<Operation, OperationSpec>> = {
   clip: { takes: 3, of: (value, least, most) => Math.min(Math.max(value, least), most) },
 };
 
-/** One step: puts a value on the stack, or takes some off and puts their result there. */
+/** A step: pushes a value, or replaces some values on the stack by their result. */
 type ScoreStep =
   | { readonly kind: "number"; readonly value: number }
   | { readonly kind: "name"; readonly name: string }
@@ -41,19 +41,19 @@ type ScoreStep =
 /** Steps that leave one value. */
 export type ScoreExpression = readonly ScoreStep[];
 
-/** Steps of one expression. */
+/** Steps of one expression, at most. */
 const SCORE_STEPS_MAX = 256;
 const DEPTH_MAX = 32;
 const FUNCTIONS = ["log", "exp", "min", "max", "clip"] as const;
 const TOKEN =
   /\s*(?:(?<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?<name>[A-Za-z_]\w*)|(?<sign>[-+*/(),]))/y;
 
-/** Names that an expression may have: letters, digits and `_`, and no function's. */
+/** Whether an expression can use a name: letters, digits and `_`, and not the name of a function. */
 export function isScoreName(name: string): boolean {
   return /^[A-Za-z_]\w*$/.test(name) && !isFunction(name);
 }
 
-/** The expression of a text over these names, or what is wrong with it. */
+/** Parses an expression over these names, or gives what is wrong with it. */
 export function parseScore(
   source: string,
   names: ReadonlySet<string>,
@@ -66,7 +66,7 @@ export function parseScore(
   }
 }
 
-/** The value for one candidate, in float64; NaN and infinities as IEEE 754 has them. */
+/** The value for one candidate, in float64; NaN and infinities follow IEEE 754. */
 export function evaluateScore(
   expression: ScoreExpression,
   valueOf: (name: string) => number,
@@ -84,7 +84,7 @@ export function evaluateScore(
   return stack[0] ?? NaN;
 }
 
-/** An expression as people write it; a number may be written otherwise than it was. */
+/** An expression as text; a number may be spelled differently from the original. */
 export function scoreText(expression: ScoreExpression): string {
   const stack: { readonly text: string; readonly binds: number }[] = [];
   for (const step of expression) {
@@ -98,7 +98,7 @@ export function scoreText(expression: ScoreExpression): string {
   return stack[0]?.text ?? "";
 }
 
-/** How tightly what is written holds together: sums, products, and what stands alone. */
+/** How tightly the parts of a text bind: sums, products, and single values. */
 const BINDS_MAX = 3;
 const SIGNS: Partial<
   Readonly<Record<Operation, { readonly sign: string; readonly binds: number }>>
@@ -120,7 +120,7 @@ function applied(operation: Operation, values: readonly Written[]): Written {
   const infix = SIGNS[operation];
   if (infix !== undefined) {
     const [a, b] = values;
-    // The second of two is bracketed where the first would not be: a - (b - c).
+    // The second operand needs brackets where the first would not: a - (b - c).
     const text = `${inBrackets(a!, infix.binds)} ${infix.sign} ${inBrackets(b!, infix.binds + 1)}`;
     return { text, binds: infix.binds };
   }
@@ -130,7 +130,7 @@ function applied(operation: Operation, values: readonly Written[]): Written {
   return { text: `${operation}(${list})`, binds: BINDS_MAX };
 }
 
-/** Names that an expression asks for. */
+/** Names that an expression uses. */
 export function namesInScore(expression: ScoreExpression): readonly string[] {
   return expression.flatMap((step) => (step.kind === "name" ? [step.name] : []));
 }
@@ -170,7 +170,7 @@ class ScoreFault extends Error {}
 interface Token {
   readonly kind: "number" | "name" | "sign" | "end";
   readonly text: string;
-  /** Counted from 1. */
+  /** Position, counted from 1. */
   readonly at: number;
 }
 

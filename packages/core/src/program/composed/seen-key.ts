@@ -1,23 +1,23 @@
-// Keys of what users have seen: a pattern with places for inputs of a request, such as `seen:{user_id}`. Values
-// come from strangers, so a value can name no key but one in its place:
+// Redis keys of what users have seen: a pattern with places for inputs of a request, such as
+// `seen:{user_id}`. Values come from clients, so a value must not be able to name a key outside its place:
 //
 //   - every byte of a value but letters, digits and `-_.!~*'()` is percent-encoded;
-//   - before each place stands a text that ends in a character which no encoded value has, such as `:`.
+//   - before each place there is a text that ends in a character that no encoded value has, such as `:`.
 //
-// So the texts of a pattern and the values can be read back from a key: different values give different keys, and
-// each begins and ends as the pattern does.
+// So the values can be read back from a key: different values give different keys, and each key begins and
+// ends like the pattern.
 
 /** A part of a pattern: a text, or the place for an input. */
 export type KeyPart = { readonly text: string } | { readonly input: string };
 
-/** Characters of a pattern. */
+/** Characters of a pattern, at most. */
 const PATTERN_CHARACTERS_MAX = 256;
-/** Keys of the cluster itself begin so. */
+/** Prefix of the cluster's own keys. */
 const OWN_PREFIX = "winnow:";
 const PLACE = /\{([^{}]*)\}/;
 const IN_VALUES = /[\w!%'()*.~-]$/;
 
-/** Reads a pattern, or says what is wrong with it. */
+/** Parses a pattern, or gives what is wrong with it. */
 export function parseKeyPattern(
   pattern: string,
 ): { readonly parts: readonly KeyPart[] } | { readonly fault: string } {
@@ -29,7 +29,7 @@ export function parseKeyPattern(
   if (pattern.startsWith(OWN_PREFIX)) {
     return { fault: `begins with "${OWN_PREFIX}", as keys of the cluster itself do` };
   }
-  // Texts and names in turn: a split by a pattern with one group gives both.
+  // Alternates texts and names, because the separator has one group.
   const pieces = pattern.split(PLACE);
   const parts = pieces.map((piece, at): KeyPart => {
     return at % 2 === 0 ? { text: piece } : { input: piece };
@@ -44,7 +44,7 @@ export function parseKeyPattern(
   return { parts: parts.filter((part) => "input" in part || part.text !== "") };
 }
 
-/** The key with these values in its places. */
+/** The key with these values. */
 export function keyWith(parts: readonly KeyPart[], valueOf: (input: string) => Uint8Array): string {
   return parts.map((part) => ("text" in part ? part.text : encoded(valueOf(part.input)))).join("");
 }

@@ -1,5 +1,5 @@
-// Lists of items that several searches found, put together into one answer: what a query gets is picked from
-// the lists of all of them by search and place, with the ids and attributes that stand there.
+// Joins lists of items from several searches into one answer: each item of a query is copied from the list in
+// which it was found, with its id and attributes.
 
 import { StringColumn } from "../../tensor/string-column.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
@@ -7,20 +7,20 @@ import type { TopKAnswer } from "../step-contract.ts";
 
 /** An item of a list. */
 export interface ListedItem {
-  /** As the answer is to give it. */
+  /** The score in the joined answer. */
   readonly score: number;
   readonly row: number;
-  /** The answer in which it was found, and its place there. */
+  /** The answer in which the item was found, and its position there. */
   readonly from: TopKAnswer;
   readonly place: number;
 }
 
-/** An item with another score. */
+/** The item with another score. */
 export function withScore({ row, from, place }: ListedItem, score: number): ListedItem {
   return { score, row, from, place };
 }
 
-/** What a search found for one of its queries, in its order. */
+/** The items that a search found for one of its queries, in order. */
 export function itemsOf(from: TopKAnswer, query: number): readonly ListedItem[] {
   const { scores, rows, counts } = from;
   if (scores === undefined || rows === undefined) {
@@ -35,8 +35,8 @@ export function itemsOf(from: TopKAnswer, query: number): readonly ListedItem[] 
 }
 
 /**
- * The answer of these lists, one for each query, of at most `k` items. `sample` is the answer of any search
- * among them: what it gives of its items, this answer gives too.
+ * The answer made of these lists, one for each query, with at most `k` items each. `sample` is any of the
+ * searches' answers: the joined answer has the same outputs.
  */
 export function answerOf(
   lists: readonly (readonly ListedItem[])[],
@@ -71,7 +71,7 @@ export function answerOf(
   };
 }
 
-/** The values that stand where the items were found; none where a list is short. */
+/** The values at the positions of the items; zeros or empty strings where a list is short. */
 function picked(
   { dtype }: Tensor,
   items: readonly (ListedItem | undefined)[],

@@ -16,10 +16,10 @@ import { answerOf, itemsOf } from "./item-lists.ts";
 import type { ListedItem } from "./item-lists.ts";
 import type { TopKAnswer, TopKQuestion } from "../step-contract.ts";
 
-/** Asks for the best rows of each query of one vector. */
+/** Finds the best rows of each query, where each query has one vector. */
 export type Search = (question: TopKQuestion) => Promise<TopKAnswer>;
 
-/** The best `k` rows of each query, whose `vectors` vectors stand one after the other in a row of `query`. */
+/** The best `k` rows of each query. A query has `vectors` vectors, one after the other in a row of `query`. */
 export async function manyVectorSearch(
   { query, k, admits, chosen }: TopKQuestion,
   vectors: number,
@@ -46,7 +46,7 @@ export async function manyVectorSearch(
   return answerOf(lists, k, found);
 }
 
-/** The best `k` of some items, each row once. */
+/** The best `k` items, with each row once. */
 function bestOf(items: readonly ListedItem[], k: number): readonly ListedItem[] {
   const rows = new Set<number>();
   const best: ListedItem[] = [];

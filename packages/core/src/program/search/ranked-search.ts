@@ -1,7 +1,7 @@
 // Searches whose scores go through functions before they are ranked (score-functions.ts). A search finds the
-// best rows by the scores before the functions. Those keep the order, so the best rows are among the best by
-// score, except where the value of the last one is shared by more rows than the list holds: TensorFlow then
-// takes those with the lowest numbers, wherever their scores stand.
+// best rows by the scores before the functions. The functions keep the order, so the best rows by value are
+// among the best by score, except where more rows share the value of the last one than the list holds:
+// TensorFlow then takes those with the lowest row numbers, whatever their scores.
 //
 //   sigmoid, k = 2      score 40 row 7   31 row 9   22 row 3 │ 18 row 0   5 row 4
 //                       value  1 row 7    1 row 9    1 row 3 │  1 row 0   0.99           rows 0 and 3
@@ -21,22 +21,22 @@ import type { ListedItem } from "./item-lists.ts";
 import type { ScoreValue } from "./score-functions.ts";
 import type { TopKAnswer, TopKQuestion } from "../step-contract.ts";
 
-/** How a search is asked, and what becomes of its scores. */
+/** How searches are made, and the functions of their scores. */
 export interface RankedSearch {
   readonly ask: (question: TopKQuestion) => Promise<TopKAnswer>;
   readonly valueOf: (query: number) => ScoreValue;
-  /** Of the table. */
+  /** Rows of the table. */
   readonly rows: number;
 }
 
-/** Items beyond k that the first search asks for. */
+/** Items beyond k in the first search. */
 const MORE = 16;
-/** Items that the second search asks for, at least. */
+/** Items of the second search, at least. */
 const MANY = 1024;
-/** Items that one search answers for all of its queries, except the first. */
+/** Items of one search for all its queries, except the first search. */
 const ITEMS_MAX = 65_536;
 
-/** The best `k` of each query by value, then by row; fewer only where fewer rows are admitted. */
+/** The best `k` items of each query by value, then by row; fewer only if fewer rows are admitted. */
 export async function rankedSearch(
   question: TopKQuestion,
   { ask, valueOf, rows }: RankedSearch,
@@ -59,19 +59,19 @@ export async function rankedSearch(
   return answerOf(lists, k, first);
 }
 
-/** A query of which it is not known which rows share the value of its k-th item. */
+/** A query for which it is not yet known which rows share the value of its k-th item. */
 interface OpenQuery {
   readonly query: number;
-  /** The best items by score. */
+  /** The best items by score found so far. */
   readonly found: readonly ListedItem[];
-  /** The first `from` rows have too few that share the value, the first `to` rows too many. */
+  /** Among the first `from` rows too few share the value, among the first `to` rows too many. */
   readonly from: number;
   readonly to: number;
 }
 
 interface SearchUnderWay extends RankedSearch {
   readonly question: TopKQuestion;
-  /** What is known of each query's answer. */
+  /** The lists found so far, by query. */
   readonly lists: (readonly ListedItem[])[];
 }
 
@@ -83,7 +83,7 @@ function bestOf(items: readonly ListedItem[], k: number): readonly ListedItem[] 
   return items.toSorted(compareCandidates).slice(0, k);
 }
 
-/** Whether no row beyond a list of the best by score shares the value of the k-th. */
+/** Whether no row beyond a list of the best by score can share the value of the k-th. */
 function isWhole(
   found: readonly ListedItem[],
   { k, depth, rows }: { readonly k: number; readonly depth: number; readonly rows: number },
@@ -109,7 +109,7 @@ function depthOf({ question, rows }: SearchUnderWay): number {
   return Math.min(rows, Math.max(MANY, question.k + MORE));
 }
 
-/** Asks for the first half of the rows between those that are too few and those that are too many. */
+/** Searches the first half of the rows between `from` and `to`. */
 async function halved(search: SearchUnderWay, open: readonly OpenQuery[]): Promise<OpenQuery[]> {
   const depth = depthOf(search);
   return await inTurns(open, depth, async (some) => {
@@ -146,12 +146,12 @@ function halfOf(
 
 function nextOf(open: OpenQuery, from: number, to: number): OpenQuery {
   if (to - from > 1) return { ...open, from, to };
-  // One row more adds one item at most, so this needs an answer that contradicts the one before.
+  // One more row adds at most one item, so this happens only if two answers contradict each other.
   const text = "The workers' answers to parts of one search do not fit together; ask again";
   throw new WinnowError("UNAVAILABLE", text);
 }
 
-/** Some queries of a question, each of them admitting less where `within` says so. */
+/** Some queries of a question; with `within`, each admits only its rows. */
 function chosenOf(
   question: TopKQuestion,
   some: readonly OpenQuery[],
@@ -174,7 +174,7 @@ function rowsOf({ shape, data }: Tensor, chosen: readonly number[]): Tensor {
   return { dtype: "float32", shape: [chosen.length, dim], data: rows };
 }
 
-/** So many queries at a time that their lists stay within bounds. */
+/** Runs queries in groups, so that the lists of a group stay within bounds. */
 async function inTurns(
   open: readonly OpenQuery[],
   depth: number,

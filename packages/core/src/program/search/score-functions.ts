@@ -1,17 +1,17 @@
-// What a graph does to scores between their product and its top-k, where it keeps their order: a sigmoid, a
-// temperature, a clip. In float32 such a function may give several scores one value, and TensorFlow then ranks
-// them by row; so the order of a search is that of the values here (ranked-search.ts).
+// The functions that a graph applies to scores between the product and the top-k, if they keep the order: a
+// sigmoid, a temperature, a clip. In float32 such a function may give several scores the same value, and
+// TensorFlow then ranks them by row; so a search orders by the values computed here (ranked-search.ts).
 //
 // Each function is computed in float64 and rounded to float32 once for each operation that TensorFlow rounds.
-// Its values agree with TensorFlow's where those are constant: a sigmoid is 1 from 16.64 on, a tanh
-// from 7.91 on, and what would be a subnormal number is 0.
+// Its values agree with TensorFlow's where those are constant: a sigmoid is 1 from 16.64 on, a tanh from 7.91
+// on, and what would be a subnormal number is 0.
 
 import type { Tensor } from "../../tensor/tensor.ts";
 import { invalid } from "../node-error.ts";
 import type { ScoreFunction, ScoreOperationName, ValueId } from "../program.ts";
 import type { SoftmaxSums } from "./softmax-sums.ts";
 
-/** The smallest float32 that TensorFlow does not take for 0. */
+/** The smallest float32 that TensorFlow does not flush to 0. */
 const NORMAL_MIN = 2 ** -126;
 /** From here on TensorFlow's sigmoid is 1. */
 const SIGMOID_ONE_MIN = 16.635532;
@@ -47,7 +47,7 @@ function roundedToEven(score: number): number {
 }
 
 type Apply = (score: number, operand: number) => number;
-/** Functions of the scores of all rows, given the best of these and the sum of their powers. */
+/** Functions of the scores of all rows, given the best of these and the sum of their exponentials. */
 type SoftmaxName = "LogSoftmax" | "Softmax";
 
 const SOFTMAX: Readonly<Record<SoftmaxName, (score: number, best: number, sum: number) => number>> =
@@ -58,7 +58,7 @@ const SOFTMAX: Readonly<Record<SoftmaxName, (score: number, best: number, sum: n
       flushed(flushed(Math.exp(Math.fround(score - best))) / Math.fround(sum)),
   };
 
-/** Whether a function is of the scores of all rows. */
+/** Whether a function depends on the scores of all rows. */
 export function isSoftmax({ op }: Pick<ScoreFunction, "op">): boolean {
   return op in SOFTMAX;
 }
@@ -91,7 +91,7 @@ const FUNCTIONS: Readonly<Record<Exclude<ScoreOperationName, SoftmaxName>, Apply
     Math.abs(score) >= TANH_ONE_MIN ? Math.sign(score) : Math.fround(Math.tanh(score)),
 };
 
-/** All of them. */
+/** The names of all functions. */
 export const SCORE_OPERATIONS: readonly ScoreOperationName[] = Object.keys({
   ...FUNCTIONS,
   ...SOFTMAX,
@@ -101,7 +101,7 @@ export const SCORE_OPERATIONS: readonly ScoreOperationName[] = Object.keys({
 export type ScoreValue = (score: number) => number;
 
 /**
- * What some functions, one after the other, make of the scores of each query.
+ * The composition of some functions, for each query.
  * @throws WinnowError INVALID_ARGUMENT for operands that fit neither all queries nor each
  */
 export function scoreValues(
@@ -129,7 +129,7 @@ export function scoreValues(
   };
 }
 
-/** `scoreValues` of functions behind a softmax, which comes first. */
+/** `scoreValues` of the functions after a softmax, which comes first. */
 export function softmaxValues(
   { op }: ScoreFunction,
   { best, sum }: SoftmaxSums,

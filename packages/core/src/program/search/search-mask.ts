@@ -1,14 +1,15 @@
-// Scores that a graph masks before its top-k: `where(genre == wanted, scores, -inf)`. The rows that keep their
-// scores are found as a filter finds rows, by columns that the model itself holds. The others all have one
-// score, so they come in the order of their rows, and only where it is not below a score that is kept:
+// Scores that a graph masks before its top-k: `where(genre == wanted, scores, -inf)`. The rows that keep
+// their scores are found as a filter finds rows, by columns that the model itself holds. All other rows have
+// the same score, so they come in the order of their numbers, and only if that score is not below the kept
+// scores:
 //
 //   search, rows that are kept     9.1 row 4   3.2 row 7                 ─┐
 //   search by a query of zeros,                                           ├─▶ merge: (score desc, row asc), k
 //     rows that are masked        -inf row 0  -inf row 1  -inf row 2 ... ─┘
 //
-// The second search finds equal scores and therefore the first rows. It is made where a list needs it. Where masked
-// rows have a penalty (`scores - 1e9 * seen`), the second search is the first one over the other rows, with the
-// penalty as a function of scores.
+// The second search finds equal scores and therefore the first rows. It is only made if a list needs it.
+// Where masked rows have a penalty (`scores - 1e9 * seen`), the second search is the first one over the other
+// rows, with the penalty as a function of scores.
 
 import { FILTER_LIMITS } from "../../attributes/filter.ts";
 import type { Filter, FilterComparison, FilterValue } from "../../attributes/filter.ts";
@@ -20,25 +21,25 @@ import { invalid } from "../node-error.ts";
 import type { MaskRule, MaskTest, SearchMask, ValueId } from "../program.ts";
 import type { TopKAnswer } from "../step-contract.ts";
 
-/** The values that a rule names. */
+/** The values that a rule uses. */
 function valuesInRule(rule: MaskRule): readonly ValueId[] {
   if (rule.kind === "test") return [rule.values];
   return rule.kind === "not" ? valuesInRule(rule.of) : rule.of.flatMap(valuesInRule);
 }
 
-/** The values that a mask names. */
+/** The values that a mask uses. */
 export function valuesInMask({ keeps, penalty }: SearchMask): readonly ValueId[] {
   return [...valuesInRule(keeps), ...(penalty === undefined ? [] : [penalty])];
 }
 
-/** Tests that a rule makes of each row. */
+/** Number of tests that a rule makes for each row. */
 export function testsInRule(rule: MaskRule): number {
   return valuesInRule(rule).length;
 }
 
 /**
- * The filters that admit what a rule keeps: one for all queries, or one for each.
- * @throws WinnowError INVALID_ARGUMENT for values that fit neither way
+ * The filters for the rows that a rule keeps: one for all queries, or one for each.
+ * @throws WinnowError INVALID_ARGUMENT for values that are neither for all queries nor for each
  */
 export function filtersOfRule(
   rule: MaskRule,
@@ -56,7 +57,7 @@ interface OfQuery {
   readonly queries: number;
 }
 
-/** One list of values for all queries, or one for each: the first dimension. */
+/** The number of lists of values: one for all queries, or one for each, along the first dimension. */
 function rowsOf({ shape }: Tensor): number {
   return shape[0] ?? 1;
 }
@@ -87,7 +88,7 @@ function testOf({ column, is }: MaskTest, values: Tensor, { query, queries }: Of
   }
   const first = rows === 1 ? 0 : query * length;
   const wanted = Array.from({ length }, (_, at) => maskValueAt(values, first + at));
-  // No item has NaN or an infinity; nothing equals the one, and everything is on one side of the other.
+  // No item has NaN or an infinity: nothing equals NaN, and every value is on the same side of an infinity.
   const finite = wanted.filter((value) => typeof value !== "number" || Number.isFinite(value));
   if (is === "in") {
     if (finite.length === 0) return NOTHING;
@@ -102,7 +103,7 @@ function isAboveAll(is: FilterComparison, bound: FilterValue | undefined): boole
   return is === "lt" || is === "lte" ? bound === Infinity : bound === -Infinity;
 }
 
-/** A value as columns of masks have it: strings as their bytes in latin1. */
+/** A value in the form of mask columns: strings as their bytes in latin1. */
 export function maskValueAt({ dtype, data }: Tensor, at: number): Exclude<FilterValue, null> {
   if (dtype === "string") {
     const bytes = data.at(at);
@@ -114,13 +115,13 @@ export function maskValueAt({ dtype, data }: Tensor, at: number): Exclude<Filter
   return Number.isSafeInteger(Number(value)) ? Number(value) : value;
 }
 
-/** How long the lists are to be, and what masked rows of each query score. */
+/** How long the lists are, and the score of masked rows for each query. */
 export interface MaskedLists {
   readonly k: number;
   readonly scoreOf: (query: number) => number;
 }
 
-/** Whether rows that are masked belong into one of the lists, given those that are kept. */
+/** Whether masked rows belong into one of the lists, given the kept ones. */
 export function needsMasked(kept: TopKAnswer, { k, scoreOf }: MaskedLists): boolean {
   const { scores, counts } = kept;
   if (scores === undefined) throw new RangeError("a masked search without scores");
@@ -134,8 +135,8 @@ export function needsMasked(kept: TopKAnswer, { k, scoreOf }: MaskedLists): bool
 }
 
 /**
- * The best of both lists of each query: rows that are kept, and masked ones, which have the scores that were found
- * or all have one.
+ * The best of both lists of each query: kept rows, and masked rows, which have the scores that were found or
+ * all the same one.
  */
 export function withMasked(
   kept: TopKAnswer,

@@ -1,58 +1,59 @@
-// The sum of eˢ over the scores s of all rows, by which a softmax before a top-k divides. Workers add up the rows
-// of their partitions, a router what workers found. The sum is one of integers, so it has the same bits however
-// the rows are cut, batched and put together:
+// The sum of eˢ over the scores s of all rows, by which a softmax before a top-k divides. Workers sum over
+// the rows of their partitions, a router over the workers' sums. Integers are summed, so the result has the
+// same bits however the rows are cut, batched and joined:
 //
 //   eˢ = 2^(8 b) · t,  b = ⌊s / (8 ln 2)⌋,  1 ≤ t < 256        of each b: Σ round(t · 2⁴⁴)
 //
-// Only the highest eight b count: all others together are below 2⁻⁵⁶ of the sum for each row. A part whose highest
-// b is lower than that of another one has dropped nothing that would count. From 2³⁰ on, different float32 scores are
-// so far apart that rows of one score alone count: their part has a number of its own, and t is 1.
+// Only the highest eight b count: all others together are below 2⁻⁵⁶ of the sum for each row. A part whose
+// highest b is lower than that of another one has dropped nothing that would count. From 2³⁰ on, different
+// float32 scores are so far apart that rows of one score alone count: their part has a number of its own, and
+// t is 1.
 
 import { WinnowError, excerpt } from "../../errors/errors.ts";
 
-/** Binary digits of the factor between two parts of a sum. */
+/** Binary digits between two neighbouring parts of a sum. */
 const DIGITS = 8;
 const WIDTH = DIGITS * Math.LN2;
-/** Binary digits of a term behind the point. */
+/** Binary digits of a term after the point. */
 const PRECISION = 44;
 const SCALE = 2 ** PRECISION;
 const PARTS_MAX = 8;
 const HALF = 2 ** 26;
-/** Terms whose halves are added up before they are carried over: their sums stay exact. */
+/** Terms whose halves are added up before they are carried: their sums stay exact. */
 const TERMS_MAX = 2 ** 20;
-/** The text of a sum that is no number. */
+/** The text of an undefined sum. */
 const NO_SUM = "null";
-/** A part as it is written, and at most eight of them. */
+/** One part as text; there are at most eight. */
 const PART = String.raw`-?\d{1,40},"\d{1,40}"`;
 const SUM = new RegExp(String.raw`^\[(?:${PART}(?:,${PART}){0,${PARTS_MAX - 1}})?\]$`);
 
-/** Scores whose neighbours are 64 or more away. */
+/** From here on neighbouring scores differ by 64 or more. */
 const FAR_MIN = 2 ** 30;
-/** Parts of such scores have numbers beyond those of all others. */
+/** The parts of such scores have numbers above those of all others. */
 const FAR_NUMBER_MIN = 2 ** 40;
 const bits = new DataView(new ArrayBuffer(4));
 
-/** The number of the part of a score alone, in the order of scores, and far from the next one's. */
+/** The number of the part for a single such score, in the order of scores and far from its neighbours. */
 function farNumber(score: number): number {
   bits.setFloat32(0, Math.abs(score));
   return Math.sign(score) * (FAR_NUMBER_MIN + 2 * PARTS_MAX * bits.getUint32(0));
 }
 
 interface Part {
-  /** Of terms `high · 2²⁶ + low` that are not carried over. */
+  /** Terms `high · 2²⁶ + low` that are not carried yet. */
   high: number;
   low: number;
   whole: bigint;
 }
 
-/** A sum of powers of scores. */
+/** A sum of exponentials of scores. */
 export class PowerSum {
   readonly #parts = new Map<number, Part>();
-  /** Whether a score has no power that is a number: NaN, or ∞. */
+  /** Whether some score, NaN or ∞, has no finite exponential. */
   #isUndefined = false;
   #terms = 0;
 
-  /** Adds the power of a score. */
+  /** Adds the exponential of a score. */
   add(score: number): void {
     if (!(score < Infinity)) this.#isUndefined = true;
     if (!Number.isFinite(score)) return;
@@ -67,19 +68,19 @@ export class PowerSum {
     if (this.#terms === TERMS_MAX) this.#carry();
   }
 
-  /** Adds a sum that was written. @throws WinnowError INTERNAL for a text that is none */
+  /** Adds a sum in text form. @throws WinnowError INTERNAL for a text of another form */
   addText(text: string): void {
     if (text === NO_SUM) this.#isUndefined = true;
     else for (const [number, whole] of partsOf(text)) this.#part(number).whole += whole;
   }
 
-  /** The sum as JSON: the highest parts, numbers and sums in turn, or `null` where there is no sum. */
+  /** The sum as JSON: its highest parts, alternately number and sum; `null` if it is undefined. */
   toText(): string {
     if (this.#isUndefined) return NO_SUM;
     return JSON.stringify(this.#highest().flatMap(([number, whole]) => [number, String(whole)]));
   }
 
-  /** Σ e^(s − best): NaN where there is no sum. */
+  /** Σ e^(s − best); NaN if the sum is undefined. */
   relativeTo(best: number): number {
     if (this.#isUndefined) return NaN;
     let sum = 0;
@@ -108,7 +109,7 @@ export class PowerSum {
     }
   }
 
-  /** Parts that count, the highest first. */
+  /** The parts that count, the highest first. */
   #highest(): readonly (readonly [number, bigint])[] {
     this.#carry();
     const numbers = [...this.#parts.keys()].toSorted((a, b) => b - a);
