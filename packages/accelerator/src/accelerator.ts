@@ -29,8 +29,8 @@ export interface LoadShape {
 }
 
 /**
- * Some rows of a resident: what queries may return of it. Made by `filter`, ended by `releaseFilter`; it
- * serves any number of searches, and lies in memory that no capacity counts.
+ * Some rows of a resident, to which queries may be restricted. Made by `filter`, ended by `releaseFilter`. A
+ * filter serves any number of searches; its memory does not count in any capacity.
  */
 export interface RowFilter {
   readonly resident: Resident;
@@ -51,8 +51,8 @@ export interface TopKQuery {
   /** Per query: ascending global rows that must not be returned, or `undefined`. */
   readonly excludedRows?: readonly (Uint32Array | undefined)[] | undefined;
   /**
-   * Per query: a filter of each resident, in the order of `residents`, or `undefined` where every row
-   * may be returned. Queries that are given the same list are searched together.
+   * Per query: a filter of each resident, in the order of `residents`, or `undefined` where every row may be
+   * returned. Queries with the same list are searched together.
    */
   readonly filters?: readonly (readonly RowFilter[] | undefined)[] | undefined;
 }
@@ -60,16 +60,14 @@ export interface TopKQuery {
 /** Memory of a device, in bytes. */
 export interface AcceleratorMemory {
   readonly usedBytes: number;
-  /**
-   * Bytes that rows may use at most: the given capacity, less what searches need beside the rows.
-   */
+  /** Bytes that rows may use at most: the given capacity without what searches need. */
   readonly capacityBytes: number;
 }
 
 /** A device. All methods may be called while others run; `topK` calls are queued in order. */
 export interface Accelerator {
   readonly kind: AcceleratorKind;
-  /** The device in words, for people: `Xeon, 2 threads, AVX-512 VNNI`. */
+  /** A description of the device for people: `Xeon, 2 threads, AVX-512 VNNI`. */
   readonly device: string;
   /**
    * Resolves with an UNAVAILABLE error if the device is lost for good; all later calls reject with
@@ -102,8 +100,8 @@ export interface Accelerator {
   /** Copies rows by local number: `[localRows.length, dim]`. @throws RangeError outside the resident. */
   gather(resident: Resident, localRows: Uint32Array): Promise<Float32Array>;
   /**
-   * A number under which the other threads of this process can search the resident themselves
-   * (`cpu/inline-search.ts`), until it is released. Absent where the device does not allow that.
+   * A number by which other threads of this process can search the resident (`cpu/inline-search.ts`), until
+   * it is released. Absent where the device does not allow that.
    */
   share?(resident: Resident): number;
   /** Frees the rows' memory, once the queries under way have finished. */

@@ -59,9 +59,9 @@ export function createCpuAccelerator(
 type CpuSettings = AcceleratorSettings & CpuAcceleratorOptions;
 
 /**
- * A search of at most so many values (rows × dim × queries) is run by the thread that asks for it: a few
- * milliseconds. Handing it to a thread of Node's pool and back wakes two threads, which takes as long
- * as scanning some hundred thousand values.
+ * A search of at most this many values (rows × dim × queries), which takes a few milliseconds, is run by the
+ * thread that asks for it. Handing it to a thread of Node's pool and back wakes two threads, which takes as
+ * long as scanning some hundred thousand values.
  */
 const WAITED_FOR_VALUES_MAX = 2 ** 27;
 /** Values that such a search may score one by one: again a few milliseconds. */
@@ -139,7 +139,7 @@ class CpuAccelerator implements Accelerator {
     });
     const guard = this.#guardOf(query.residents[0]!);
     const values = checked.rows * checked.dim;
-    // Beside others a search is queued, so that their answers do not wait for it.
+    // While other searches run, a search is queued, so that their answers do not wait for it.
     const isWaitedFor =
       this.#queue.isIdle && values * queries <= this.#waitedForValuesMax && guard.mayWait();
     const { counts, scores, rows, denseQueries } = await this.#queue.run(
@@ -166,7 +166,7 @@ class CpuAccelerator implements Accelerator {
     const handle = this.#filters.get(filter);
     if (handle === undefined) return;
     this.#filters.delete(filter);
-    // Searches that wait in the queue have the handle already.
+    // Searches in the queue already have the handle.
     void this.#queue.idle().then(() => this.#addon.releaseFilter(handle));
   }
 

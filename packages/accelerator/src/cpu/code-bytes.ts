@@ -1,11 +1,11 @@
-// What a search keeps of rows beside their values: codes that a first scan reads (8 bits per value and
-// bounds per row, in blocks). `winnow inspect` tells the memory of a worker before there is one.
+// Bytes that a search keeps in addition to the rows' values: the codes that the filter reads (8 bits per
+// value, and bounds per row, in blocks). `winnow inspect` uses this to estimate the memory of a worker.
 
 import { loadNativeAddon } from "./native-addon.ts";
 
 /**
- * Bytes that a CPU accelerator on this machine keeps for the search of a resident, beside its float32
- * values; 0 where the machine has no addon, as the plain scan reads the values alone.
+ * Bytes that a CPU accelerator on this machine keeps for searching a resident, beside its float32 values; 0
+ * on a machine without the addon, whose plain scan reads only the values.
  */
 export function codeBytesOf(rows: number, dim: number): number {
   const { addon } = loadNativeAddon();

@@ -1,4 +1,4 @@
-// Which kernels of the scan this machine's processor runs, to explain how fast the scan is.
+// Which kernels of the scan this machine's processor can run, to explain the speed of the scan.
 
 import { cpus } from "node:os";
 import process from "node:process";

@@ -1,6 +1,6 @@
-// Searches of tables that another thread has loaded, run at once by the thread that asks. For small
-// tables alone: the thread does nothing else meanwhile, and saves the way to the other one and back. The
-// bits are those of the accelerator, whose tables and code these are.
+// Searches of tables that another thread has loaded, run at once on the thread that asks. Only for small
+// tables: the thread does nothing else meanwhile, and saves waking the other thread and being woken by it.
+// The code and the tables are the accelerator's, so answers have the same bits.
 
 import type { TopKBlock } from "@winnow/core";
 import { isFastKernel, loadNativeAddon, outOfMemory } from "./native-addon.ts";
@@ -11,26 +11,26 @@ export interface InlineTable {
   readonly handle: TableHandle;
 }
 
-/** What is searched for: the `k` best of all rows of distinct tables of one dim, for each query. */
+/** A search for the `k` best rows of distinct tables of equal dim, for each query. */
 export interface InlineQuery {
   readonly tables: readonly InlineTable[];
-  /** float32 `[queries, dim]`, one query at least. */
+  /** float32 `[queries, dim]`, with at least one query. */
   readonly vectors: Float32Array;
   /** At least 1, at most the rows of all tables. */
   readonly k: number;
 }
 
-/** What a search found. */
+/** The result of a search. */
 interface InlineAnswer {
   readonly block: TopKBlock;
-  /** Queries of which all rows were scored, as of a table full of equal rows: each takes a hundred times as long. */
+  /** Queries for which all rows were scored, as in a table full of equal rows: each takes a hundred times as long. */
   readonly denseQueries: number;
 }
 
 /** Searches on the thread that made it. */
 export class InlineSearch {
   readonly #addon: NativeAddon;
-  /** Of one thread: a search is over before another one begins. */
+  /** Belongs to one thread, so a search always ends before the next one begins. */
   readonly #device: DeviceHandle;
 
   constructor(addon: NativeAddon, device: DeviceHandle) {
@@ -38,18 +38,18 @@ export class InlineSearch {
     this.#device = device;
   }
 
-  /** The table that was shared under this number, `undefined` once it has been released. */
+  /** The table with this number; `undefined` once it has been released. */
   open(share: number): InlineTable | undefined {
     const handle = this.#addon.sharedTable(share);
     return handle && { handle };
   }
 
-  /** Lets a table go: its rows stay in memory until this is done. */
+  /** Releases the handle to a table; its rows stay in memory as long as there is one. */
   release({ handle }: InlineTable): void {
     this.#addon.releaseTable(handle);
   }
 
-  /** Exact top-k of each query. @throws WinnowError RESOURCE_EXHAUSTED where memory does not suffice */
+  /** Exact top-k of each query. @throws WinnowError RESOURCE_EXHAUSTED if there is not enough memory */
   topK({ tables, vectors, k }: InlineQuery, queries: number): InlineAnswer {
     const handles = tables.map(({ handle }) => handle);
     try {
@@ -71,7 +71,7 @@ export class InlineSearch {
   }
 }
 
-/** Inline searches of this thread; `undefined` where the native scan or vector instructions are missing. */
+/** Inline searches for this thread; `undefined` if the native scan or vector instructions are missing. */
 export function openInlineSearch(): InlineSearch | undefined {
   const { addon } = loadNativeAddon();
   if (addon === undefined) return undefined;

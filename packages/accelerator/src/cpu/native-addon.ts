@@ -100,8 +100,8 @@ export interface NativeAddon {
   /** A number under which every thread of this process can have a handle of its own to the table. */
   shareTable(table: TableHandle): number;
   /**
-   * A handle to a table that another thread shared, `undefined` once that one has released it. The rows are freed
-   * when all handles are.
+   * A handle to a table that another thread has shared; `undefined` once that thread has released it. The
+   * rows are freed when all handles are released.
    */
   sharedTable(number: number): TableHandle | undefined;
   /** Bit r & 7 of byte r >> 3 admits local row r; the bitmap is copied. */
@@ -126,8 +126,8 @@ export interface NativeAddon {
 }
 
 /**
- * Whether a thread may wait for a small search: without vector instructions even that takes so long that
- * it belongs to another thread.
+ * Whether a thread may wait for a small search. Without vector instructions even a small search takes so long
+ * that another thread must run it.
  */
 export function isFastKernel(kernel: string): boolean {
   return kernel !== "portable";
@@ -150,11 +150,14 @@ export type LoadedAddon =
   | { readonly addon: NativeAddon; readonly origin: AddonOrigin; readonly reason?: undefined }
   | { readonly addon: undefined; readonly origin?: undefined; readonly reason: string };
 
-/** What `npm run build:native` compiles here, and what the npm package brings, by platform and architecture. */
+/**
+ * The folder of `npm run build:native` on this machine, and the one in the npm package, by platform and
+ * architecture.
+ */
 const buildFolder = fileURLToPath(new URL("../../build/", import.meta.url));
 const ADDON_FILE = "winnow-accelerator.node";
 
-/** Loads the addon that was compiled on this machine, else the one that the npm package brings for it. */
+/** Loads the addon that was compiled on this machine or, if there is none, the one in the npm package. */
 export function loadNativeAddon(): LoadedAddon {
   const machine = `${process.platform}-${process.arch}`;
   const candidates: readonly (readonly [AddonOrigin, string])[] = [

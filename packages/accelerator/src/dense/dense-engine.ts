@@ -4,7 +4,7 @@
 
 import type { Tensor } from "@winnow/core";
 
-/** Whose dense part it is: the name goes into errors, and models take turns. */
+/** The model that a dense part belongs to: errors name it, and models take turns. */
 export interface DenseOwner {
   readonly model: string;
   readonly version: number;
@@ -13,10 +13,10 @@ export interface DenseOwner {
 /** A loaded ONNX model. */
 export interface DenseModel {
   /**
-   * Runs the model once. Inputs and outputs go by the names that the model gives them. A run that has
-   * not begun when the signal aborts never does. @throws the signal's reason then; WinnowError
-   * INVALID_ARGUMENT as ONNX Runtime says, INTERNAL where the run ended the process it was in,
-   * RESOURCE_EXHAUSTED where too many runs of the owner wait
+   * Runs the model once. Inputs and outputs have the names that the model gives them. A run that has not
+   * begun when the signal aborts never begins. @throws the signal's reason in that case; WinnowError
+   * INVALID_ARGUMENT as ONNX Runtime says, INTERNAL if the run ended its process, RESOURCE_EXHAUSTED if too
+   * many runs of the owner wait
    */
   run(
     inputs: ReadonlyMap<string, Tensor>,
@@ -30,8 +30,8 @@ export interface DenseModel {
 /** Loads and runs ONNX models off the event loop. */
 export interface DenseEngine {
   /**
-   * @throws WinnowError INVALID_ARGUMENT when the bytes are not a model the engine can run, which no
-   * repetition will change; RESOURCE_EXHAUSTED or UNAVAILABLE where a later try may succeed
+   * Loads a model. @throws WinnowError INVALID_ARGUMENT if the engine cannot run these bytes, which no
+   * repetition will change; RESOURCE_EXHAUSTED or UNAVAILABLE if a later attempt may succeed
    */
   load(onnx: Uint8Array, owner: DenseOwner): Promise<DenseModel>;
   close(): Promise<void>;

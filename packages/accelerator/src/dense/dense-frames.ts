@@ -1,15 +1,15 @@
-// What the dense engine and its processes say to each other, over a socket that carries bytes:
+// The messages between the dense engine and its processes, over a socket that carries bytes:
 //
 //   8 bytes    length of the header and of the whole frame / 8, uint32 little-endian each
-//   header     JSON, filled up with spaces to a multiple of 8 bytes
-//   arrays     one after the other, each filled up to a multiple of 8 bytes
+//   header     JSON, padded with spaces to a multiple of 8 bytes
+//   arrays     one after the other, each padded to a multiple of 8 bytes
 //
-// Everything lies at multiples of 8 bytes, so that what is read is looked at, not copied once more.
+// Everything begins at a multiple of 8 bytes, so that arrays that were read can be used without a copy.
 
 import { WinnowError, dtypeArrays, elementCount, isDtype } from "@winnow/core";
 import type { NumericDtype, Tensor } from "@winnow/core";
 
-/** Name, element type and shape of a tensor whose values lie in the frame. */
+/** Name, element type and shape of a tensor whose values are in the frame. */
 export type TensorHeader = readonly [name: string, dtype: NumericDtype, shape: readonly number[]];
 
 /** A request to the process. Requests are answered in order, each with one `DenseAnswer`. */
@@ -24,10 +24,10 @@ export type DenseRequest =
     }
   | { readonly kind: "release"; readonly model: number };
 
-/** What the process says: first that it has started, then an answer to each request. */
+/** What the process sends: first that it has started, then an answer to each request. */
 export type DenseAnswer =
   | { readonly kind: "ready" }
-  /** `ms` is what the request took. */
+  /** `ms` is the time that the request took. */
   | { readonly kind: "done"; readonly ms: number; readonly outputs: readonly TensorHeader[] }
   | { readonly kind: "failed"; readonly ms: number; readonly message: string };
 
@@ -44,12 +44,12 @@ export type NamedTensor = readonly [name: string, tensor: Tensor];
 const PREFIX_BYTES = 8;
 const UNIT_BYTES = 8;
 const SPACE = 0x20;
-/** 2 GiB: as much as an ONNX file may have, and more than the answers of a request may. */
+/** 2 GiB: the largest ONNX file, and more than the answers to a request may have. */
 const FRAME_BYTES_MAX = 2 ** 31 + 2 ** 20;
 
 const upToUnit = (bytes: number): number => Math.ceil(bytes / UNIT_BYTES) * UNIT_BYTES;
 
-/** The frame up to its arrays, which are to follow, filled up to `bodyBytes` in all. */
+/** The beginning of a frame up to its arrays, which the caller sends afterwards, padded to `bodyBytes` in all. */
 export function frameStart(
   header: DenseRequest | DenseAnswer,
   bodyBytes: number,
@@ -78,7 +78,7 @@ export function tensorFrame(
   return frame;
 }
 
-/** `heldBytes` of the `bodyBytes` lie in this array. */
+/** Makes a frame; `heldBytes` of the `bodyBytes` are in this array. */
 function newFrame(
   header: DenseRequest | DenseAnswer,
   heldBytes: number,
@@ -101,17 +101,17 @@ function newFrame(
   return frame;
 }
 
-/** The bytes after an array's own, up to the multiple at which the next one begins. */
+/** The padding after an array, up to the multiple at which the next one begins. */
 export function fillUp(bytes: number): Uint8Array {
   return new Uint8Array(upToUnit(bytes) - bytes);
 }
 
-/** What is to be said of tensors in a frame's header, in their order. */
+/** The headers of some tensors, in their order. */
 export function tensorHeaders(tensors: readonly NamedTensor[]): TensorHeader[] {
   return tensors.map(([name, { dtype, shape }]) => [name, dtype as NumericDtype, shape]);
 }
 
-/** The tensors of a frame: views of its body. @throws RangeError where they do not fit into it */
+/** The tensors of a frame, as views of its body. @throws RangeError if they do not fit into it */
 export function tensorsOf(
   headers: readonly TensorHeader[],
   body: Uint8Array<ArrayBuffer>,
@@ -135,7 +135,7 @@ export class FrameReader<Header> {
   #filled = 0;
   #headerBytes = 0;
 
-  /** The frames that end with this piece. @throws RangeError, SyntaxError for bytes that are none */
+  /** The frames that end with this piece. @throws RangeError, SyntaxError for bytes that are not a frame */
   read(piece: Uint8Array): Frame<Header>[] {
     const frames: Frame<Header>[] = [];
     let at = 0;

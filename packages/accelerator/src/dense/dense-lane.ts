@@ -1,14 +1,14 @@
-// One process of ONNX Runtime after the other, and what waits for it. Models take turns (FairQueue); the
-// process gets its next run before the last one has ended only where both are short, so that it neither
-// waits for this event loop nor holds what should still be put in order.
+// One process of ONNX Runtime at a time, and the runs that wait for it. Models take turns (FairQueue). The
+// process gets its next run before the last one has ended only if both are short: so it does not wait for
+// this event loop, and long runs stay in the queue, where they can still be ordered.
 //
 //   none ──work──▶ starting ──"ready"──▶ running ──▶ ended ──▶ none      at once after a run ended it,
 //    ▲                │                                                  else after a pause that doubles
-//    └── paused ◀─────┴ did not start: what waits fails
+//    └── paused ◀─────┴ did not start: waiting runs fail
 //
-// Answers come in the order of requests, so the first request without an answer is what a process ended
-// on. The others behind it are asked again: a run changes nothing but its answer. A process loads a model
-// before the first run of it, and the others while nothing waits.
+// Answers come in the order of requests, so the first request without an answer is the one on which a process
+// ended. The requests after it are sent again, because a run has no effect except its answer. A process loads
+// a model before its first run, and other models while nothing waits.
 
 import { WinnowError } from "@winnow/core";
 import type { Clock, Timer } from "@winnow/core";
@@ -20,7 +20,7 @@ import type { DenseProcess, StartDenseProcess } from "./process-start.ts";
 
 /** A model as lanes know it. */
 export interface LaneModel {
-  /** Its number in all processes. */
+  /** Its number, the same in all processes. */
   readonly number: number;
   /** Models of one name share a turn. */
   readonly name: string;
@@ -35,15 +35,15 @@ export interface DenseRun {
   readonly bytes: number;
   readonly resolve: (answer: Frame<DenseAnswer>) => void;
   readonly reject: (error: Error) => void;
-  /** How many processes have ended on another request while they held this one. */
+  /** How many processes have ended on another request while this run was sent to them. */
   bystood: number;
-  /** Whether its caller has given up waiting for it. */
+  /** Whether the caller no longer waits for it. */
   isLeft: boolean;
 }
 
 interface Load {
   readonly model: LaneModel;
-  /** Settle the caller's promise. A model that is loaded again has no caller: only runs wait for it. */
+  /** Settle the caller's promise. Absent for a model that is loaded again: only runs wait for it. */
   readonly resolve?: () => void;
   readonly reject?: (error: Error) => void;
 }
@@ -60,41 +60,41 @@ interface Running {
   hasAnswered: boolean;
   /** Requests without an answer, in order. */
   readonly sent: Sent[];
-  /** Ms that these runs will take, estimated by the last runs of their models. */
+  /** Ms that these runs are expected to take, by the last runs of their models. */
   sentMs: number;
   readonly loaded: Set<number>;
-  /** Why a model could not be loaded again, and until when its runs are told so. */
+  /** Models that could not be loaded again: why, and until when their runs are refused. */
   readonly broken: Map<number, { readonly text: string; readonly untilMs: number }>;
 }
 
-/** The request that a process was working on when it ended. */
+/** The request on which a process ended. */
 export type FatalRequest = {
   readonly model: LaneModel;
   /** Rejects the caller's promise. */
   readonly reject?: (error: Error) => void;
 } & ({ readonly kind: "run"; readonly run: DenseRun } | { readonly kind: "load" });
 
-/** Words and settings of a lane. */
+/** The texts and settings of a lane. */
 export interface DenseLaneParts {
   readonly clock: Clock;
   readonly start: StartDenseProcess;
   readonly threads: number;
   readonly limits: FairQueueLimits;
-  /** A run has ended after `ms`, well or not. */
+  /** Called when a run has ended after `ms`, with success or not. */
   readonly onRun: (model: LaneModel, ms: number) => void;
-  /** A process ended, on a request or while it had none. */
+  /** Called when a process has ended, on a request or without one. */
   readonly onEnd: (how: string, fatal: FatalRequest | undefined) => void;
 }
 
-/** Ms of runs that a process is given ahead. */
+/** Ms of runs that a process is sent in advance. */
 const AHEAD_MS = 2;
 const AHEAD_RUNS_MAX = 16;
 const BYSTOOD_MAX = 3;
-/** After which a model that could not be loaded again is tried once more. */
+/** Ms after which a model that could not be loaded again is tried once more. */
 const BROKEN_MS = 5000;
 const PAUSE_MS = 100;
 const PAUSE_MS_MAX = 10_000;
-/** After which a process is ended: no request waits so long. */
+/** Ms for one request, after which the process is killed. */
 const REQUEST_MS_MAX = 600_000;
 
 /** Runs and loads, in one process at a time. */
@@ -126,13 +126,13 @@ export class DenseLane {
     });
   }
 
-  /** Adopts a model that is loaded when it is run. */
+  /** Adds a model that is loaded with its first run. */
   adopt(model: LaneModel): void {
     this.#models.set(model.number, model);
     this.#running?.broken.delete(model.number);
   }
 
-  /** Lets go of a model, and gives its runs that wait. */
+  /** Removes a model, and gives its waiting runs. */
   release(model: LaneModel): DenseRun[] {
     this.#models.delete(model.number);
     if (this.#running?.loaded.delete(model.number) === true) this.#releases.push(model.number);
@@ -149,14 +149,14 @@ export class DenseLane {
     this.#pump();
   }
 
-  /** Takes a run back, unless it is in the hands of a process. */
+  /** Removes a run, unless it was sent to a process. */
   remove(run: DenseRun): boolean {
     const isRemoved = this.#queue.remove(run.model.name, run);
     this.#holdWhileBusy();
     return isRemoved;
   }
 
-  /** Ends the process; what waits or is under way fails with `reason`. */
+  /** Ends the process; runs that wait or are under way fail with `reason`. */
   async close(reason: Error): Promise<void> {
     this.#isClosed = true;
     this.#clearTimers();
@@ -178,10 +178,10 @@ export class DenseLane {
     this.#holdWhileBusy();
   }
 
-  /** Sends one request more, if the process should have it by now. */
+  /** Sends one more request, if the process should have it by now. */
   #sendNext(running: Running): boolean {
     const next = this.#queue.peek();
-    // Runs and loads that somebody waits for take turns: neither keeps the other waiting for long.
+    // Runs and awaited loads alternate, so that neither delays the other for long.
     if (this.#loads.length > 0 && (next === undefined || !this.#lastWasLoad)) {
       if (running.sent.length > 0) return false;
       this.#lastWasLoad = true;
@@ -249,7 +249,7 @@ export class DenseLane {
     this.#watch ??= this.#watchFrom(REQUEST_MS_MAX);
   }
 
-  /** Ends a process that has been at one request for too long. */
+  /** Kills a process that has worked on one request for too long. */
   #watchFrom(delayMs: number): Timer {
     return this.#parts.clock.setTimer(delayMs, () => {
       this.#watch = undefined;
@@ -342,7 +342,7 @@ export class DenseLane {
     this.#pump();
   }
 
-  /** A run that another one's end of the process took along. */
+  /** Repeats a run whose process ended on another run. */
   #askAgain(run: DenseRun, ended: () => WinnowError): void {
     run.bystood += 1;
     if (run.isLeft) return;
@@ -365,7 +365,7 @@ export class DenseLane {
     for (const run of this.#queue.removeAll()) run.reject(reason);
   }
 
-  /** The process keeps this one alive while somebody waits for an answer. */
+  /** The socket keeps this process alive while a caller waits for an answer. */
   #holdWhileBusy(): void {
     const isBusy = this.#loads.length + this.#queue.length > 0;
     this.#running?.process.hold(isBusy || this.#running.sent.length > 0);
@@ -380,7 +380,7 @@ export class DenseLane {
   }
 }
 
-/** Whether a process that is busy gets a run more, which takes so long; `undefined` if nobody knows. */
+/** Whether a busy process is sent another run of this expected time; `undefined`: the time is unknown. */
 function mayBeAhead({ sent, sentMs }: Running, expectedMs: number | undefined): boolean {
   return sent.length < AHEAD_RUNS_MAX && sentMs + (expectedMs ?? Infinity) <= AHEAD_MS;
 }
@@ -402,12 +402,12 @@ function unavailable(how: string): WinnowError {
   return new WinnowError("UNAVAILABLE", `The process that runs dense parts ${how}`);
 }
 
-/** Memory may be there at another time; everything else is the model's fault. */
+/** There may be memory at another time; any other error is the model's fault. */
 function loadFault(message: string): "RESOURCE_EXHAUSTED" | "INVALID_ARGUMENT" {
   return isMemoryFault(message) ? "RESOURCE_EXHAUSTED" : "INVALID_ARGUMENT";
 }
 
-/** Whether ONNX Runtime says that memory was not to be had. */
+/** Whether an error of ONNX Runtime says that there was not enough memory. */
 export function isMemoryFault(message: string): boolean {
   return /bad_alloc|failed to allocate|out of memory|cannot allocate memory/i.test(message);
 }

@@ -20,8 +20,8 @@ const LOG_FATAL_ONLY = 4;
 const threads = Number(process.argv[2] ?? 1);
 const sessions = new Map<number, OnnxSession>();
 
-// A terminal and a supervisor may signal the whole group of processes: the parent drains, and this
-// process has to answer until it does.
+// A terminal and a supervisor may signal the whole group of processes: the parent drains, and this process
+// must answer until it does.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
 
 const reader = new FrameReader<DenseRequest>();
@@ -30,7 +30,7 @@ send({ kind: "ready" }, []);
 for (let bytes = receive(); bytes > 0; bytes = receive()) {
   for (const frame of reader.read(piece.subarray(0, bytes))) await answer(frame);
 }
-// A parent that is gone waits for nothing that ONNX Runtime would still tidy up.
+// If the parent is gone, no cleanup by ONNX Runtime is needed.
 process.exit(0);
 
 function receive(): number {

@@ -1,16 +1,16 @@
-// Who is next where several models share one process: the model that has had the least of its time
-// ("Start-time fair queueing", Goyal, Vin and Cheng 1996, with measured costs). Costs are known only
-// after a run, so a run is charged what the last ones of its model took, and the difference once it has
-// ended. A model that comes back after a pause begins at the time of the run that was taken last: it
-// saves nothing up while it asks nothing.
+// Which model is next if several share one process: the model that has used the least of its time
+// ("Start-time fair queueing", Goyal, Vin and Cheng 1996, with measured costs). Costs are known only after a
+// run, so a run is charged what the last runs of its model took, and the difference once it has ended. A
+// model that returns after a pause begins at the time of the run that was taken last: it saves up no time
+// while it asks for nothing.
 //
-//   push ─▶ waiting, by model ── take: least spent first ─▶ under way ── settle: what it did take
+//   push ─▶ waiting, by model ── take: least spent first ─▶ under way ── settle: the measured time
 
 /** Bounds of a queue. */
 export interface FairQueueLimits {
-  /** Of one model. */
+  /** Items of one model. */
   readonly itemsMax: number;
-  /** Of all models together. */
+  /** Bytes of all models together. */
   readonly bytesMax: number;
 }
 
@@ -21,14 +21,14 @@ export interface Queued {
 
 interface Line<Item> {
   readonly items: Item[];
-  /** Time had, in ms, on the scale of `#nowMs`. */
+  /** Time used, in ms, on the scale of `#nowMs`. */
   spentMs: number;
-  /** What a run takes, by the last ones; `undefined` before the first. */
+  /** Mean time of a run, by the last runs; `undefined` before the first. */
   meanMs: number | undefined;
 }
 
 const MEAN_SHARE_OF_LAST = 0.25;
-/** Models that ask nothing and of which the mean is kept. */
+/** Models without items whose mean is kept. */
 const IDLE_LINES_MAX = 1024;
 
 /** Items by model, taken in fair turns. */
@@ -37,7 +37,7 @@ export class FairQueue<Item extends Queued> {
   readonly #lines = new Map<string, Line<Item>>();
   #bytes = 0;
   #count = 0;
-  /** Time had by the model that was taken last. */
+  /** Time used by the model that was taken last. */
   #nowMs = 0;
 
   constructor(limits: FairQueueLimits) {
@@ -49,7 +49,7 @@ export class FairQueue<Item extends Queued> {
     return this.#count;
   }
 
-  /** Why one more cannot wait. */
+  /** Why one more item cannot wait; `undefined` if it can. */
   refusalOf(model: string, item: Item): string | undefined {
     const { itemsMax, bytesMax } = this.#limits;
     const waiting = this.#lines.get(model)?.items.length ?? 0;
@@ -58,7 +58,7 @@ export class FairQueue<Item extends Queued> {
     return `dense runs of ${this.#bytes} bytes are waiting; ${bytesMax} may`;
   }
 
-  /** Adds an item behind the others of its model, or before them where it has waited already. */
+  /** Adds an item after the others of its model, or before them if it has waited already. */
   push(model: string, item: Item, { isFirst = false }: { readonly isFirst?: boolean } = {}): void {
     const line = this.#line(model);
     if (line.items.length === 0) line.spentMs = Math.max(line.spentMs, this.#nowMs);
@@ -78,7 +78,7 @@ export class FairQueue<Item extends Queued> {
     return next === undefined ? undefined : { model: next.model, item: next.line.items[0]! };
   }
 
-  /** Takes what `peek` gives, and gives what it was charged: the ms that a run of the model takes. */
+  /** Takes the item of `peek`, and gives the ms that it was charged: the mean of its model's runs. */
   take(): number {
     const next = this.peek();
     if (next === undefined) return 0;
@@ -99,12 +99,12 @@ export class FairQueue<Item extends Queued> {
     line.meanMs = meanMs + (ms - meanMs) * MEAN_SHARE_OF_LAST;
   }
 
-  /** What a run of the model takes, by the last ones; `undefined` where none has ended. */
+  /** Mean ms of a model's runs, by the last ones; `undefined` if none has ended. */
   meanMsOf(model: string): number | undefined {
     return this.#lines.get(model)?.meanMs;
   }
 
-  /** Removes an item that waits, or tells that it does not. */
+  /** Removes a waiting item; `false` if it does not wait. */
   remove(model: string, item: Item): boolean {
     const items = this.#lines.get(model)?.items ?? [];
     const at = items.indexOf(item);
@@ -114,7 +114,7 @@ export class FairQueue<Item extends Queued> {
     return true;
   }
 
-  /** Removes and gives all that wait, those of one model in their order. */
+  /** Removes and gives waiting items; those of one model are in order. */
   removeAll(isRemoved: (item: Item) => boolean = () => true): Item[] {
     const removed = [...this.#lines.values()].flatMap(({ items }) => items.filter(isRemoved));
     for (const line of this.#lines.values()) {
@@ -138,7 +138,7 @@ export class FairQueue<Item extends Queued> {
     return line;
   }
 
-  /** Only what a name says of the past is lost: the line begins anew when the model asks again. */
+  /** This loses only a model's past: its line begins anew when the model asks again. */
   #dropIdle(): void {
     if (this.#lines.size < IDLE_LINES_MAX) return;
     for (const [model, { items }] of this.#lines) if (items.length === 0) this.#lines.delete(model);

@@ -1,12 +1,12 @@
-// What is known of runs that ended the process they were in, and what follows from it:
+// Runs that ended their process, and what follows:
 //
-//   the first of a model        it is run once more, in the process apart: the kernel may have ended the
+//   the first of a model        it is run once more, in the separate process: the kernel may have killed the
 //                               process for its memory, or a person by hand
-//   the same inputs again       they are refused, for as long as this is remembered
-//   other inputs of the model   they are refused, and all of its runs for a pause that doubles, so that
-//                               whoever invents such inputs ends one process in a pause
+//   the same inputs again       refused for as long as they are remembered
+//   other inputs of the model   refused, and so are all runs of the model for a pause that doubles, so that
+//                               a client that makes such inputs ends one process per pause
 //
-// A decision on its own: time comes in as an argument.
+// A pure decision: time is an argument.
 
 import { createHash } from "node:crypto";
 
@@ -19,7 +19,7 @@ interface ModelRecord {
   ends: number;
   lastMs: number;
   pausedUntilMs: number;
-  /** Ends by digest of a run's frame, oldest first. */
+  /** Number of ends by digest of a run's frame, oldest first. */
   readonly inputs: Map<string, number>;
 }
 
@@ -34,7 +34,7 @@ export interface FatalVerdict {
 export class FatalRuns {
   readonly #models = new Map<number, ModelRecord>();
 
-  /** A run ended its process; `frame` has its inputs. Loading is a run without any. */
+  /** Notes that a run ended its process; `frame` has its inputs. Loading counts as a run without inputs. */
   ended(model: number, frame: Uint8Array, nowMs: number): FatalVerdict {
     const record = this.#recordOf(model, nowMs) ?? newRecord();
     this.#models.set(model, record);
@@ -52,7 +52,7 @@ export class FatalRuns {
     return { runAgain: record.ends === 1, ends };
   }
 
-  /** How many processes these inputs have ended, where they may end no further one; else 0. */
+  /** How many processes these inputs have ended, if they must not end another one; otherwise 0. */
   endsOf(model: number, frame: Uint8Array, nowMs: number): number {
     const record = this.#recordOf(model, nowMs);
     if (record === undefined) return 0;
@@ -60,13 +60,13 @@ export class FatalRuns {
     return ends > 1 ? ends : 0;
   }
 
-  /** Ms until the model may run again; 0 where it may. */
+  /** Ms until the model may run again; 0 if it may. */
   pauseMsOf(model: number, nowMs: number): number {
     const record = this.#recordOf(model, nowMs);
     return record === undefined ? 0 : Math.max(0, record.pausedUntilMs - nowMs);
   }
 
-  /** The model is gone. */
+  /** The model was released. */
   forget(model: number): void {
     this.#models.delete(model);
   }

@@ -1,8 +1,8 @@
-// The dense engine: ONNX Runtime in two processes, so that nothing it does to its process ends this one,
-// and nothing slow keeps what is short waiting:
+// The dense engine: ONNX Runtime in two processes, so that a crash of ONNX Runtime does not end this process,
+// and slow runs do not delay short ones:
 //
 //   main    every model begins here
-//   apart   started when it is needed: models whose runs take long (SLOW_RUN_MS), and models of which a
+//   apart   started when needed: models whose runs take long (SLOW_RUN_MS), and models of which a
 //           run has ended a process. None of them comes back before it is loaded anew.
 //
 // The engine keeps the bytes of every model, so that the end of a process costs the run that it ended on,
@@ -23,11 +23,11 @@ import type { StartDenseProcess } from "./process-start.ts";
 /** Which of the engine's processes. */
 export type DenseLaneName = "main" | "apart";
 
-/** Hears of what an operator should know; every method may be left out. */
+/** Is told of events for the operator; every method is optional. */
 export interface DenseObserver {
   /** A process ended. `title` is the dense part that it was running or loading; "" for none. */
   processEnded?(lane: DenseLaneName, how: string, title: string): void;
-  /** A model's runs go to the process apart from now on. */
+  /** From now on a model's runs go to the separate process. */
   setApart?(title: string, why: string): void;
 }
 
@@ -40,8 +40,8 @@ export interface DenseEngineOptions {
   /** Bytes of all inputs that wait in one process's queue; default 256 MiB. */
   readonly queueBytesMax?: number | undefined;
   /**
-   * Default 20 ms. Models whose runs take longer share a process apart from the others. Lower makes
-   * what is short wait less, and puts more models together that wait for each other.
+   * Default 20 ms. Models whose runs take longer share a separate process. Lower lets short runs wait less,
+   * and puts more models together that wait for each other.
    */
   readonly slowRunMs?: number | undefined;
   readonly clock?: Clock | undefined;
@@ -54,7 +54,10 @@ const SLOW_RUN_MS = 20;
 const MEAN_SHARE_OF_LAST = 0.25;
 const NO_INPUTS = new Uint8Array(0);
 
-/** Starts a dense engine. Its processes start with the first model, and with the first that needs the other. */
+/**
+ * Makes a dense engine. Its processes are started with the first model, and with the first model that needs
+ * the other process.
+ */
 export function createDenseEngine(
   options: DenseEngineOptions = {},
   start: StartDenseProcess = startDenseProcess,
@@ -65,14 +68,14 @@ export function createDenseEngine(
 interface EngineModel extends LaneModel {
   readonly title: string;
   lane: DenseLaneName;
-  /** What a run takes, by the last ones. */
+  /** Mean ms of a run, by the last ones. */
   meanMs: number | undefined;
-  /** Whether it is being loaded into the process apart. */
+  /** Whether it is being loaded into the separate process. */
   isMoving: boolean;
   readonly underWay: Set<Promise<unknown>>;
 }
 
-/** What `DenseModel.run` is asked. */
+/** The arguments of `DenseModel.run`. */
 interface WantedRun {
   readonly inputs: ReadonlyMap<string, Tensor>;
   readonly outputs: readonly string[];
@@ -166,7 +169,10 @@ class OnnxEngine implements DenseEngine {
     }
   }
 
-  /** @throws WinnowError INTERNAL for inputs that ended processes; UNAVAILABLE while its model pauses */
+  /**
+   * Refuses a run that may not start. @throws WinnowError INTERNAL for inputs that ended processes;
+   * UNAVAILABLE while the model is paused
+   */
   #checkMayRun({ number, title }: EngineModel, frame: Uint8Array): void {
     const nowMs = this.#clock.nowMs();
     const ends = this.#fatal.endsOf(number, frame, nowMs);
@@ -230,13 +236,13 @@ class OnnxEngine implements DenseEngine {
     if (isSlow && !model.isMoving) void this.#moveLoaded(model);
   }
 
-  /** Loads a slow model apart first, so that its runs go on meanwhile. Never rejects. */
+  /** Loads a slow model into the separate process first, so that its runs go on meanwhile. Never rejects. */
   async #moveLoaded(model: EngineModel): Promise<void> {
     model.isMoving = true;
     try {
       await this.#lanes.apart.load(model);
     } catch {
-      return; // It stays where it is, and is not tried again: `isMoving` says so.
+      return; // The model stays where it is, and `isMoving` prevents another attempt.
     }
     if (this.#models.has(model.number) && model.lane === "main") this.#move(model);
     else if (!this.#models.has(model.number)) this.#lanes.apart.release(model);
@@ -256,7 +262,7 @@ class OnnxEngine implements DenseEngine {
     const model = fatal && this.#models.get(fatal.model.number);
     this.#observer.processEnded?.(lane, how, model === undefined ? "" : model.title);
     if (fatal === undefined) return;
-    // Of a model that was let go of meanwhile nobody waits for more than this.
+    // If the model was released in the meantime, only this request waits.
     if (model === undefined) fatal.reject?.(closed());
     else if (fatal.kind === "run") this.#noteFatalRun(model, fatal.run, how);
     else this.#noteFatalLoad(model, how, fatal.reject);
@@ -270,7 +276,7 @@ class OnnxEngine implements DenseEngine {
     run.reject(new WinnowError("INTERNAL", `${refusalText(model.title, ends)}: ${excerpt(how)}`));
   }
 
-  /** `reject` is that of the first load; loading again, only the model's runs wait for. */
+  /** `reject` belongs to the first load; for a later one only the model's runs wait. */
   #noteFatalLoad(
     model: EngineModel,
     how: string,
@@ -296,7 +302,7 @@ class OnnxEngine implements DenseEngine {
   }
 }
 
-/** The first load of a model ended its process, and has another try. */
+/** The first load of a model ended its process, and is tried once more. */
 class FatalLoad extends Error {}
 
 function runOn(lane: DenseLane, run: DenseRun): void {
@@ -307,7 +313,7 @@ function runOn(lane: DenseLane, run: DenseRun): void {
   }
 }
 
-/** @throws WinnowError INVALID_ARGUMENT, RESOURCE_EXHAUSTED as the process says */
+/** The outputs in an answer. @throws WinnowError INVALID_ARGUMENT, RESOURCE_EXHAUSTED as the process says */
 function outputsOf({ header, body }: Frame<DenseAnswer>): ReadonlyMap<string, Tensor> {
   if (header.kind === "done") return new Map(tensorsOf(header.outputs, body));
   const message = header.kind === "failed" ? header.message : "";

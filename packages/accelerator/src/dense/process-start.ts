@@ -1,4 +1,4 @@
-// Starts the process that runs dense parts, and hears of its end: why it ended, and what it last said.
+// Starts the process that runs dense parts, and reports its end: the reason, and its last output.
 
 import { spawn } from "node:child_process";
 import type { Socket } from "node:net";
@@ -8,15 +8,15 @@ import { entryBeside } from "@winnow/core";
 import { FrameReader } from "./dense-frames.ts";
 import type { DenseAnswer, Frame } from "./dense-frames.ts";
 
-/** Characters of the process's last words that are kept. */
+/** Characters of the process's last output that are kept. */
 const SAID_CHARACTERS = 1024;
 const SOCKET = 3;
 
-/** Callbacks for what a process sends. */
+/** Callbacks for a process. */
 export interface DenseProcessListener {
-  /** In the order of the requests. */
+  /** Called in the order of the requests. */
   readonly onAnswer: (answer: Frame<DenseAnswer>) => void;
-  /** Once, after the last answer: "ended with SIGFPE", and what it said. */
+  /** Called once, after the last answer: "ended with SIGFPE", and the last output. */
   readonly onEnd: (how: string) => void;
 }
 
@@ -24,13 +24,13 @@ export interface DenseProcessListener {
 export interface DenseProcess {
   /** Sends a frame, in one piece or several. */
   send(...pieces: readonly Uint8Array[]): void;
-  /** Whether it keeps this process alive; at first it does not. */
+  /** Sets whether the socket keeps this process alive; at first it does not. */
   hold(isHeld: boolean): void;
-  /** Ends it at once; resolves when it has ended. */
+  /** Kills the process at once; resolves when it has ended. */
   kill(): Promise<void>;
 }
 
-/** Starts a process whose runs use so many threads; a test passes its own, to watch it. */
+/** Starts a process whose runs use this many threads. Tests pass their own, to watch it. */
 export type StartDenseProcess = (threads: number, listener: DenseProcessListener) => DenseProcess;
 
 /** @internal tests call it */

@@ -1,4 +1,4 @@
-// Some queries of a batch searched by themselves, and their answers put back where they belong.
+// Searches some queries of a batch separately, and puts their answers back at their positions.
 
 import type { TopKBlock } from "@winnow/core";
 import type { AdmittedTopKQuery } from "./row-admission.ts";
@@ -36,7 +36,7 @@ export function placeAnswers(
   }
 }
 
-/** Positions of queries by what `keyOf` gives for each, in the order of their first ones. */
+/** Positions of queries, grouped by the key of each, in the order of the first of each group. */
 export function groupQueries<Key>(
   queries: number,
   keyOf: (index: number) => Key,

@@ -1,5 +1,5 @@
-// Which rows a query may return: those that its filters admit and its own list of excluded rows does not
-// name. The native scan keeps filters of its own (native/search/queries/row-filter.h); all other scans read
+// Which rows a query may return: those that its filters admit and that its list of excluded rows does not
+// name. The native scan has filters of its own (native/search/queries/row-filter.h); all other scans use
 // these.
 
 import type { Resident, RowFilter } from "../accelerator.ts";
@@ -25,7 +25,7 @@ export class BitmapFilter implements RowFilter {
     this.#bits = bits;
   }
 
-  /** @throws RangeError once it was released, or for a filter of another device */
+  /** The bitmap of a filter. @throws RangeError if it was released, or is of another device */
   static bitsOf(filter: RowFilter): Uint8Array {
     const bits = filter instanceof BitmapFilter ? filter.#bits : undefined;
     if (bits === undefined) throw new RangeError("the filter is not on this accelerator");
@@ -48,7 +48,7 @@ interface AdmittedPart {
   readonly bits: Uint8Array;
 }
 
-/** The rows that the filters of several residents admit, by their global numbers. */
+/** The rows that the filters of several residents admit, by global number. */
 export class RowSet {
   readonly #parts: readonly AdmittedPart[];
   #last = 0;
@@ -67,7 +67,7 @@ export class RowSet {
     return (part.bits[Math.floor(local / 8)]! & (1 << (local & 7))) !== 0;
   }
 
-  /** Bit i: row `first` + i; of 32 rows from a row of a resident on, 0 for those that are not of it. */
+  /** 32 bits: bit i stands for row `first` + i; 0 for rows outside the resident. */
   wordFrom(first: number): number {
     const part = this.#partOf(first);
     if (part === undefined) return 0;
@@ -78,7 +78,7 @@ export class RowSet {
     return Math.floor(bits / 2 ** shift) % 2 ** 32;
   }
 
-  /** Rows are mostly asked for in order, so the part of the last one is looked at first. */
+  /** Rows are mostly asked for in order, so the part of the last one is tried first. */
   #partOf(row: number): AdmittedPart | undefined {
     const holds = (at: number): boolean => {
       const { firstRow, rows } = this.#parts[at]!.resident;
@@ -93,13 +93,13 @@ export class RowSet {
   }
 }
 
-/** A query with the rows of its filters, which from here on may be released. */
+/** A query with the rows of its filters, which may be released from here on. */
 export interface AdmittedTopKQuery extends CheckedTopKQuery {
-  /** Per query, `undefined` where all rows are admitted; one set for all queries of the same filters. */
+  /** Per query; `undefined` where all rows are admitted. Queries of the same filters share one set. */
   readonly admissions: readonly (RowSet | undefined)[];
 }
 
-/** Takes hold of the filters of a query. @throws RangeError for one that is not on this device */
+/** Takes the rows of a query's filters. @throws RangeError for a filter that is not on this device */
 export function admittedQuery(query: CheckedTopKQuery): AdmittedTopKQuery {
   const sets = new Map<readonly RowFilter[], RowSet>();
   const admissions = (query.filters ?? []).map((list) => {
