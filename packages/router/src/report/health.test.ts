@@ -164,6 +164,17 @@ describe("health", () => {
     expect(health.sentence).toBe("movies does not answer yet: movies/1 is loaded to 50 %");
   });
 
+  test("says what a pipeline waits for, which is loaded and cannot answer", () => {
+    const error = { code: "UNAVAILABLE", message: "The pipeline waits: no Redis is named" };
+    const waiting = versionReport({ state: "LOADING", error });
+    const models = [model(), model({ name: "feed", answers: false, versions: [waiting] })];
+
+    const health = healthOf(facts({ models }));
+
+    expect(health.sentence).toBe("feed does not answer yet: The pipeline waits: no Redis is named");
+    expect(health.severity).toBe("degraded");
+  });
+
   test("is degraded by a membership store that is silent for more than 30 s", () => {
     const traffic = { requests: 0, refusals: {} };
     const at = (membershipAgeMs: number): string =>

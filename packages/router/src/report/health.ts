@@ -169,6 +169,10 @@ function silenceFinding(model: ModelReport, severity: Severity): Finding {
     const text = `${name} does not answer: ${named} cannot be served: ${reasonOf(wanted.error.message, wanted.rollout.failedOn)}`;
     return { severity, text, remedy: FAILED_REMEDY };
   }
+  if (wanted.error !== undefined && wanted.rollout.progress >= 1) {
+    const text = `${name} does not answer yet: ${reasonOf(wanted.error.message, [])}`;
+    return { severity, text, remedy: "It answers as soon as what it waits for is there" };
+  }
   const text = `${name} does not answer yet: ${named} is loaded to ${percent(wanted.rollout.progress)}`;
   return { severity, text, remedy: "Wait until it is loaded" };
 }
