@@ -2,7 +2,7 @@
 // a new one. What a person and a screen reader are told is compared, not pixels. `CONSOLE_PICTURES=DIR` keeps
 // a picture of each state, light and dark.
 
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { gzipSync } from "node:zlib";
 import { chromium } from "playwright-core";
@@ -130,6 +130,9 @@ describe.skipIf(executablePath === undefined)("the console of a running cluster"
     await curl.waitFor(WAIT);
 
     expect(await answer.getByRole("row").count()).toBe(4);
+    const lanes = page.getByRole("list", { name: /^On the router, / }).getByRole("listitem");
+    expect(await lanes.filter({ hasText: "topK" }).count()).toBe(1);
+    expect(await lanes.filter({ hasText: /^w\d, \d partitions?/ }).count()).toBeGreaterThan(0);
     expect(await curl.textContent()).toBe(
       `curl -d '{"instances":["user 1","user 2"],"k":3}' '${cluster.url}/v1/models/movies:predict'`,
     );
@@ -141,6 +144,23 @@ describe.skipIf(executablePath === undefined)("the console of a running cluster"
     await page.locator("#slow tbody tr").first().waitFor(WAIT);
     await page.waitForTimeout(3000);
     await picture("well");
+  });
+
+  test("a pipeline is drawn as its stages, an experiment as its arms", async () => {
+    const write = (model: string, file: string, text: string): void => {
+      mkdirSync(path.join(started.base, model, "1"), { recursive: true });
+      writeFileSync(path.join(started.base, model, "1", file), text);
+    };
+    const retrieve = "  - retrieve: { model: movies, k: 4, inputs: { input_1: user } }\n";
+    write("feed", "pipeline.yaml", `inputs: { user: string }\nstages:\n${retrieve}  - limit: 3\n`);
+    write("split", "experiment.yaml", "arms: [{ name: control, model: movies, weight: 1 }]\n");
+    const stages = page.getByRole("list", { name: "Stages of feed" }).getByRole("listitem");
+    const arms = page.getByRole("list", { name: "Arms of split" }).getByRole("listitem");
+    await stages.first().waitFor(WAIT);
+    await arms.first().waitFor(WAIT);
+
+    expect(await stages.allTextContents()).toEqual(["retrievemovies, k=4", "limit3"]);
+    expect(await arms.allTextContents()).toEqual(["control100 % to movies"]);
   });
 
   test("a worker that dies is told with what to do, and its partitions are seen to miss a replica", async () => {

@@ -46,6 +46,7 @@ export interface PageProps {
 /** The page. */
 export function Page(props: PageProps): VNode {
   const { state, client, onKey } = props;
+  const isStale = state.kind === "shown" && state.silent !== undefined;
   const leave = h(
     "button",
     { type: "button", class: "quiet", onClick: () => onKey("") },
@@ -62,7 +63,7 @@ export function Page(props: PageProps): VNode {
       state.kind === "shown" ? navigation() : null,
       client.hasKey && state.kind === "shown" ? leave : null,
     ),
-    h("main", { id: "main", tabIndex: -1 }, ...content(props)),
+    h("main", { id: "main", tabIndex: -1, class: isStale ? "stale" : "" }, ...content(props)),
   );
 }
 
@@ -99,7 +100,7 @@ function content({ state, client, origin, isDark, copy, onKey }: PageProps): (VN
             ),
         healthView(report),
         workersView(report),
-        modelsView(report),
+        modelsView(report, client),
         partitionsView(report),
         chartsView(samples, isDark),
         use(Playground, { client, models: report.models, origin, copy }),

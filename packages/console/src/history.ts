@@ -10,6 +10,10 @@ export interface Sample {
   readonly rate: number;
   readonly p50Ms: number | undefined;
   readonly p99Ms: number | undefined;
+  /** Mean ms of a request by stage, of the last 10 s. */
+  readonly stages: Readonly<Record<string, number>> | undefined;
+  /** Mean instances of a request, of the last 10 s. */
+  readonly instances: number | undefined;
   /** Query vectors in the queues of the workers, and questions of this router. */
   readonly queue: number | undefined;
   /** Bytes of all workers' replicas. */
@@ -31,6 +35,8 @@ export function withReport(
     rate: traffic.perSecond.at(-1) ?? 0,
     p50Ms: traffic.latency?.p50Ms,
     p99Ms: traffic.latency?.p99Ms,
+    stages: traffic.recent?.stages,
+    instances: traffic.recent?.instances,
     queue: report.workers.reduce((sum, { queueRows }) => sum + queueRows, questions),
     memoryBytes: report.workers.reduce((sum, { memoryUsedBytes }) => sum + memoryUsedBytes, 0),
   };
@@ -43,6 +49,8 @@ function pastOf(perSecond: readonly number[], nowSeconds: number): Sample[] {
     rate,
     p50Ms: undefined,
     p99Ms: undefined,
+    stages: undefined,
+    instances: undefined,
     queue: undefined,
     memoryBytes: undefined,
   }));

@@ -5,7 +5,13 @@ import type { ClusterReport } from "@winnow/router";
 
 /** What became of a question. */
 export type Answer<Value> =
-  | { readonly kind: "answered"; readonly value: Value; readonly elapsedMs: number }
+  | {
+      readonly kind: "answered";
+      readonly value: Value;
+      readonly elapsedMs: number;
+      /** What the router says of the request's course, where it was asked. */
+      readonly timeline: string | undefined;
+    }
   /** The router wants a key, or another one. */
   | { readonly kind: "refused"; readonly message: string }
   | { readonly kind: "failed"; readonly status: number; readonly message: string }
@@ -22,6 +28,7 @@ export interface Browser {
 }
 
 const KEY_NAME = "winnow-key";
+const TIMELINE = "x-winnow-timeline";
 const WAIT_MS_MAX = 10_000;
 const PREDICT_MS_MAX = 60_000;
 
@@ -66,7 +73,10 @@ export class RouterClient {
     waitMs: number,
   ): Promise<Answer<Value>> {
     const startMs = this.#browser.nowMs();
-    const headers = this.hasKey ? { authorization: `Bearer ${this.#key}` } : {};
+    const headers = {
+      ...(this.hasKey && { authorization: `Bearer ${this.#key}` }),
+      ...(body !== undefined && { [TIMELINE]: "true" }),
+    };
     const method = body === undefined ? "GET" : "POST";
     const signal = this.#browser.timeout(waitMs);
     try {
@@ -80,7 +90,10 @@ export class RouterClient {
       const response = await this.#browser.fetch(path, init as RequestInit);
       const text = await response.text();
       const elapsedMs = this.#browser.nowMs() - startMs;
-      if (response.ok) return { kind: "answered", value: readJson(text) as Value, elapsedMs };
+      if (response.ok) {
+        const timeline = response.headers.get(TIMELINE) ?? undefined;
+        return { kind: "answered", value: readJson(text) as Value, elapsedMs, timeline };
+      }
       const message = errorText(text);
       const { status } = response;
       if (status === 401 || status === 403) return { kind: "refused", message };

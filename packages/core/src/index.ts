@@ -108,6 +108,7 @@ export {
   parseScore,
   scoreText,
 } from "./program/composed/score-expression.ts";
+export { stageWords } from "./program/composed/pipeline-text.ts";
 export type { ScoreExpression } from "./program/composed/score-expression.ts";
 export type {
   LimitStage,

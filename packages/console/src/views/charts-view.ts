@@ -1,4 +1,4 @@
-// Four charts of the last ten minutes. uPlot draws on canvases, which screen readers cannot read: each chart
+// Six charts of the last ten minutes. uPlot draws on canvases, which screen readers cannot read: each chart
 // has its newest values as text.
 
 import type { VNode } from "preact";
@@ -39,9 +39,28 @@ const CHARTS: readonly Omit<ChartProps, "samples" | "isDark">[] = [
     text: durationText,
   },
   {
+    heading: "Stages",
+    series: [
+      {
+        name: "queues",
+        colour: "--chart-a",
+        value: ({ stages }) => sumOf(stages, "queue", "workerQueue"),
+      },
+      { name: "scan", colour: "--chart-b", value: ({ stages }) => sumOf(stages, "scan") },
+      { name: "merge", colour: "--chart-c", value: ({ stages }) => sumOf(stages, "merge") },
+      { name: "dense", colour: "--chart-d", value: ({ stages }) => sumOf(stages, "dense") },
+    ],
+    text: durationText,
+  },
+  {
+    heading: "Instances a request",
+    series: [{ name: "instances", colour: "--chart-c", value: ({ instances }) => instances }],
+    text: (value) => String(Math.round(value * 10) / 10),
+  },
+  {
     heading: "Queue",
     series: [{ name: "waiting", colour: "--chart-c", value: ({ queue }) => queue }],
-    text: (value) => String(Math.round(value)),
+    text: (value) => String(Math.round(value * 10) / 10),
   },
   {
     heading: "Memory of replicas",
@@ -49,6 +68,11 @@ const CHARTS: readonly Omit<ChartProps, "samples" | "isDark">[] = [
     text: sizeText,
   },
 ];
+
+/** Of stages that a request did not have, 0. */
+function sumOf(stages: Sample["stages"], ...names: readonly string[]): number | undefined {
+  return stages && names.reduce((sum, name) => sum + (stages[name] ?? 0), 0);
+}
 
 /** The charts. */
 export function chartsView(samples: readonly Sample[], isDark: boolean): VNode {

@@ -3,10 +3,12 @@
 import type { ClusterReport, ModelReport, VersionReport } from "@winnow/router";
 import type { VNode } from "preact";
 import { percentText } from "../words.ts";
-import { badge, bar, empty, h, section, table } from "./element.ts";
+import type { RouterClient } from "../router-client.ts";
+import { CompositionView } from "./composition-view.ts";
+import { badge, bar, empty, h, section, table, use } from "./element.ts";
 
 /** The table of versions. */
-export function modelsView({ models }: ClusterReport): VNode {
+export function modelsView({ models }: ClusterReport, client: RouterClient): VNode {
   if (models.length === 0)
     return section("models", "Models and versions", empty("No model is known."));
   const head = ["Model", "Version", "State", "Partitions", "Loaded", "What there is to know"];
@@ -20,7 +22,10 @@ export function modelsView({ models }: ClusterReport): VNode {
             h("td", { colSpan: 5 }, "no version"),
           ),
         ]
-      : model.versions.map((version, position) => versionRow(model, version, position === 0)),
+      : [
+          ...model.versions.map((version, position) => versionRow(model, version, position === 0)),
+          ...compositionRow(model, client),
+        ],
   );
   return section("models", "Models and versions", table("Models and versions", head, rows));
 }
@@ -53,6 +58,14 @@ function versionRow(model: ModelReport, version: VersionReport, isFirst: boolean
     ),
     h("td", { class: "reason" }, reasonText(version)),
   );
+}
+
+/** Only what has no tables may be made of other models. */
+function compositionRow({ name, versions, defaultVersion }: ModelReport, client: RouterClient) {
+  const chosen = versions.find(({ isDefault }) => isDefault);
+  if (chosen === undefined || chosen.tables.length > 0 || chosen.state !== "AVAILABLE") return [];
+  const drawn = use(CompositionView, { client, model: name, version: defaultVersion });
+  return [h("tr", { key: `${name} composed`, class: "composed" }, h("td", { colSpan: 6 }, drawn))];
 }
 
 function stateBadge({ state, isOver }: VersionReport, isFailed: boolean): VNode {

@@ -15,6 +15,7 @@ import type { AnswerTable, Built, ToldSignature, Wanted } from "../predict-reque
 import type { Answer, RouterClient } from "../router-client.ts";
 import { durationText } from "../words.ts";
 import { badge, empty, h, section, table, use } from "./element.ts";
+import { timelineView } from "./timeline-view.ts";
 
 /** What the playground is given. */
 export interface PlaygroundProps {
@@ -257,9 +258,11 @@ function answerView(asked: Asked): VNode | null {
         { class: "code", tabIndex: 0 },
         JSON.stringify(answer.value, undefined, 1).slice(0, 20_000),
       ),
+      timelineView(answer.timeline),
     );
   }
-  return h("div", {}, took, h("div", { class: "answers" }, ...tables.map(tableView)));
+  const answers = h("div", { class: "answers" }, ...tables.map(tableView));
+  return h("div", {}, took, answers, timelineView(answer.timeline));
 }
 
 function tableView({ head, rows }: AnswerTable, position: number): VNode {

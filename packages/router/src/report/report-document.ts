@@ -133,6 +133,11 @@ export interface TrafficReport {
   readonly requestsPerSecond: number;
   /** Of the last 10 s; absent: there were no requests. */
   readonly latency?: { readonly p50Ms: number; readonly p99Ms: number };
+  /** Means of the requests of the last 10 s: instances, and ms by stage; absent: there were no requests. */
+  readonly recent?: {
+    readonly instances: number;
+    readonly stages: Readonly<Record<string, number>>;
+  };
   /** Requests in each of the last 60 whole seconds, the oldest first. */
   readonly perSecond: readonly number[];
   /** In the last minute. */

@@ -62,6 +62,25 @@ describe("a traffic window", () => {
     expect([last.failures, last.refusals, last.requests]).toEqual([{}, {}, 0]);
   });
 
+  test("tells what the requests of ten seconds were like: instances, and each stage", () => {
+    const clock = new ManualClock();
+    const window = new TrafficWindow(clock);
+    window.note(request({ instances: 1, stages: new Map([["scan", 3]]) }));
+    window.note(
+      request({
+        instances: 4,
+        stages: new Map([
+          ["scan", 1],
+          ["merge", 0.5],
+        ]),
+      }),
+    );
+
+    expect(window.report().recent).toEqual({ instances: 2.5, stages: { scan: 2, merge: 0.25 } });
+    clock.advance(12_000);
+    expect(window.report().recent).toBeUndefined();
+  });
+
   test("keeps the 32 slowest of five minutes, with their stages", () => {
     const clock = new ManualClock();
     const window = new TrafficWindow(clock);

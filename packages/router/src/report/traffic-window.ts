@@ -19,6 +19,8 @@ export interface SeenRequest {
 
 /** Seconds that are counted separately. */
 const SECONDS = 60;
+/** Seconds over which means are taken. */
+const LATELY_SECONDS = 10;
 /** Answer times kept for percentiles, at most, and ms for which they count. */
 const SAMPLES_MAX = 2048;
 const SAMPLE_MS_MAX = 10_000;
@@ -29,8 +31,11 @@ interface Second {
   /** Number of the second, by the clock. */
   readonly at: number;
   requests: number;
+  instances: number;
   readonly failures: Map<string, number>;
   readonly refusals: Map<string, number>;
+  /** Ms of all requests by stage. */
+  readonly stages: Map<string, number>;
 }
 
 interface SlowRequest {
@@ -61,7 +66,9 @@ export class TrafficWindow {
     const nowMs = this.#clock.nowMs();
     const second = this.#second(nowMs);
     second.requests += 1;
-    if (request.code !== "OK") count(second.failures, request.code);
+    second.instances += request.instances;
+    for (const [stage, ms] of request.stages ?? []) add(second.stages, stage, ms);
+    if (request.code !== "OK") add(second.failures, request.code, 1);
     this.#elapsedMs[this.#next] = request.elapsedMs;
     this.#atMs[this.#next] = nowMs;
     this.#next = (this.#next + 1) % SAMPLES_MAX;
@@ -70,7 +77,7 @@ export class TrafficWindow {
 
   /** Records a refused request. */
   refused(reason: string): void {
-    count(this.#second(this.#clock.nowMs()).refusals, reason);
+    add(this.#second(this.#clock.nowMs()).refusals, reason, 1);
   }
 
   /** The traffic for the document. */
@@ -88,9 +95,11 @@ export class TrafficWindow {
     const lived = Math.max(1, Math.min(10, Math.floor((nowMs - this.#startMs) / 1000)));
     const lately = perSecond.slice(-lived).reduce((sum, requests) => sum + requests, 0);
     const latency = this.#latency(nowMs);
+    const recent = meansOf(seconds.filter((each) => each.at >= now - LATELY_SECONDS));
     return {
       requestsPerSecond: lately / lived,
       ...(latency !== undefined && { latency }),
+      ...(recent !== undefined && { recent }),
       perSecond,
       requests: seconds.reduce((sum, { requests }) => sum + requests, 0),
       failures: added(seconds.map(({ failures }) => failures)),
@@ -113,8 +122,10 @@ export class TrafficWindow {
     const second = {
       at,
       requests: 0,
+      instances: 0,
       failures: new Map<string, number>(),
       refusals: new Map<string, number>(),
+      stages: new Map<string, number>(),
     };
     this.#seconds[slot] = second;
     return second;
@@ -143,6 +154,18 @@ export class TrafficWindow {
   }
 }
 
+/** What the requests of some seconds were like; `undefined` where there were none. */
+function meansOf(seconds: readonly Second[]): TrafficReport["recent"] {
+  const requests = seconds.reduce((sum, each) => sum + each.requests, 0);
+  if (requests === 0) return undefined;
+  const instances = seconds.reduce((sum, each) => sum + each.instances, 0);
+  const stages = Object.entries(added(seconds.map((each) => each.stages)));
+  return {
+    instances: rounded(instances / requests),
+    stages: Object.fromEntries(stages.map(([stage, ms]) => [stage, rounded(ms / requests)])),
+  };
+}
+
 function slowReport({ request, atMs }: SlowRequest, nowMs: number): SlowRequestReport {
   const { model, version, code, instances, requestId, stages } = request;
   return {
@@ -157,14 +180,14 @@ function slowReport({ request, atMs }: SlowRequest, nowMs: number): SlowRequestR
   };
 }
 
-function count(counts: Map<string, number>, name: string): void {
-  counts.set(name, (counts.get(name) ?? 0) + 1);
+function add(sums: Map<string, number>, name: string, more: number): void {
+  sums.set(name, (sums.get(name) ?? 0) + more);
 }
 
 function added(all: readonly ReadonlyMap<string, number>[]): Record<string, number> {
   const sums = new Map<string, number>();
   for (const counts of all) {
-    for (const [name, more] of counts) sums.set(name, (sums.get(name) ?? 0) + more);
+    for (const [name, more] of counts) add(sums, name, more);
   }
   return Object.fromEntries(sums);
 }

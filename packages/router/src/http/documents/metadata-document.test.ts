@@ -98,3 +98,32 @@ test("metadataDocument() tells the arms of an experiment behind the signatures",
     metadata: { signature_def: {}, experiment: { arms } },
   });
 });
+
+test("metadataDocument() tells the stages of a pipeline in words", () => {
+  const none = { tables: [], vocabularies: [], denseModels: [], signatures: [] };
+  const retrieve = {
+    kind: "retrieve",
+    model: "movies",
+    signature: "serving_default",
+    k: 100,
+    inputs: [],
+    scores: "output_1",
+    ids: "output_2",
+  } as const;
+  const outputs = { scores: "output_1", ids: "output_2" };
+  const pipeline = { stages: [retrieve, { kind: "limit", count: 5 } as const], outputs };
+  const program: ModelProgram = { fingerprint: fingerprint("00"), ...none, pipeline };
+
+  const text = metadataDocument({ model: "feed", version: 4, program }).toString();
+
+  expect(JSON.parse(text)).toMatchObject({
+    metadata: {
+      pipeline: {
+        stages: [
+          { stage: "retrieve", does: "movies, k=100" },
+          { stage: "limit", does: "5" },
+        ],
+      },
+    },
+  });
+});

@@ -1,8 +1,9 @@
 // The signatures of a version as TensorFlow Serving answers them: two protobuf JSON texts glued
 // together by hand (model_servers/http_rest_api_util.cc, ToJsonString), hence the odd line breaks
-// and `signature_def` twice. Winnow adds the arms of an experiment.
+// and `signature_def` twice. Winnow adds the stages of a pipeline and the arms of an experiment.
 
 import type { Dtype, ModelProgram, SignatureProgram, SignatureTensor } from "@winnow/core";
+import { stageWords } from "@winnow/core";
 import { protobufJson } from "./status-document.ts";
 
 const DTYPE_NAMES: Readonly<Record<Dtype, string>> = {
@@ -38,10 +39,13 @@ export function metadataDocument(described: DescribedModel): Buffer {
     (signature) => [signature.name, signatureDefinition(signature)] as const,
   );
   const map = protobufJson({ signature_def: Object.fromEntries(signatures) });
-  const { experiment } = described.program;
-  const arms = experiment && `,\n"experiment": ${protobufJson(experiment)}`;
+  const { experiment, pipeline } = described.program;
+  const stages = pipeline?.stages.map((stage) => ({ stage: stage.kind, does: stageWords(stage) }));
+  const more =
+    (stages === undefined ? "" : `,\n"pipeline": ${protobufJson({ stages })}`) +
+    (experiment === undefined ? "" : `,\n"experiment": ${protobufJson(experiment)}`);
   return Buffer.from(
-    `{\n"model_spec":${spec}\n,\n"metadata": {"signature_def": ${map}${arms ?? ""}\n}\n}\n`,
+    `{\n"model_spec":${spec}\n,\n"metadata": {"signature_def": ${map}${more}\n}\n}\n`,
   );
 }
 

@@ -40,6 +40,12 @@ const PREDICT = (of: string): object => ({
       description: "true: accept an answer that lacks lost partitions",
       schema: { type: "boolean", default: false },
     },
+    {
+      name: "X-Winnow-Timeline",
+      in: "header",
+      description: "true: the answer's header of this name tells the request's course",
+      schema: { type: "boolean", default: false },
+    },
   ],
   requestBody: {
     required: true,
@@ -66,6 +72,11 @@ const PREDICT = (of: string): object => ({
         },
         "X-Winnow-Degraded": {
           description: "Of a pipeline: stages that the answer lacks, and why, `seen=late`",
+          schema: { type: "string" },
+        },
+        "X-Winnow-Timeline": {
+          description:
+            "Where it was asked for: a JSON list of stages and questions to workers, each with fromMs and toMs",
           schema: { type: "string" },
         },
         "X-Winnow-Arm": {

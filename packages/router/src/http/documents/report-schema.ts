@@ -92,6 +92,13 @@ const ROUTER = fields({
   traffic: fields({
     requestsPerSecond: amount,
     "latency?": fields({ p50Ms: amount, p99Ms: amount }),
+    "recent?": {
+      ...fields({
+        instances: amount,
+        stages: { type: "object", additionalProperties: amount },
+      }),
+      description: "Means of the requests of the last 10 s: instances, ms by stage",
+    },
     perSecond: { ...list(count), minItems: 60, maxItems: 60 },
     requests: count,
     failures: counts,

@@ -35,6 +35,7 @@ import type {
   RoomLoss,
 } from "../http-observer.ts";
 import { leaveWanted } from "../body/request-body.ts";
+import { RequestTimeline, TIMELINE_HEADER } from "./request-timeline.ts";
 import { RequestIds } from "../../request-id.ts";
 import { resolveHttpOptions } from "../http-settings.ts";
 import type { HttpOptions, HttpSettings } from "../http-settings.ts";
@@ -254,7 +255,8 @@ class FastifyServer implements HttpServer {
     } finally {
       admitted?.release();
     }
-    const answer = withHeader(given.answer, "x-request-id", requestId);
+    const named = withHeader(given.answer, "x-request-id", requestId);
+    const answer = withTimeline(named, exchange.context.span);
     this.#send(exchange, answer, !ROUTES_WITHOUT_CORS.has(route.kind));
     const endMs = clock.nowMs();
     endSpan(exchange.context.span, given, { code, endMs });
@@ -274,16 +276,18 @@ class FastifyServer implements HttpServer {
     });
   }
 
-  /** The span of a request to a model, with OpenTelemetry's attributes. Probes have none. */
+  /**
+   * The span of a request to a model, with OpenTelemetry's attributes; its parts are noted for a client that asks for
+   * the timeline. Probes have none.
+   */
   #span(
     route: Route,
     { method = "", headers }: IncomingMessage,
     { startMs, requestId }: { readonly startMs: number; readonly requestId: string },
   ): TraceSpan | undefined {
-    const { tracer } = this.#environment;
-    if (tracer === undefined || !("model" in route)) return undefined;
+    if (!("model" in route)) return undefined;
     const api = route.kind === "examples" ? route.method : route.kind;
-    return tracer.begin({
+    const recorded = this.#environment.tracer?.begin({
       name: `${method} ${api}`,
       startMs,
       parent: parseTraceparent(headers["traceparent"]),
@@ -294,6 +298,8 @@ class FastifyServer implements HttpServer {
         "winnow.request_id": requestId,
       },
     });
+    const isTold = headers[TIMELINE_HEADER] === "true";
+    return isTold ? new RequestTimeline(startMs, recorded) : recorded;
   }
 
   #answersUnread(): WinnowError {
@@ -323,6 +329,12 @@ class FastifyServer implements HttpServer {
 
 function withHeader(answer: HttpAnswer, name: string, value: string): HttpAnswer {
   return { ...answer, headers: { ...answer.headers, [name]: value } };
+}
+
+function withTimeline(answer: HttpAnswer, span: TraceSpan | undefined): HttpAnswer {
+  return span instanceof RequestTimeline
+    ? withHeader(answer, TIMELINE_HEADER, span.text())
+    : answer;
 }
 
 function codeOfStatus(status: number): string {
