@@ -7,12 +7,13 @@ import {
   existsSync,
   fstatSync,
   openSync,
+  opendirSync,
   readSync,
-  readdirSync,
   statSync,
 } from "node:fs";
+import type { Dirent } from "node:fs";
 import path from "node:path";
-import { WinnowError, excerpt } from "@winnow/core";
+import { FolderWalk, excerpt } from "@winnow/core";
 
 /** A file that is open for reading. Its content must not change while it is open: a store detects replaced files. */
 export interface OpenFile {
@@ -49,36 +50,33 @@ export const localFiles: FileStore = {
   open: openLocalFile,
 };
 
-/** Files and folders below one directory, at most; a version has far fewer. */
-const ENTRIES_MAX = 20_000;
-
+/** @throws WinnowError RESOURCE_EXHAUSTED beyond the bounds of a walk (`core/src/limits/folder-walk.ts`) */
 function localFilesBelow(location: string): string[] {
   if (!existsSync(location)) return [];
   const files: string[] = [];
-  const folders = [""];
-  // A link may lead back to a folder that was walked before: two such links in one folder would give 2⁴⁰ paths.
-  const walked = new Set<string>();
-  let entries = 0;
-  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    const { dev, ino } = statSync(path.join(location, folder));
-    if (walked.has(`${dev} ${ino}`)) continue;
-    walked.add(`${dev} ${ino}`);
-    for (const name of readdirSync(path.join(location, folder), { encoding: "utf8" })) {
-      entries += 1;
-      if (entries > ENTRIES_MAX) throw tooManyEntries(location);
-      const below = path.join(folder, name);
-      const facts = statSync(path.join(location, below));
-      if (facts.isDirectory()) folders.push(below);
-      else if (facts.isFile()) files.push(below);
+  const walk = new FolderWalk(excerpt(path.basename(location)));
+  for (let folder = walk.next(); folder !== undefined; folder = walk.next()) {
+    const at = path.join(location, folder.name);
+    if (!walk.isNew(statSync(at))) continue;
+    for (const entry of entriesOf(at)) {
+      const name = walk.entry(folder, entry.name);
+      const isLink = entry.isSymbolicLink();
+      const facts = isLink ? statSync(path.join(location, name)) : entry;
+      if (facts.isDirectory()) walk.descend(folder, name, isLink);
+      else if (facts.isFile()) files.push(name);
     }
   }
   return files;
 }
 
-function tooManyEntries(location: string): WinnowError {
-  const text = `it holds more than ${ENTRIES_MAX} files and folders`;
-  const name = excerpt(path.basename(location));
-  return new WinnowError("RESOURCE_EXHAUSTED", `Cannot read ${name}/: ${text}`);
+/** Entry by entry: a folder of millions is never listed whole. */
+function* entriesOf(folder: string): Generator<Dirent> {
+  const open = opendirSync(folder, { bufferSize: 256 });
+  try {
+    for (let entry = open.readSync(); entry !== null; entry = open.readSync()) yield entry;
+  } finally {
+    open.closeSync();
+  }
 }
 
 /** Opens regular files only: a named pipe would block its reader for ever, and a device has no end. */

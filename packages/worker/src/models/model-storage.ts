@@ -1,8 +1,10 @@
 // Model directories on a file system: the storage that `version-watch.ts` polls.
 
-import { createHash } from "node:crypto";
-import { readdir, realpath, stat } from "node:fs/promises";
+import { type Hash, createHash } from "node:crypto";
+import { opendir, readdir, realpath, stat } from "node:fs/promises";
 import path from "node:path";
+
+import { FolderWalk, WinnowError } from "@winnow/core";
 
 import type { ModelStorage } from "./version-watch.ts";
 
@@ -15,10 +17,12 @@ const MODEL_FILES = [
   "pipeline.yaml",
   "experiment.yaml",
 ];
-/** Folders whose files are part of the stamp, the most important first: files above the limit are not. */
+/** Folders whose files are part of the stamp. */
 const STAMPED_FOLDERS = ["variables", "assets", "assets.extra"];
-/** Files that a stamp covers: the 10 000 assets that a version may have, and its other files. */
-const STAMPED_FILES_MAX = 12_000;
+/** Files in the version directory itself that are part of the stamp: the largest exports have some hundred. */
+const OUTER_FILES_MAX = 2000;
+/** Files that are looked at together; the event loop and the file threads do other work in between. */
+const FILES_AT_ONCE = 32;
 
 /** The local (or mounted) file system. */
 export const fileStorage: ModelStorage = {
@@ -45,45 +49,57 @@ async function listDirectories(directory: string): Promise<string[]> {
 async function stampOf(directory: string): Promise<string | undefined> {
   const names = await readdir(directory);
   if (!MODEL_FILES.some((name) => names.includes(name))) return undefined;
-  const nested = await Promise.all(
-    STAMPED_FOLDERS.map(async (folder) => {
-      const below = await namesBelow(path.join(directory, folder));
-      return below.toSorted((a, b) => (a < b ? -1 : 1)).map((name) => path.join(folder, name));
-    }),
-  );
-  const files = [...names.toSorted(), ...nested.flat()].slice(0, STAMPED_FILES_MAX);
-  const lines = await Promise.all(
-    files.map(async (file) => {
-      const facts = await stat(path.join(directory, file)).catch(() => undefined);
-      if (facts?.isFile() !== true) return "";
-      // With the change time, because a copy may have the size and modification time of the former file.
-      return `${file} ${facts.size} ${facts.mtimeMs} ${facts.ctimeMs}`;
-    }),
-  );
-  return createHash("sha256").update(lines.join("\n")).digest("hex");
+  const hash = createHash("sha256");
+  await addFiles(hash, directory, names.toSorted().slice(0, OUTER_FILES_MAX));
+  for (const folder of STAMPED_FOLDERS) {
+    const below = await namesBelow(path.join(directory, folder), folder).catch(refusal);
+    if (typeof below === "string") hash.update(below);
+    else await addFiles(hash, directory, below.toSorted(byText));
+  }
+  return hash.digest("hex");
+}
+
+/** The refusal of a folder that holds too much, as part of the stamp: opening the version fails with it. */
+function refusal(error: unknown): string {
+  if (error instanceof WinnowError) return error.message;
+  throw error;
+}
+
+const byText = (a: string, b: string): number => (a < b ? -1 : 1);
+
+async function addFiles(hash: Hash, directory: string, files: readonly string[]): Promise<void> {
+  for (let start = 0; start < files.length; start += FILES_AT_ONCE) {
+    const piece = files.slice(start, start + FILES_AT_ONCE);
+    const lines = await Promise.all(piece.map((file) => lineOf(directory, file)));
+    hash.update(lines.join(""));
+  }
+}
+
+async function lineOf(directory: string, file: string): Promise<string> {
+  const facts = await stat(path.join(directory, file)).catch(() => undefined);
+  if (facts?.isFile() !== true) return "\n";
+  // With the change time, because a copy may have the size and modification time of the former file.
+  return `${file} ${facts.size} ${facts.mtimeMs} ${facts.ctimeMs}\n`;
 }
 
 /**
- * Names below a folder at any depth, relative to it, up to the limit of a stamp. Links to folders are
- * followed, and each folder is listed once: two links that lead back into their own folder would give 2⁴⁰
- * paths, and the look would never end.
+ * Names below a folder at any depth, with the folder before them. Links to folders are followed, and each folder is
+ * listed once. @throws WinnowError RESOURCE_EXHAUSTED beyond the bounds of a walk (`core/src/limits/folder-walk.ts`)
  */
-async function namesBelow(folder: string): Promise<string[]> {
+async function namesBelow(at: string, shownAs: string): Promise<string[]> {
   const names: string[] = [];
-  const folders = [""];
-  const listed = new Set<string>();
-  for (let next = folders.pop(); next !== undefined; next = folders.pop()) {
-    const at = path.join(folder, next);
-    const facts = await stat(at).catch(() => undefined);
-    if (facts?.isDirectory() !== true || listed.has(`${facts.dev} ${facts.ino}`)) continue;
-    listed.add(`${facts.dev} ${facts.ino}`);
-    const entries = await readdir(at, { withFileTypes: true }).catch(() => []);
-    for (const entry of entries) {
-      if (names.length === STAMPED_FILES_MAX) return names;
-      const name = path.join(next, entry.name);
-      names.push(name);
+  const walk = new FolderWalk(shownAs);
+  for (let folder = walk.next(); folder !== undefined; folder = walk.next()) {
+    const here = path.join(at, folder.name);
+    const facts = await stat(here).catch(() => undefined);
+    if (facts?.isDirectory() !== true || !walk.isNew(facts)) continue;
+    const entries = await opendir(here, { bufferSize: 256 }).catch(() => []);
+    for await (const entry of entries) {
+      const name = walk.entry(folder, entry.name);
+      names.push(`${shownAs}/${name}`);
       // Other kinds of files cannot be folders. A link's target is looked at when it is taken from the list.
-      if (entry.isDirectory() || entry.isSymbolicLink()) folders.push(name);
+      const isLink = entry.isSymbolicLink();
+      if (isLink || entry.isDirectory()) walk.descend(folder, name, isLink);
     }
   }
   return names;

@@ -36,6 +36,13 @@ describe("indexVersions()", () => {
     ]);
     expect(index.duplicates).toEqual([{ version: 7, ignored: "00007" }]);
   });
+
+  test("a number of nanoseconds is too large, and is told of", () => {
+    const index = indexVersions(["9007199254740991", "9007199254740992", "+1732500000000000000"]);
+
+    expect([...index.names.keys()]).toEqual([9_007_199_254_740_991]);
+    expect(index.tooLarge).toEqual(["+1732500000000000000", "9007199254740992"]);
+  });
 });
 
 describe("wantedVersions()", () => {

@@ -16,28 +16,51 @@ export interface VersionIndex {
   readonly names: ReadonlyMap<number, string>;
   /** Directories that are skipped because another name reads as the same number. */
   readonly duplicates: readonly { readonly version: number; readonly ignored: string }[];
+  /** Directories whose number TensorFlow Serving may take, and which is too large here. */
+  readonly tooLarge: readonly string[];
 }
 
-/** The number a directory name stands for, or `undefined` if it stands for none. */
-function versionOfName(name: string): number | undefined {
+/** The number a directory name stands for, perhaps one that is not safe; `undefined` if it stands for none. */
+function numberOfName(name: string): number | undefined {
   const text = name.trim();
-  if (!/^\+?\d{1,19}$/.test(text)) return undefined;
-  const version = Number(text);
-  return Number.isSafeInteger(version) ? version : undefined;
+  return /^\+?\d{1,19}$/.test(text) ? Number(text) : undefined;
 }
 
 /** Finds the versions among directory names. Of two names for one number the last in order of names wins. */
 export function indexVersions(directoryNames: readonly string[]): VersionIndex {
   const names = new Map<number, string>();
   const duplicates: { version: number; ignored: string }[] = [];
+  const tooLarge: string[] = [];
   for (const name of directoryNames.toSorted()) {
-    const version = versionOfName(name);
+    const version = numberOfName(name);
     if (version === undefined) continue;
+    if (!Number.isSafeInteger(version)) {
+      tooLarge.push(name);
+      continue;
+    }
     const ignored = names.get(version);
     if (ignored !== undefined) duplicates.push({ version, ignored });
     names.set(version, name);
   }
-  return { names: new Map([...names].toSorted(([a], [b]) => a - b)), duplicates };
+  return { names: new Map([...names].toSorted(([a], [b]) => a - b)), duplicates, tooLarge };
+}
+
+/** Of one model, so many versions have their files looked at, and more where the policy names more. */
+const LOOKED_AT_MAX = 1000;
+
+/**
+ * The versions whose files are worth a look: the newest, which the policy may want or fall back on, and those that it
+ * names. Thousands lie there where nobody removes them.
+ */
+export function versionsLookedAt(
+  policy: VersionPolicy,
+  versions: readonly number[],
+): ReadonlySet<number> {
+  const count = policy.kind === "latest" ? Math.max(LOOKED_AT_MAX, policy.count) : LOOKED_AT_MAX;
+  const newest = versions.toSorted((a, b) => b - a).slice(0, count);
+  if (policy.kind !== "specific") return new Set(newest);
+  const named = new Set(policy.versions);
+  return new Set([...newest, ...versions.filter((version) => named.has(version))]);
 }
 
 /** What is known of a model's versions when some of them are chosen. */

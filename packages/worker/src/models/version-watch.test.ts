@@ -281,6 +281,16 @@ describe("the named models of a VersionWatch", () => {
     expect(clock.pendingTimers).toBe(1);
   });
 
+  test("warn of a version whose number is too large", async () => {
+    const { storage, watch, warnings } = watching();
+    storage.tree.set("/models/m/1732500000000000000", "a");
+
+    await watch.run();
+
+    const text = "The number of directory 1732500000000000000 is above 9007199254740991";
+    expect(warnings).toEqual([expect.stringContaining(`${text}: it is passed over`)]);
+  });
+
   test("warn of versions that their policy names and nobody has", async () => {
     const policy = { kind: "specific", versions: [1, 9] } as const;
     const models = [{ ...movies, policy }];
@@ -290,6 +300,109 @@ describe("the named models of a VersionWatch", () => {
     await watch.run();
 
     expect(warnings).toEqual(["Version 9 of the version policy is not in /m"]);
+  });
+});
+
+describe("of thousands of directories", () => {
+  /** A storage in which a look at files takes 10 ms. */
+  function slowly(settings: Partial<WatchSettings> = {}) {
+    const all = watching({ stillLookMs: 5000, ...settings });
+    const { storage, clock } = all;
+    const looks: string[] = [];
+    let running = 0;
+    let together = 0;
+    const stamp = storage.stamp.bind(storage);
+    storage.stamp = async (directory) => {
+      looks.push(directory);
+      running += 1;
+      together = Math.max(together, running);
+      await Promise.resolve();
+      clock.advance(10);
+      running -= 1;
+      return stamp(directory);
+    };
+    return { ...all, looks, together: () => together };
+  }
+
+  test("a look looks at the files of the newest 1000 versions, four at a time, and says what is left out", async () => {
+    const { storage, watch, versions, warnings, looks, together } = slowly();
+    for (let version = 1; version <= 1100; version += 1) {
+      storage.tree.set(`/models/m/${version}`, "a");
+    }
+
+    await watch.poll();
+
+    expect(looks).toHaveLength(1000);
+    expect(together()).toBe(4);
+    expect([versions()[0], versions().length]).toEqual(["m/101@a", 1000]);
+    expect(warnings).toEqual([
+      "There are 1100 versions: of these the newest 1000 are looked at; remove old ones",
+    ]);
+  });
+
+  test("a version that was seen stays, without a look, when thousands of newer ones come", async () => {
+    const { storage, watch, versions, looks } = slowly();
+    storage.tree.set("/models/m/5", "a");
+    await watch.poll();
+    for (let version = 6; version <= 1100; version += 1) {
+      storage.tree.set(`/models/m/${version}`, "b");
+    }
+    looks.length = 0;
+
+    await watch.poll();
+    await watch.poll();
+
+    expect(versions()[0]).toBe("m/5@a");
+    expect(looks).not.toContain("/models/m/5");
+    storage.tree.delete("/models/m/5");
+    await watch.poll();
+    await watch.poll();
+    expect(versions()[0]).toBe("m/101@b");
+  });
+
+  test("versions that a policy names are looked at, however old they are", async () => {
+    const policy = { kind: "specific", versions: [7] } as const;
+    const { storage, watch, versions, looks } = slowly({ policy });
+    for (let version = 1; version <= 1100; version += 1) {
+      storage.tree.set(`/models/m/${version}`, "a");
+    }
+
+    await watch.poll();
+
+    expect(looks).toHaveLength(1001);
+    expect(versions()[0]).toBe("m/7@a");
+  });
+
+  test("a problem names the first four directories that wait, and counts the others", async () => {
+    const { storage, watch, warnings } = slowly();
+    for (let version = 1; version <= 50; version += 1) {
+      storage.tree.set(`/models/m/${version}`, undefined);
+    }
+
+    await watch.poll();
+
+    expect(warnings).toEqual([
+      [1, 2, 3, 4].map((version) => `Waiting for a model file in /models/m/${version}; `).join("") +
+        "and 46 more",
+    ]);
+  });
+
+  test("a look of one second is followed by a pause of four", async () => {
+    const { storage, clock, watch, looks } = slowly();
+    for (let version = 1; version <= 100; version += 1) {
+      storage.tree.set(`/models/m/${version}`, "a");
+    }
+    await watch.run();
+    storage.tree.set("/models/m/101", "new");
+    looks.length = 0;
+
+    await clock.advanceSettled(3990);
+    const early = looks.length;
+    await clock.advanceSettled(10);
+
+    expect(early).toBe(0);
+    expect(looks).toContain("/models/m/101");
+    watch.close();
   });
 });
 

@@ -8,13 +8,14 @@
 //
 // Every look lists the directories, in which new versions appear. The files of a version that are still are
 // looked at less often (`stillLookMs`): this is the larger part of a look's cost, and finds only versions
-// that were replaced in place.
+// that were replaced in place. The cost of looks is bounded: a few directories at a time, the newest versions of
+// each model, and after each look a pause in proportion to its duration.
 
 import type { Clock, Logger, Timer } from "@winnow/core";
 
 import { observed, unobserved } from "./directory-stillness.ts";
 import type { ObservedDirectory, StillnessSettings, FoundVersion } from "./directory-stillness.ts";
-import { indexVersions } from "./version-policy.ts";
+import { indexVersions, versionsLookedAt } from "./version-policy.ts";
 import type { VersionIndex, VersionPolicy } from "./version-policy.ts";
 
 /** What the watch needs of a file system. */
@@ -38,6 +39,14 @@ export interface ModelLocation {
   readonly basePath: string;
   readonly policy: VersionPolicy;
 }
+
+/** Directories that are looked at together: more would delay all other work of the file threads. */
+const LOOKS_AT_ONCE = 4;
+/** A look that took long is followed by a pause of so many times as long. */
+const PAUSE_FACTOR = 4;
+const PAUSE_MS_MAX = 60_000;
+/** Directories that one problem names. */
+const NAMED_MAX = 4;
 
 /** What to watch: named models, and a directory in which every subdirectory is a model. */
 export interface WatchSettings extends StillnessSettings {
@@ -96,6 +105,7 @@ export class VersionWatch {
   #told: string | undefined;
   #timer: Timer | undefined;
   #closed = false;
+  readonly #turns = new Turns(LOOKS_AT_ONCE);
 
   constructor(
     dependencies: WatchDependencies,
@@ -110,14 +120,17 @@ export class VersionWatch {
 
   /**
    * Looks once, and from then on `pollIntervalMs` after the end of each look; sooner where files have changed
-   * and may be still by then.
+   * and may be still by then, later after a look that took long.
    */
   async run(): Promise<void> {
     const revision = this.#revision;
+    const startedMs = this.#dependencies.clock.nowMs();
     await this.poll();
     if (this.#closed || revision !== this.#revision) return;
-    const waitMs = this.#nextLookMs();
-    if (waitMs === Infinity) return;
+    const wantedMs = this.#nextLookMs();
+    if (wantedMs === Infinity) return;
+    const tookMs = this.#dependencies.clock.nowMs() - startedMs;
+    const waitMs = Math.max(wantedMs, Math.min(PAUSE_MS_MAX, PAUSE_FACTOR * tookMs));
     this.#timer = this.#dependencies.clock.setTimer(waitMs, () => {
       void this.run(); // Never rejects: a look that fails keeps the last finding.
     });
@@ -131,7 +144,10 @@ export class VersionWatch {
       const leftMs = sinceMs + stillMs - nowMs;
       return leftMs > 0 ? leftMs : stillMs;
     });
-    return Math.min(pollIntervalMs === 0 ? Infinity : pollIntervalMs, ...waitsMs);
+    return waitsMs.reduce(
+      (leastMs, waitMs) => Math.min(leastMs, waitMs),
+      pollIntervalMs === 0 ? Infinity : pollIntervalMs,
+    );
   }
 
   #directories(): ObservedDirectory[] {
@@ -205,18 +221,17 @@ export class VersionWatch {
   async #look({ model, basePath, policy }: ModelLocation): Promise<FoundModel> {
     const { storage } = this.#dependencies;
     try {
-      const index = indexVersions(await storage.directories(basePath));
+      const listed = await this.#turns.take(() => storage.directories(basePath));
+      const index = indexVersions(listed);
+      const newest = versionsLookedAt(policy, [...index.names.keys()]);
       const directories = [...index.names].map(([version, name]) => ({
         version,
         directory: storage.join(basePath, name),
       }));
-      const stamped = await Promise.all(
-        directories.map(async ({ version, directory }) => {
-          const known = this.#recentStamp(model, { version, directory });
-          const stamp = known ?? (await this.#stampOf(model, { version, directory }));
-          return { version, directory, stamp, isNew: known === undefined };
-        }),
+      const looks = directories.map(async (found) =>
+        newest.has(found.version) ? this.#stamped(model, found) : this.#lastSeen(model, found),
       );
+      const stamped = (await Promise.all(looks)).filter((each) => each !== undefined);
       const observed = this.#observe(model, stamped);
       const versions = observed.flatMap(({ still }) => still ?? []);
       const copying = observed.flatMap(({ seen, unrest }) =>
@@ -225,15 +240,19 @@ export class VersionWatch {
       const waiting = stamped.filter((each) => each.stamp === undefined);
       const problems = [
         ...(index.names.size === 0 ? [await this.#noVersions(model, basePath)] : []),
-        ...absentVersions(policy, index).map(
+        ...tooManyVersions(index.names.size, newest.size),
+        ...someOf(index.tooLarge, tooLargeText),
+        ...someOf(
+          absentVersions(policy, index),
           (version) => `Version ${version} of the version policy is not in ${basePath}`,
         ),
-        ...index.duplicates.map(
+        ...someOf(
+          index.duplicates,
           ({ version, ignored }) =>
             `Duplicate directories of version ${version}: ${ignored} ignored`,
         ),
-        ...waiting.map(({ directory }) => `Waiting for a model file in ${directory}`),
-        ...copying.map(({ directory }) => `Waiting until the files in ${directory} are still`),
+        ...someOf(waiting, ({ directory }) => `Waiting for a model file in ${directory}`),
+        ...someOf(copying, ({ directory }) => `Waiting until the files in ${directory} are still`),
       ];
       return { model, policy, versions, copying, problem: problems.join("; ") || undefined };
     } catch (error) {
@@ -241,6 +260,26 @@ export class VersionWatch {
       const { versions = [], copying = [] } = this.#models.get(model) ?? {};
       return { model, policy, versions, copying, problem: `Cannot read ${basePath}: ${reason}` };
     }
+  }
+
+  async #stamped(
+    model: string,
+    { version, directory }: Omit<FoundVersion, "stamp">,
+  ): Promise<StampedDirectory> {
+    const known = this.#recentStamp(model, { version, directory });
+    if (known !== undefined) return { version, directory, stamp: known, isNew: false };
+    const look = (): Promise<string | undefined> => this.#stampOf(model, { version, directory });
+    return { version, directory, stamp: await this.#turns.take(look), isNew: true };
+  }
+
+  /** A version outside the newest ones as it was last seen, if it was: it may be the one that serves. */
+  #lastSeen(
+    model: string,
+    { version, directory }: Omit<FoundVersion, "stamp">,
+  ): StampedDirectory | undefined {
+    const seen = this.#observed.get(model)?.get(version)?.seen;
+    if (seen?.directory !== directory) return undefined;
+    return { version, directory, stamp: seen.stamp, isNew: false };
   }
 
   /** Notes a look at a model's directories. A directory without a model file counts as what it was before. */
@@ -361,6 +400,45 @@ export class VersionWatch {
 function absentVersions(policy: VersionPolicy, { names }: VersionIndex): readonly number[] {
   if (policy.kind !== "specific" || names.size === 0) return [];
   return policy.versions.filter((version) => !names.has(version));
+}
+
+function tooLargeText(name: string): string {
+  return `The number of directory ${name.trim()} is above ${Number.MAX_SAFE_INTEGER}: it is passed over`;
+}
+
+function tooManyVersions(there: number, lookedAt: number): string[] {
+  if (lookedAt >= there) return [];
+  const text = `There are ${there} versions: of these the newest ${lookedAt} are looked at`;
+  return [`${text}; remove old ones`];
+}
+
+/** A text for each of the first few, and how many more there are. */
+function someOf<Each>(each: readonly Each[], text: (one: Each) => string): string[] {
+  const more = each.length - NAMED_MAX;
+  const texts = each.slice(0, NAMED_MAX).map(text);
+  return more > 0 ? [...texts, `and ${more} more`] : texts;
+}
+
+/** Has at most so many of its tasks run at a time, in the order in which they came. */
+class Turns {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(atOnce: number) {
+    this.#free = atOnce;
+  }
+
+  async take<Result>(task: () => Promise<Result>): Promise<Result> {
+    if (this.#free === 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.#free -= 1;
+    try {
+      return await task();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free += 1;
+      else next();
+    }
+  }
 }
 
 /** Names that can stand in a URL. Hidden folders such as `.snapshot` are no models. */
