@@ -4,11 +4,11 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { accessLoggedOf } from "./tracing/access-log.ts";
 
-/** Where a router serves REST unless told otherwise, as TensorFlow Serving does. */
+/** Default port of a router's REST API, as in TensorFlow Serving. */
 export const REST_PORT = 8501;
-/** Where `winnow serve` serves gRPC unless told otherwise, as TensorFlow Serving does. */
+/** Default gRPC port of `winnow serve`, as in TensorFlow Serving. */
 export const GRPC_PORT = 8500;
-/** Where a worker listens unless told otherwise. */
+/** Default port of a worker. */
 export const WORKER_PORT = 7600;
 
 /** Parses a whole number from `min` to `max`. */
@@ -22,7 +22,7 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
 
 const PORT_MAX = 65_535;
 
-/** An option that `variable` can set as well, where it has one. */
+/** An option that may also be set by a variable. */
 export function option(flags: string, description: string, variable?: string): Option {
   const made = new Option(flags, description);
   return variable === undefined ? made : made.env(variable);
@@ -77,7 +77,7 @@ export const requestTimeoutOption = (): Option =>
     .argParser(wholeNumber(0, INT32_MAX))
     .default(30_000);
 
-/** Where settings are that no flag and no variable gives. */
+/** The file for settings that no flag and no variable sets. */
 export const configOption = (): Option =>
   option(
     "--config <file>",
@@ -85,7 +85,7 @@ export const configOption = (): Option =>
     "WINNOW_CONFIG",
   );
 
-/** Whether pages of other origins may ask. */
+/** Whether pages of other origins may send requests. */
 export const corsOption = (): Option =>
   option(
     "--rest_api_enable_cors_support [yes]",
@@ -100,7 +100,7 @@ export const corsOption = (): Option =>
 export const threadsOption = (description: string): Option =>
   option("--threads <n>", description, "WINNOW_THREADS").argParser(wholeNumber(1, 1024));
 
-/** What a worker's rows may take. */
+/** Memory for a worker's rows. */
 export const memoryBytesOption = (): Option =>
   option(
     "--memory-bytes <n>",
@@ -129,7 +129,7 @@ export function addModelOptions(command: Command): Command {
     );
 }
 
-/** Adds the flags of what clients see. */
+/** Adds the flags of TLS for clients. */
 export function addTlsOptions(command: Command): Command {
   return command
     .addOption(
@@ -157,7 +157,7 @@ export const sslConfigOption = (): Option =>
     "WINNOW_SSL_CONFIG_FILE",
   );
 
-/** The keys of those who are answered. */
+/** The file of keys of the clients that are answered. */
 export const apiKeysOption = (answered: string): Option =>
   option(
     "--api-keys <file>",
@@ -165,7 +165,7 @@ export const apiKeysOption = (answered: string): Option =>
     "WINNOW_API_KEYS",
   );
 
-/** Refuses to leave anything open. */
+/** Refuses to start with anything unprotected. */
 export const requireSecurityOption = (): Option =>
   option(
     "--require-security [yes]",
@@ -176,7 +176,7 @@ export const requireSecurityOption = (): Option =>
     .argParser(booleanValue)
     .default(false);
 
-/** Adds how a command that asks a router is believed, and whom it believes. */
+/** Adds the flags with which a command authenticates itself to a router, and verifies it. */
 export function addClientOptions(command: Command): Command {
   return command
     .addOption(option("--ca <file>", "authorities in PEM of the router's certificate", "WINNOW_CA"))
@@ -189,7 +189,7 @@ export function addClientOptions(command: Command): Command {
     );
 }
 
-/** Adds the flags of what members show each other. */
+/** Adds the flags of TLS between members. */
 function addClusterTlsOptions(command: Command): Command {
   return command
     .addOption(
@@ -218,7 +218,10 @@ function addClusterTlsOptions(command: Command): Command {
     );
 }
 
-/** Adds how Redis is reached and believed; the password has no flag, for flags are seen by all. */
+/**
+ * Adds how Redis is reached and verified. The password has no flag, because every user of the machine can see
+ * flags.
+ */
 export function addRedisOptions(command: Command, description: string): Command {
   return command
     .addOption(option("--redis <url>", description, "WINNOW_REDIS"))
@@ -253,7 +256,7 @@ export function addRedisOptions(command: Command, description: string): Command 
     .addOption(option("--redis-key <file>", "its private key in PEM", "WINNOW_REDIS_KEY"));
 }
 
-/** Adds how cluster members find each other, and what they show each other. */
+/** Adds how cluster members find and verify each other. */
 export function addMembershipOptions(command: Command): Command {
   return addClusterTlsOptions(addRedisOptions(command, "Redis that holds membership"))
     .addOption(
@@ -299,7 +302,7 @@ export function addMembershipOptions(command: Command): Command {
     );
 }
 
-/** Parses the value of a flag that is true or false. */
+/** Parses the value of a boolean flag. */
 export function booleanValue(text: string): boolean {
   if (["true", "1"].includes(text)) return true;
   if (["false", "0"].includes(text)) return false;
@@ -308,13 +311,13 @@ export function booleanValue(text: string): boolean {
 
 const REPLICATION_MAX = 16;
 
-/** How many replicas of each partition. */
+/** Replicas of each partition. */
 export const replicationOption = (): Option =>
   option("--replication <n>", "replicas of each partition", "WINNOW_REPLICATION")
     .argParser(wholeNumber(1, REPLICATION_MAX))
     .default(2);
 
-/** How many replicas of each partition of single models, by name. */
+/** Replicas of each partition of single models, by name. */
 export const modelReplicationOption = (): Option =>
   option(
     "--model-replication <list>",
@@ -335,7 +338,7 @@ export const partitionBytesOption = (): Option =>
     "WINNOW_PARTITION_BYTES",
   ).argParser(wholeNumber(1, Number.MAX_SAFE_INTEGER));
 
-/** How much memory replicas beyond the intended ones may take. */
+/** Memory for replicas beyond the intended ones. */
 export const extraMemoryOption = (): Option =>
   option(
     "--extra-memory <ratio>",
@@ -347,7 +350,7 @@ export const extraMemoryOption = (): Option =>
     throw new InvalidArgumentError("It must be a number from 0 to 1.");
   });
 
-/** TensorFlow Serving's flags that mean nothing here: scripts may set them, and get a warning. */
+/** TensorFlow Serving's flags that have no meaning here: scripts may set them, and get a warning. */
 const IDLE_FLAGS = new Set([
   "--enable_batching",
   "--batching_parameters_file",
@@ -379,7 +382,7 @@ const IDLE_FLAGS = new Set([
   "--xla_cpu_compilation_enabled",
 ]);
 
-/** Arguments without TensorFlow Serving's idle flags, which are written `--flag=value`. */
+/** The arguments without TensorFlow Serving's flags that have no meaning here, which are written `--flag=value`. */
 export function withoutIdleFlags(
   args: readonly string[],
   warn: (flag: string) => void,

@@ -1,5 +1,5 @@
-// The files of the console, as the build has made them; read once, when a router starts. It is served where nobody
-// else is near: on loopback, or where clients are known by a key or a certificate.
+// The files of the console, as the build has made them; read once, when a router starts. The console is only
+// served on loopback, or where clients must show a key or a certificate.
 
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -15,7 +15,7 @@ const FILES = [
 
 const directory = fileURLToPath(new URL("../../console/dist/page/", import.meta.url));
 
-/** The files by path; `undefined` where they were not built. */
+/** The files by path; `undefined` if they were not built. */
 export function consoleFiles(): PageFiles | undefined {
   try {
     return new Map(FILES.map(([at, name, contentType]) => [at, fileOf(name, contentType)]));

@@ -13,7 +13,7 @@ const args = withoutIdleFlags(process.argv, (flag) => {
   process.stderr.write(`${flag} is a flag of TensorFlow Serving that has no meaning here\n`);
 });
 
-// Whoever reads what is printed may stop reading: `winnow inspect models | head`.
+// The reader of the output may stop reading: `winnow inspect models | head`.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
 });

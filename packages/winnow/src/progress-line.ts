@@ -1,5 +1,5 @@
-// How far a long piece of work has come, on stderr: one line that rewrites itself on a terminal, a
-// line per tenth elsewhere, with rate and time left.
+// The progress of a long piece of work on stderr: one line that rewrites itself on a terminal, a line per
+// tenth elsewhere, with rate and remaining time.
 
 import type { Clock } from "@winnow/core";
 

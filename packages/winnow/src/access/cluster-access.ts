@@ -1,6 +1,6 @@
-// How a role reaches the cluster, from its flags: a connector for streams to workers, membership
-// through Redis or a fixed list, and what decides whether others are believed: the cluster's secret
-// and the addresses that workers may have.
+// How a role reaches the cluster, from its flags: a connector for streams to workers, membership through
+// Redis or a fixed list, and what decides whether other members are trusted: the cluster's secret and the
+// addresses that workers may have.
 
 import path from "node:path";
 import {
@@ -33,20 +33,20 @@ import { openConfigFile } from "../process/config-file.ts";
 import { type RedisFlags, openRedisAccess } from "./redis-access.ts";
 import { type ClusterTlsFlags, ProcessTls } from "../process/process-tls.ts";
 
-/** Flags that say how members find each other, and which of them they believe. */
+/** Flags that say how members find each other, and which of them are trusted. */
 export interface ClusterOptions extends ClusterTlsFlags, RedisFlags {
   readonly members?: string | undefined;
   /** Keeps clusters that share one Redis apart. */
   readonly cluster: string;
   /** A file with the secrets that sign what is kept in Redis. */
   readonly clusterSecretFile?: string | undefined;
-  /** Records that are not signed are accepted as well. */
+  /** Whether unsigned records are accepted as well. */
   readonly acceptUnsigned: boolean;
-  /** Where workers may be, as `parseAddressRules` reads it. */
+  /** Addresses that workers may have, in the form of `parseAddressRules`. */
   readonly workerAddresses?: string | undefined;
-  /** Redis that tells what users have seen. Default: that of membership, if there is one. */
+  /** Redis with the items that users have seen. Default: that of membership, if there is one. */
   readonly seenRedis?: string | undefined;
-  /** Where this process keeps what it should know after a restart. */
+  /** Where this process keeps its state across restarts. */
   readonly stateDir?: string | undefined;
 }
 
@@ -55,11 +55,11 @@ export interface ClusterAccess {
   readonly connector: GrpcConnector;
   readonly membership: MembershipStore;
   readonly addresses: AddressRules;
-  /** What users have seen; `undefined` without Redis. */
+  /** Reads what users have seen; `undefined` without Redis. */
   readonly seenItems: SeenItems | undefined;
-  /** TLS between members, where there is any. */
+  /** TLS between members, if it is configured. */
   readonly tls: ClusterTls | undefined;
-  /** Counts of what was refused so far, by reason. */
+  /** Counts of refused records, by reason. */
   readonly refusals: () => RefusalCounts;
   /** Opens the models order, kept in a state file of this name if given; `close` ends it too. */
   openOrders(name: string | undefined): OrderBook;
@@ -68,14 +68,14 @@ export interface ClusterAccess {
   close(): Promise<void>;
 }
 
-/** How often the file of secrets is read again, so that a secret can be replaced. */
+/** Ms after which the file of secrets is read again, so that a secret can be replaced. */
 const SECRET_POLL_MS = 2000;
 
-/** Who opens a cluster. */
+/** What a cluster is opened for. */
 interface OpenedFor {
-  /** The id of a worker that opens it for itself. */
+  /** The id of the worker that opens it. */
   readonly worker?: string | undefined;
-  /** Where its certificates are kept. */
+  /** The certificates of the process. */
   readonly certificates?: ProcessTls;
 }
 
@@ -131,7 +131,7 @@ export async function openCluster(
   };
 }
 
-/** Another Redis than that of membership has user and password in its URL. */
+/** A Redis other than that of membership has user and password in its URL. */
 async function seenItemsOf(
   { redis, seenRedis }: ClusterOptions,
   access: RedisAccess,

@@ -1,6 +1,6 @@
-// How this process reaches Redis: its URL, user and password, and certificates. A password in a flag is
-// seen by everybody on the machine, so it may be in a file or a variable instead; a file may be replaced
-// while the process runs.
+// How this process reaches Redis: URL, user, password and certificates. A password in a flag can be seen by
+// every user of the machine, so it may be in a file or a variable instead. The file may be replaced while the
+// process runs.
 
 import type { RedisAccess } from "@winnow/cluster";
 import { WinnowError } from "@winnow/core";
@@ -19,8 +19,8 @@ const PASSWORD_POLL_MS = 2000;
 const PASSWORD_CHARACTERS_MAX = 1024;
 
 /**
- * Opens the files that say how.
- * @throws WinnowError INVALID_ARGUMENT, NOT_FOUND; nothing of a password is in either
+ * Opens the files that the flags name.
+ * @throws WinnowError INVALID_ARGUMENT, NOT_FOUND; neither quotes a password
  */
 export async function openRedisAccess(
   flags: RedisFlags,
@@ -42,7 +42,7 @@ export async function openRedisAccess(
   return { access: { ...access, password: () => password }, close: () => opened.close() };
 }
 
-/** The first line, and nothing else. @throws WinnowError INVALID_ARGUMENT that quotes nothing */
+/** The first line; a second one is an error. @throws WinnowError INVALID_ARGUMENT that quotes nothing */
 function readPassword(text: string, source: string): string {
   const lines = text.split(/\r?\n/);
   const [first = "", ...rest] = lines;

@@ -1,6 +1,6 @@
 // Requests of this command to a router, over HTTP or HTTPS. Node's `fetch` takes neither authorities nor
-// certificates, so this speaks through `node:https`. What is sent to whom stays here: a key is never part
-// of a URL, a log line or an error.
+// certificates, so this uses `node:https`. A key is only ever in a header: it is part of no URL, log line or
+// error.
 
 import { readFileSync } from "node:fs";
 import { request as plainRequest } from "node:http";
@@ -8,21 +8,21 @@ import { request as secureRequest } from "node:https";
 import { type Clock, WinnowError } from "@winnow/core";
 import { processVariables } from "../process/process-settings.ts";
 
-/** Whom a router is believed by. */
+/** How a router is verified, and how this client authenticates itself. */
 export interface RestTrust {
-  /** A file of authorities in PEM. Default: those of Node. */
+  /** A file of authorities in PEM. Default: the authorities that Node trusts. */
   readonly ca?: string | undefined;
-  /** A file with the key to present. Default: that of `WINNOW_API_KEY`, or none. */
+  /** A file with the key to present. Default: the key in `WINNOW_API_KEY`, if there is one. */
   readonly keyFile?: string | undefined;
-  /** `winnow up` asks the router that it started itself, on this machine. Default false. */
+  /** Whether the router was started by this command, on this machine, as by `winnow up`. Default false. */
   readonly isOwnProcess?: boolean;
 }
 
-/** A request; without a body it reads. */
+/** A request. Without a body it is a GET. */
 export interface RestRequest {
   readonly body?: string | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Beside those of the trust. */
+  /** Further headers. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -35,18 +35,21 @@ export interface RestAnswer {
 
 const ANSWER_BYTES_MAX = 512 * 1024 * 1024;
 
-/** What a trust comes to: headers to send, authorities to believe. */
+/** The content of the files of a `RestTrust`. */
 export interface ReadTrust {
   readonly headers: Readonly<Record<string, string>>;
-  /** PEM. */
+  /** Authorities in PEM. */
   readonly ca: string | undefined;
 }
 
-/** @throws WinnowError NOT_FOUND for a file that cannot be read, INVALID_ARGUMENT for one without a key */
+/**
+ * Reads the files. @throws WinnowError NOT_FOUND for a file that cannot be read, INVALID_ARGUMENT for one
+ * without a key
+ */
 export function readTrust({ ca, keyFile }: Omit<RestTrust, "isOwnProcess">): ReadTrust {
   const isFile = keyFile !== undefined && keyFile !== "";
   const key = isFile ? textOf(keyFile).trim() : (processVariables["WINNOW_API_KEY"] ?? "");
-  // Anything else could not be a header.
+  // Other characters cannot be in a header.
   if (!/^[\x21-\x7e]{0,1024}$/.test(key)) {
     const text = `${isFile ? keyFile : "WINNOW_API_KEY"} holds no key: one word, as winnow keys create prints it`;
     throw new WinnowError("INVALID_ARGUMENT", text);
@@ -57,13 +60,13 @@ export function readTrust({ ca, keyFile }: Omit<RestTrust, "isOwnProcess">): Rea
   };
 }
 
-/** Asks one router after another; made once for each command. */
+/** Sends requests; one client is made for each command. */
 export class RestClient {
   readonly #ca: string | undefined;
   readonly #isOwnProcess: boolean;
   readonly #headers: Readonly<Record<string, string>>;
 
-  /** @throws WinnowError as `readTrust` */
+  /** Makes a client. @throws WinnowError as `readTrust` */
   constructor({ isOwnProcess = false, ...trust }: RestTrust = {}) {
     const { headers, ca } = readTrust(trust);
     this.#headers = headers;
@@ -71,7 +74,10 @@ export class RestClient {
     this.#isOwnProcess = isOwnProcess;
   }
 
-  /** Asks, and gives up after a time, however much of an answer has come. @throws Error of the connection */
+  /**
+   * Sends a request, and gives up after a time, even if a part of the answer has arrived. @throws Error of
+   * the connection
+   */
   async askWithin(
     url: string,
     { signal, ...request }: RestRequest,
@@ -89,7 +95,7 @@ export class RestClient {
     }
   }
 
-  /** Asks. @throws Error of the connection */
+  /** Sends a request. @throws Error of the connection */
   ask(url: string, { body, signal, headers }: RestRequest = {}): Promise<RestAnswer> {
     const isSecure = url.startsWith("https:");
     const begin = isSecure ? secureRequest : plainRequest;

@@ -11,9 +11,9 @@ import type { RampStep } from "./knee.ts";
 import type { Latencies } from "./latency-record.ts";
 import type { LoadResult } from "./load-run.ts";
 
-/** A ramp, and where it bends. */
+/** The steps of a ramp, and its knee. */
 export interface RampReport {
-  /** Requests a second of the closed loop, from which the steps are made. */
+  /** Requests per second of the closed loop, from which the loads of the steps are derived. */
   readonly closedLoop: number;
   readonly steps: readonly (RampStep & {
     readonly beyond: string | undefined;
@@ -22,17 +22,17 @@ export interface RampReport {
   readonly knee: RampStep | undefined;
 }
 
-/** Answers that were held to the model files. */
+/** Answers that were compared with the model files. */
 export interface CheckReport {
   readonly checked: number;
   readonly exact: number;
   readonly different: number;
-  /** Answers of another version than that of the files. */
+  /** Answers of another version than the one that the files have. */
   readonly otherVersion: number;
   readonly first: string | undefined;
 }
 
-/** What one server did. */
+/** The results of one server. */
 export interface ServerReport {
   readonly url: string;
   readonly load: Omit<LoadResult, "kept">;
@@ -44,20 +44,20 @@ export interface ServerReport {
 export interface BenchReport {
   readonly format: typeof FORMAT;
   readonly settings: BenchSettings;
-  /** What the generator ran on. */
+  /** The machine of the load generator. */
   readonly machine: { readonly cpus: number; readonly node: string; readonly loadAverage: number };
   readonly isInterrupted: boolean;
   readonly servers: readonly ServerReport[];
 }
 
-/** Of the file. */
+/** First field of a report's file. */
 export const FORMAT = "winnow bench, report 1";
-/** From here on a generator may have been the limit. */
+/** From this utilisation on, the load generator may have been the limit. */
 const BUSY_MAX = 0.85;
 const BAR_LINES_MAX = 24;
 const BAR_CHARACTERS = 48;
 
-/** Reads a report that was kept. @throws WinnowError DATA_LOSS */
+/** Reads a saved report. @throws WinnowError DATA_LOSS */
 export function readReport(text: string, file: string): BenchReport {
   try {
     const report = JSON.parse(text) as BenchReport;
@@ -67,12 +67,12 @@ export function readReport(text: string, file: string): BenchReport {
     );
     if (format === FORMAT && areWhole && servers.length > 0) return report;
   } catch {
-    // Told below.
+    // The error follows.
   }
   throw new WinnowError("DATA_LOSS", `${excerpt(file)} is no report of winnow bench --json`);
 }
 
-/** Whether anything failed or was wrong. */
+/** Whether any request failed or any answer was wrong. */
 export function hasFailures({ servers }: BenchReport): boolean {
   return servers.some(({ load, check }) => {
     const failed = load.requests - (load.statuses["200"] ?? 0);
@@ -80,7 +80,7 @@ export function hasFailures({ servers }: BenchReport): boolean {
   });
 }
 
-/** The report for people. */
+/** The report as text for people. */
 export function benchText(report: BenchReport, before: BenchReport | undefined): string {
   const { settings, machine, servers, isInterrupted } = report;
   const { connections, rate, arrivals, durationMs, warmupMs, batch, k, zipf } = settings;
@@ -135,7 +135,7 @@ function latencyText({ p50Ms, p90Ms, p99Ms, p999Ms, maxMs }: Latencies): string 
   return `${[...parts, `max ${ms(maxMs)}`].join("   ")} ms`;
 }
 
-/** How answers are spread over latencies. */
+/** The distribution of latencies, as a chart. */
 function chartLines({ bars }: Pick<LoadResult, "bars">): readonly string[] {
   const width = Math.ceil(bars.length / BAR_LINES_MAX);
   const joined = Array.from({ length: Math.ceil(bars.length / Math.max(1, width)) }, (_, at) => {
@@ -154,7 +154,7 @@ function chartLines({ bars }: Pick<LoadResult, "bars">): readonly string[] {
 
 const LEVELS = "▁▂▃▄▅▆▇█";
 
-/** Answers in each second, the last one left out where it is not whole. */
+/** Answers per second, without the last second if it is not complete. */
 function secondsLines({
   everySecond,
   seconds,

@@ -1,8 +1,8 @@
-// Two runs beside each other: what was asked, and what came of it.
+// Compares two runs: their settings and their results.
 
 import type { LoadResult } from "./load-run.ts";
 
-/** What was asked for; reports with other settings are not alike. */
+/** The settings of a run. Only runs with equal settings can be compared. */
 export interface BenchSettings {
   readonly models: readonly { readonly model: string; readonly weight: number }[];
   readonly batch: number;
@@ -16,7 +16,7 @@ export interface BenchSettings {
   readonly seed: number;
 }
 
-/** One measure of two runs. */
+/** One measure in both runs. */
 export interface ComparedMeasure {
   readonly measure: string;
   readonly before: number;
@@ -42,7 +42,7 @@ export function comparedLoads(
   });
 }
 
-/** Names of settings that two reports do not share. */
+/** Names of the settings in which two reports differ. */
 export function changedSettings(before: BenchSettings, after: BenchSettings): readonly string[] {
   const names = Object.keys({ ...before, ...after }) as (keyof BenchSettings)[];
   return names.filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]));

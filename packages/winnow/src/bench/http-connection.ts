@@ -1,23 +1,23 @@
-// One HTTP/1.1 connection that is kept alive and has one request under way. It costs a fifth of what `node:http`
-// costs per request, and a third of undici: a load generator that shares its machine with what it measures must be cheap.
-// Requests are bytes made beforehand; of an answer it reads the status and where it ends.
+// One HTTP/1.1 connection that is kept alive and has one request under way. A request costs a fifth of what
+// it costs in `node:http`, and a third of undici: a load generator on the same machine as the server must be
+// cheap. Requests are bytes made in advance; of an answer, only the status and the end are found.
 
 import { type Socket, connect } from "node:net";
 import { connect as connectSecurely } from "node:tls";
 
-/** Where a connection leads. */
+/** Where a connection leads to. */
 export interface ConnectionTarget {
   readonly host: string;
   readonly port: number;
-  /** Whether TLS is spoken; with these authorities, or Node's. */
+  /** Whether to use TLS, with the given authorities or those that Node trusts. */
   readonly isSecure: boolean;
   readonly ca: string | undefined;
 }
 
-/** An answer; status 0 where there was none, and then why. */
+/** An answer. Status 0: there was none, and `fault` says why. */
 export interface HttpAnswer {
   readonly status: number;
-  /** Head and body; of a chunked answer with its chunks. */
+  /** Head and body; a chunked body includes the chunk sizes. */
   readonly bytes: Buffer;
   readonly headBytes: number;
   readonly isChunked: boolean;
@@ -51,7 +51,7 @@ export class HttpConnection {
     this.#target = target;
   }
 
-  /** Sends a request; `done` is called once. Only after that the next may be sent. */
+  /** Sends a request; `done` is called once. The next request may be sent only after that. */
   send(request: Buffer, done: (answer: HttpAnswer) => void): void {
     this.#done = done;
     this.#socket ??= this.#connect();
@@ -130,7 +130,7 @@ export class HttpConnection {
     return at < 0 ? undefined : headOf(bytes.toString("latin1", 0, at), at + HEAD_END.length);
   }
 
-  /** Whether the last chunk has come; looked at only where the bytes end like it. */
+  /** Whether the last chunk has arrived; only checked if the bytes end like a last chunk. */
   #endsChunks({ headBytes }: AnswerHead): boolean {
     const last = this.#chunks.at(-1)!;
     const tail = last.length < LAST_CHUNK.length ? this.#all() : last;

@@ -1,20 +1,20 @@
-// Where a ramp bends: the highest load that a server still takes as it comes, without answers that fail and
-// without latencies that grow out of proportion.
+// The knee of a ramp: the highest load that a server still handles without failed answers and without
+// latencies that grow out of proportion.
 
 /** One step of a ramp. */
 export interface RampStep {
-  /** Requests a second that were to be sent. */
+  /** Requests per second that were to be sent. */
   readonly offered: number;
-  /** Requests a second that were answered. */
+  /** Requests per second that were answered. */
   readonly achieved: number;
   readonly p99Ms: number;
-  /** Share of requests that failed. */
+  /** Fraction of the requests that failed. */
   readonly failedFraction: number;
 }
 
-/** What a step must keep to be below the knee. */
+/** Conditions that a step below the knee fulfils. */
 export interface KneeRules {
-  /** Least fraction of what was offered; default 0.95. */
+  /** Least fraction of the offered load that must be answered; default 0.95. */
   readonly achievedMin?: number;
   /** Highest p99, as a multiple of the lowest step's; default 4. */
   readonly latencyGrowthMax?: number;
@@ -22,7 +22,7 @@ export interface KneeRules {
   readonly p99MsMax?: number | undefined;
 }
 
-/** Why a step is beyond the knee; `undefined` where it is not. */
+/** Why a step is beyond the knee; `undefined` if it is not. */
 export function beyondKnee(
   step: RampStep,
   first: RampStep,
@@ -38,7 +38,7 @@ export function beyondKnee(
   return `p99 is ${step.p99Ms.toFixed(1)} ms, above ${allowedMs.toFixed(1)}`;
 }
 
-/** The last step before two in a row that are beyond the knee, or one at the end; ascending by load. */
+/** The last step before two successive steps beyond the knee, or before one at the end. Steps ascend by load. */
 export function kneeOf(steps: readonly RampStep[], rules?: KneeRules): RampStep | undefined {
   let knee: RampStep | undefined;
   let beyond = 0;
@@ -48,7 +48,7 @@ export function kneeOf(steps: readonly RampStep[], rules?: KneeRules): RampStep 
       beyond = 0;
       continue;
     }
-    // One bad second of a busy machine is no knee.
+    // A single bad step may be caused by something else on the machine.
     beyond += 1;
     if (beyond === 2) break;
   }

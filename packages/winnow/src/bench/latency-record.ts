@@ -1,5 +1,5 @@
-// Latencies in an HDR histogram (Node's own, which is HdrHistogram in C): three digits from a microsecond to an
-// hour, in memory that does not grow.
+// Latencies in Node's HDR histogram (HdrHistogram in C): three digits from a microsecond to an hour, in
+// constant memory.
 
 import { type RecordableHistogram, createHistogram } from "node:perf_hooks";
 
@@ -15,17 +15,17 @@ export interface Latencies {
   readonly maxMs: number;
 }
 
-/** Answers whose latency is at least `fromMs` and below the next bar's. */
+/** Number of answers with a latency from `fromMs` up to the next bar. */
 export interface LatencyBar {
   readonly fromMs: number;
   readonly count: number;
 }
 
 const US_MAX = 3_600_000_000;
-/** Four bars each time that the latency doubles. */
+/** Bars for each doubling of the latency. */
 const BARS_PER_DOUBLING = 4;
 
-/** Takes latencies, gives percentiles. */
+/** Records latencies, and gives percentiles. */
 export class LatencyRecord {
   readonly #histogram: RecordableHistogram = createHistogram({
     lowest: 1,
@@ -34,14 +34,14 @@ export class LatencyRecord {
   });
   readonly #bars = new Uint32Array(32 * BARS_PER_DOUBLING);
 
-  /** Takes one. */
+  /** Records one latency. */
   add(latencyMs: number): void {
     const us = Math.min(US_MAX, Math.max(1, Math.round(latencyMs * 1000)));
     this.#histogram.record(us);
     this.#bars[Math.floor(BARS_PER_DOUBLING * Math.log2(us))]! += 1;
   }
 
-  /** What was taken so far. */
+  /** The percentiles so far. */
   latencies(): Latencies {
     const { count, mean, min, max } = this.#histogram;
     if (count === 0) {
@@ -61,7 +61,7 @@ export class LatencyRecord {
     };
   }
 
-  /** From the first bar with answers to the last. */
+  /** The bars from the first to the last that has answers. */
   bars(): readonly LatencyBar[] {
     const first = this.#bars.findIndex((count) => count > 0);
     const last = this.#bars.findLastIndex((count) => count > 0);

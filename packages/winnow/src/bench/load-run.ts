@@ -20,31 +20,31 @@ import {
 import { type Latencies, type LatencyBar, LatencyRecord } from "./latency-record.ts";
 import { type Arrivals, type OpenSchedule, countedFromMs, openSchedule } from "./open-schedule.ts";
 
-/** A request, made beforehand. */
+/** A request that was made in advance. */
 export interface PreparedRequest {
   readonly bytes: Buffer;
   readonly model: string;
   readonly instances: number;
-  /** Its number among the model's, for checks. */
+  /** Its number among the requests to the model, for checks. */
   readonly number: number;
 }
 
-/** What is sent, and how. */
+/** What to send, and how. */
 export interface LoadPlan {
   readonly target: ConnectionTarget;
   readonly connections: number;
   readonly durationMs: number;
-  /** Requests a second of an open loop; `undefined`: a closed loop. */
+  /** Requests per second of an open loop; `undefined`: a closed loop. */
   readonly perSecond: number | undefined;
   readonly arrivals: Arrivals;
   readonly timeoutMs: number;
-  /** Share of answers that are kept for a check. */
+  /** Fraction of the answers that are kept for a check. */
   readonly checkFraction: number;
-  /** The next request to send. */
+  /** Gives the next request. */
   readonly next: (random: Random) => PreparedRequest;
 }
 
-/** What a load runs on. */
+/** What a load run needs. */
 export interface LoadEnvironment {
   readonly clock: Clock;
   readonly random: Random;
@@ -58,41 +58,41 @@ export interface KeptAnswer {
   readonly version: string | undefined;
 }
 
-/** What a run of load came to. */
+/** The results of a run. */
 export interface LoadResult {
   readonly seconds: number;
   readonly requests: number;
   readonly instances: number;
   readonly perSecond: number;
   readonly instancesPerSecond: number;
-  /** Of all that were answered with 200. */
+  /** Latencies of all answers with status 200. */
   readonly latencies: Latencies;
   readonly bars: readonly LatencyBar[];
   readonly models: Readonly<Record<string, Latencies>>;
-  /** Requests by status; 0: no answer. */
+  /** Number of requests by status; 0: no answer. */
   readonly statuses: Readonly<Record<string, number>>;
-  /** What the first failures said. */
+  /** Messages of the first failures. */
   readonly faults: readonly string[];
-  /** Requests of an open loop that were due and never sent: too many were waiting. */
+  /** Requests of an open loop that were due but not sent, because too many were waiting. */
   readonly unsent: number;
   /** Answers in each second. */
   readonly everySecond: readonly number[];
-  /** Share of its time that the generator was busy; above 0.9 it may be the limit. */
+  /** Fraction of the time in which the generator was busy; above 0.9 it may be the limit. */
   readonly generatorBusy: number;
   readonly kept: readonly KeptAnswer[];
 }
 
-/** Requests that wait for a connection, at most: memory that does not grow with a server's standstill. */
+/** Requests that wait for a connection, at most, so that memory is bounded while a server hangs. */
 const WAITING_MAX = 100_000;
-/** How often timeouts are looked for. */
+/** Ms between two checks for timeouts. */
 const WATCH_MS = 100;
 const RETRY_MS = 100;
 const FAULTS_MAX = 5;
 const KEPT_MAX = 1000;
-/** How long answers to the last requests are waited for. */
+/** Ms for which the answers to the last requests are waited for. */
 const LAST_ANSWERS_MS = 5000;
 
-/** Sends load until the time is over, or until the signal. */
+/** Sends load until the time is over, or the signal aborts. */
 export function runLoad(plan: LoadPlan, environment: LoadEnvironment): Promise<LoadResult> {
   return new LoadRun(plan, environment).run();
 }
@@ -168,7 +168,7 @@ class LoadRun {
     return this.#result(seconds, busy);
   }
 
-  /** Takes up what is due, and comes back when more is. */
+  /** Sends the requests that are due, and sets a timer for the next ones. */
   #pump(schedule: OpenSchedule): void {
     if (this.#isOver) return;
     const { clock } = this.#environment;
@@ -205,13 +205,13 @@ class LoadRun {
       this.#underWay -= 1;
       this.#take(request, answer, clock.nowMs() - fromMs);
       if (this.#isOver && this.#underWay === 0) this.#drained();
-      // A server that is away is not asked as fast as connections are refused.
+      // If a server is away, connections are not retried as fast as they are refused.
       if (answer.status === 0) clock.setTimer(RETRY_MS, () => this.#release(lane));
       else this.#release(lane);
     });
   }
 
-  /** Gives a connection its next request. */
+  /** Sends the next request on a connection. */
   #release(lane: Lane): void {
     if (this.#plan.perSecond === undefined) return this.#sendNow(lane);
     const intendedMs = this.#waiting[this.#waitingFrom];
@@ -265,7 +265,7 @@ class LoadRun {
     this.#everySecond[second]! += 1;
   }
 
-  /** Ends connections whose answer takes too long. */
+  /** Ends connections on which an answer takes too long. */
   #watch(): void {
     const { clock } = this.#environment;
     const oldestMs = clock.nowMs() - this.#plan.timeoutMs;

@@ -1,5 +1,5 @@
-// The requests of a benchmark, made before it begins: so many of each model, with keys as popularity has them.
-// While it runs, sending one is picking one.
+// The requests of a benchmark, made before it begins: a number of them for each model, with keys distributed
+// by popularity. During the run, a request only has to be picked.
 
 import type { SignatureProgram, Tensor } from "@winnow/core";
 import { WinnowError, excerpt } from "@winnow/core";
@@ -11,16 +11,16 @@ import { type Random, draw } from "../questions/seeded-random.ts";
 import type { PreparedRequest } from "./load-run.ts";
 import { zipfRanks } from "./zipf.ts";
 
-/** What requests are like. */
+/** The form of the requests. */
 export interface PoolShape {
-  /** Instances of a request. */
+  /** Instances per request. */
   readonly batch: number;
   readonly k: number | undefined;
-  /** Exponent of the popularity of keys; 0: all alike. */
+  /** Exponent of the popularity of keys; 0: all are equally popular. */
   readonly zipf: number;
 }
 
-/** A question that was made, for the check of its answer. */
+/** A question, kept for the check of its answer. */
 interface PooledQuestion {
   readonly signature: SignatureProgram;
   readonly inputs: ReadonlyMap<string, Tensor>;
@@ -30,14 +30,14 @@ interface PooledQuestion {
 /** Requests to one model. */
 export interface RequestPool {
   readonly model: string;
-  /** Bodies, as many as there are. */
+  /** The bodies of all requests. */
   readonly bodies: readonly string[];
   readonly batch: number;
-  /** The questions of the bodies; absent where they come from a file. */
+  /** The questions behind the bodies; absent where they come from a file. */
   readonly questions: readonly PooledQuestion[] | undefined;
 }
 
-/** Different requests of a model: enough that no cache of a processor holds all their rows. */
+/** Different requests to one model: enough that no processor cache holds all rows they need. */
 const POOL_REQUESTS = 4096;
 const FREE_LENGTH = 3;
 
@@ -77,7 +77,7 @@ export function poolOfModel(
   return { model, bodies, batch, questions };
 }
 
-/** The key of a rank: popular ones from all over the vocabulary, so that they are not neighbours in memory. */
+/** The key of a rank: popular keys are spread over the vocabulary, so that they are not neighbours in memory. */
 function scattered(rank: number, { count }: KnownKeys): number {
   return Number((BigInt(rank) * 2654435761n) % BigInt(count));
 }
@@ -132,7 +132,7 @@ export function preparedRequests(
   });
 }
 
-/** Picks requests, of several models by their weights. */
+/** Picks requests, weighted if there are several models. */
 export function requestPicker(
   models: readonly { readonly requests: readonly PreparedRequest[]; readonly weight: number }[],
 ): (random: Random) => PreparedRequest {

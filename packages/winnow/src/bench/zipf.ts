@@ -1,10 +1,10 @@
-// Ranks as popularity has them: rank r is drawn about r^-s times as often as the first. By rejection-inversion
-// (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions",
-// 1996), so that ten million keys need no table.
+// Ranks with the distribution of popularity: rank r is drawn about r^-s times as often as the first. By
+// rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone
+// discrete distributions", 1996), so that ten million keys need no table.
 
 import type { Random } from "../questions/seeded-random.ts";
 
-/** Draws ranks from 0 to `count` − 1. `exponent` 0: all alike; 1: as words of a language. */
+/** Draws ranks from 0 to `count` − 1. `exponent` 0: all equally often; 1: like the words of a language. */
 export function zipfRanks(count: number, exponent: number): (random: Random) => number {
   if (exponent === 0) return (random) => Math.floor(random() * count);
   const integral = (x: number): number => {

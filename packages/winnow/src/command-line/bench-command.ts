@@ -1,5 +1,5 @@
-// The flags of `winnow bench`, and its exit codes: 0 measured, 1 requests failed or an answer was wrong, 2 usage or
-// nobody to ask. Ctrl-C ends the measurement and prints the report so far.
+// The flags of `winnow bench`, and its exit codes: 0 measured, 1 requests failed or an answer was wrong, 2
+// wrong usage or no server. Ctrl-C ends the measurement and prints the report so far.
 
 import { readFileSync } from "node:fs";
 import { Command, InvalidArgumentError } from "commander";

@@ -1,6 +1,5 @@
-// The subcommands and their flags. What each does lies in `commands/`; here is only what a person
-// types and what it defaults to. Large commands are imported when they run, so that help and
-// predict answer at once.
+// The subcommands and their flags. What each does is in `commands/`; here are only flags and their defaults.
+// Large commands are imported when they run, so that help and predict answer at once.
 
 import { WinnowError, systemClock } from "@winnow/core";
 import { Command } from "commander";
@@ -73,7 +72,7 @@ export function createCommandLine(version: string): Command {
   return root;
 }
 
-/** A command that refuses settings which nothing reads, and takes those of its file. */
+/** A command that refuses variables that nothing reads, and reads its settings file. */
 function prepared(command: Command, root: Command): PreparedCommand {
   let places: SettingPlaces = new Map();
   command.hook("preAction", () => {

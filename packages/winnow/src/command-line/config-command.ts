@@ -8,13 +8,13 @@ import { settingsDocument, settingsList } from "../settings/settings-document.ts
 import type { SettingPlaces } from "../settings/settings-file.ts";
 import { VARIABLES_WITHOUT_FLAG, isSecretVariable } from "./setting-variables.ts";
 
-/** A command that serves, with what its settings' file said of it once it is parsed. */
+/** A command that serves; after parsing, it knows what its settings file has set. */
 export interface PreparedCommand {
   readonly command: Command;
   readonly places: () => SettingPlaces;
 }
 
-/** Makes a command that serves anew. */
+/** Makes a new command that serves, by name. */
 export type CommandSupply = Readonly<Record<string, () => PreparedCommand>>;
 
 /** `winnow config print` and `winnow config list`. */

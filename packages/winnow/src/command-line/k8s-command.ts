@@ -6,7 +6,7 @@ import { Command } from "commander";
 import { option, replicationOption, wholeNumber } from "../command-options.ts";
 import type { ClusterRequest } from "../kubernetes/cluster-manifests.ts";
 
-/** What the manifests are composed of: in a checkout and in the npm package at the same place. */
+/** The folder of the manifests: at the same relative place in a checkout and in the npm package. */
 const manifestFolder = fileURLToPath(new URL("../../../../deploy/kubernetes/", import.meta.url));
 
 const read = (file: string): string => readFileSync(file, "utf8");

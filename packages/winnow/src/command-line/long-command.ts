@@ -1,12 +1,12 @@
-// A command that asks a cluster for a while (bench, verify): Ctrl-C ends it early, and it reports what it has found
-// so far.
+// A command that asks a cluster for a while (bench, verify): Ctrl-C ends it early, and it reports what it has
+// found so far.
 
 import process from "node:process";
 import { reportFailure } from "../process/failure-report.ts";
 import { holdProcess } from "../process/process-settings.ts";
 import { terminalText } from "../terminal-text.ts";
 
-/** What a command found: its document, the same for people, and the exit code that it stands for. */
+/** The result of a command: its document, the same as text for people, and the exit code. */
 export interface LongResult<Report> {
   readonly report: Report;
   readonly text: (report: Report) => string;
@@ -14,8 +14,8 @@ export interface LongResult<Report> {
 }
 
 /**
- * Runs a command, prints its report as JSON or as text, and sets the exit code: `failureCode` where it throws. The
- * signal is aborted by SIGINT and SIGTERM.
+ * Runs a command, prints its report as JSON or as text, and sets the exit code: `failureCode` if it throws.
+ * SIGINT and SIGTERM abort the signal.
  */
 export async function runLongCommand<Report>(
   { isJson, failureCode }: { readonly isJson: boolean; readonly failureCode: number },

@@ -1,5 +1,5 @@
-// Environment variables whose names begin with WINNOW_. A process that serves does not start with one
-// that no flag or device reads: a setting with a typo would be left at its default without a word.
+// Environment variables whose names begin with WINNOW_. A process that serves does not start with one that no
+// flag or device reads: otherwise a setting with a typo would silently keep its default.
 
 import { WinnowError } from "@winnow/core";
 import type { Command } from "commander";
@@ -7,7 +7,7 @@ import { nearestName } from "@winnow/core";
 
 const PREFIX = "WINNOW_";
 
-/** Variables that are read without a flag of the command line. */
+/** Variables that are read although no flag has them. */
 export const VARIABLES_WITHOUT_FLAG: readonly string[] = [
   "WINNOW_DEBUG",
   "WINNOW_GPU_ADAPTER",
@@ -16,7 +16,7 @@ export const VARIABLES_WITHOUT_FLAG: readonly string[] = [
   "WINNOW_API_KEY",
 ];
 
-/** Whether a variable's value is nobody's to see. */
+/** Whether a variable's value must not be shown. */
 export function isSecretVariable(name: string): boolean {
   return /PASSWORD$|_KEY$|_HEADERS$/.test(name);
 }
@@ -25,12 +25,12 @@ export function isSecretVariable(name: string): boolean {
 const BENCHMARKS = "WINNOW_BENCH_";
 
 /**
- * What Kubernetes sets in a container for each service, named after it: WINNOW_ROUTER_SERVICE_HOST,
+ * Variables that Kubernetes sets in a container for each service, named after it: WINNOW_ROUTER_SERVICE_HOST,
  * WINNOW_ROUTER_PORT_8501_TCP_ADDR.
  */
 const SERVICE_LINK = /_SERVICE_(HOST|PORT(_.+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_\w+)?$/;
 
-/** The value of the one service link that is called like a setting: WINNOW_ROUTER_PORT. */
+/** The value of the one such variable whose name is that of a setting: WINNOW_ROUTER_PORT. */
 const SERVICE_ADDRESS = /^(tcp|udp|sctp):\/\//;
 
 /** All variables that a command line and its subcommands read. */
@@ -39,7 +39,7 @@ export function variablesOf(command: Command): string[] {
   return [...new Set([...own, ...command.commands.flatMap(variablesOf)])];
 }
 
-/** WINNOW_REDIS for WINNOW_REDIS_URL, though WINNOW_REDIS_KEY is nearer by letters. */
+/** WINNOW_REDIS_URL for WINNOW_REDIS, although WINNOW_REDIS_KEY has the smaller edit distance. */
 function nearestVariable(name: string, known: readonly string[]): string | undefined {
   const nearest = nearestName(name, known);
   const [, base = "", initial] = /^(.+)_(.)[^_]*$/.exec(name) ?? [];
@@ -47,7 +47,7 @@ function nearestVariable(name: string, known: readonly string[]): string | undef
   return nearest?.startsWith(`${base}_${initial}`) === true ? nearest : base;
 }
 
-/** @throws WinnowError INVALID_ARGUMENT that names every variable that nothing reads */
+/** Refuses variables that nothing reads. @throws WinnowError INVALID_ARGUMENT naming all of them */
 export function checkVariables(
   variables: Readonly<Record<string, string | undefined>>,
   ofFlags: readonly string[],

@@ -1,5 +1,5 @@
-// `winnow bench`: how much a cluster answers, how soon, and up to which load; with answers held to the model files
-// where wanted.
+// `winnow bench`: the throughput and latency of a cluster, up to which load it keeps them, and optionally
+// whether its answers are those of the model files.
 
 import { readFileSync } from "node:fs";
 import { availableParallelism, loadavg } from "node:os";
@@ -39,7 +39,7 @@ export interface BenchCommand extends RestTrust {
   readonly compareUrl?: string | undefined;
   readonly models?: string | undefined;
   readonly keys?: string | undefined;
-  /** Models and how often each is asked; none: all of the directory, alike. */
+  /** Models and their weights; none: all of the directory, with equal weights. */
   readonly weights: ReadonlyMap<string, number>;
   readonly connections: number;
   readonly rate?: number | undefined;
@@ -63,7 +63,7 @@ export interface BenchEnvironment {
   readonly signal: AbortSignal;
 }
 
-/** A model that is asked. */
+/** A model and its requests. */
 interface AskedPool {
   readonly pool: RequestPool;
   readonly weight: number;
@@ -71,13 +71,13 @@ interface AskedPool {
   readonly version: number | undefined;
 }
 
-/** Fractions of the closed loop's throughput that a ramp offers. */
+/** The steps of a ramp, as fractions of the closed loop's throughput. */
 const RAMP_FRACTIONS = [0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 1, 1.1, 1.25];
 const RAMP_STEP_MS_MIN = 1000;
-/** An open loop that runs short of connections measures its own queue. */
+/** With too few connections an open loop would measure its own queue. */
 const RAMP_CONNECTIONS_MIN = 64;
 
-/** Measures. @throws WinnowError where nobody answers or nothing can be asked */
+/** Measures. @throws WinnowError if there is no server, or nothing can be asked */
 export async function bench(
   command: BenchCommand,
   environment: BenchEnvironment,
@@ -267,7 +267,7 @@ async function rampOf(
     const offered = Math.max(1, fraction * top.perSecond);
     const most = Math.max(connections, RAMP_CONNECTIONS_MIN);
     const about = `ramp: ${Math.round(offered)} requests/s`;
-    // Even: in a short step, chance would offer some percents more or less than is told.
+    // Even arrivals: in a short step, random ones would offer a few percent more or less than stated.
     const changes = { perSecond: offered, arrivals: "even", connections: most } as const;
     const result = await run(about, { ...changes, durationMs: stepMs });
     const failed = result.requests - (result.statuses["200"] ?? 0);
@@ -283,7 +283,7 @@ async function rampOf(
   return { closedLoop: top.perSecond, steps, knee: kneeOf(steps, rules) };
 }
 
-/** Holds answers to the files, once the load is over: brute force would have taken the generator's time. */
+/** Compares answers with the files after the load has ended: brute force would have slowed the generator down. */
 async function checkAnswers(
   kept: readonly KeptAnswer[],
   pools: readonly AskedPool[],

@@ -1,6 +1,6 @@
-// `winnow doctor`: what this machine has for Winnow, what it lacks, and how to get it; or, of routers that
-// run, what is amiss with their cluster. A finding is a fault only where it keeps something from working that was
-// asked for: a GPU counts with `--accelerator gpu`, Redis with `--redis`, a busy port if it was given.
+// `winnow doctor`: what this machine has for Winnow, what it lacks, and how to get it; or, for running
+// routers, what is wrong with their cluster. A finding is a fault only if it prevents something that was
+// asked for: a GPU matters with `--accelerator gpu`, Redis with `--redis`, a busy port if the port was given.
 
 import { readFileSync } from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
@@ -24,26 +24,26 @@ import { type RedisFlags, openRedisAccess } from "../access/redis-access.ts";
 import { askReportAndClock } from "../report/report-question.ts";
 import { RestClient, type RestTrust } from "../access/rest-client.ts";
 
-/** What to look at. */
+/** What to check. */
 export interface DoctorCommand extends RedisFlags {
   readonly accelerator: "cpu" | "gpu" | "reference";
   readonly host: string;
   readonly port: number;
   readonly workerPort: number;
-  /** Whether these ports must be free: they were given, not assumed. */
+  /** Whether these ports must be free, because they were given and are not defaults. */
   readonly required: { readonly port: boolean; readonly workerPort: boolean };
 }
 
-/** Everything that was found. */
+/** The findings of a check. */
 export interface Diagnosis {
-  /** Whether no finding is a fault. */
+  /** Whether there is no fault. */
   readonly isWell: boolean;
   readonly findings: readonly Finding[];
-  /** Every GPU of this machine, where that was looked at, with its features and limits. */
+  /** The GPUs of this machine with features and limits, if they were looked for. */
   readonly gpus?: readonly SurveyedGpu[];
 }
 
-/** Looks at a cluster, through its routers. @throws WinnowError for a file of `trust` that cannot be read */
+/** Checks a cluster through its routers. @throws WinnowError for a file of `trust` that cannot be read */
 export async function diagnoseCluster(
   urls: readonly string[],
   trust: RestTrust,
@@ -67,7 +67,7 @@ export async function diagnoseCluster(
   }
 }
 
-/** Looks at this machine. */
+/** Checks this machine. */
 export async function diagnose(command: DoctorCommand): Promise<Diagnosis> {
   const survey = await startGpuSurvey();
   const findings = [
@@ -88,7 +88,7 @@ export async function diagnose(command: DoctorCommand): Promise<Diagnosis> {
   return { isWell, findings, gpus: survey.gpus };
 }
 
-/** The diagnosis for a person; `verdict`: what to say where nothing is a fault. */
+/** The diagnosis for a person; `verdict`: the last line if there is no fault. */
 export function diagnosisText({ findings, isWell }: Diagnosis, verdict: string): string {
   const width = Math.max(...findings.map(({ subject }) => subject.length));
   const lines = findings.flatMap(({ subject, state, text, details = [] }) => [
@@ -99,7 +99,7 @@ export function diagnosisText({ findings, isWell }: Diagnosis, verdict: string):
   return [...lines, "", end].join("\n");
 }
 
-/** Cores that the cgroup (v2) of this process may use, where it sets a quota. */
+/** The processor quota of this process's cgroup (v2), in cores; `undefined` without one. */
 function cgroupQuota(): number | undefined {
   try {
     const [quota, period] = readFileSync("/sys/fs/cgroup/cpu.max", "utf8").split(" ").map(Number);

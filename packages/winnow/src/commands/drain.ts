@@ -1,5 +1,5 @@
-// `winnow drain`: has one worker hand over its partitions and end, as SIGTERM does, and waits until it has left. It
-// reaches the cluster as a router does, through Redis or the list of members, so it needs no router.
+// `winnow drain`: has one worker hand over its partitions and exit, as SIGTERM does, and waits until it has
+// left. It reaches the cluster as a router does, through Redis or the list of members, so it needs no router.
 
 import type { Announcement, MembershipView } from "@winnow/cluster";
 import { WinnowError, excerpt, silentLogger, systemClock } from "@winnow/core";
@@ -9,9 +9,9 @@ import { holdProcess, processEnvironment } from "../process/process-settings.ts"
 
 /** Flags of `winnow drain`. */
 export interface DrainOptions extends ClusterOptions {
-  /** Seconds to wait for the worker's leave. */
+  /** Seconds to wait until the worker has left. */
   readonly timeout: number;
-  /** Also where no other worker could take over. */
+  /** Also if no other worker could take over. */
   readonly force?: true;
 }
 
@@ -20,8 +20,8 @@ const WORKER_TIMEOUT_MS = 3000;
 
 /**
  * Drains a worker and waits until it is gone; gives the line to print.
- * @throws WinnowError UNAVAILABLE where nobody answers, NOT_FOUND for an unknown worker, FAILED_PRECONDITION where
- * nobody could take over, DEADLINE_EXCEEDED while it still drains, and in the worker's words
+ * @throws WinnowError UNAVAILABLE if nobody answers, NOT_FOUND for an unknown worker, FAILED_PRECONDITION if
+ * no other worker could take over, DEADLINE_EXCEEDED while it is still draining, and the worker's own errors
  */
 export async function runDrain(worker: string, options: DrainOptions): Promise<string> {
   const release = holdProcess();
@@ -89,7 +89,7 @@ function targetIn(view: MembershipView, worker: string): Announcement {
   throw new WinnowError("NOT_FOUND", `There is no worker "${excerpt(worker)}"; ${there}`);
 }
 
-/** A worker without successors would leave its partitions to nobody. */
+/** Refuses a drain that would leave partitions without a worker. */
 function assertSuccessors({ workers }: MembershipView, worker: string): void {
   const others = workers.filter((each) => each.workerId !== worker && each.state === "ready");
   if (others.length > 0) return;

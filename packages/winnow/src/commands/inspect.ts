@@ -1,5 +1,5 @@
-// `winnow inspect`: what a model directory holds and what serving it takes, read without loading a
-// row: signatures, tables, partitions, and the bytes each of N workers would hold.
+// `winnow inspect`: what a model directory contains and what serving it needs, read without loading a row:
+// signatures, tables, partitions, and the bytes that each of N workers would hold.
 
 import { codeBytesOf } from "@winnow/accelerator";
 import { partitionNames, place, replicationOf } from "@winnow/cluster";
@@ -26,13 +26,13 @@ import { experimentText } from "./experiment-drawing.ts";
 import { pipelineText } from "./pipeline-drawing.ts";
 import { align } from "./predict.ts";
 
-/** What to look at, and for which cluster. */
+/** What to inspect, and for which cluster. */
 export interface InspectCommand {
   readonly directory: string;
   readonly workers: number;
   readonly replication: number;
   readonly modelReplication?: ReadonlyMap<string, number>;
-  /** Most bytes of values in a partition. */
+  /** Bytes of values in a partition, at most. */
   readonly partitionBytes?: number;
 }
 
@@ -62,18 +62,18 @@ export interface ModelReport {
   /** Arms of an experiment; its signatures are those of their models. */
   readonly experiment?: Experiment | undefined;
   readonly tables: readonly TableReport[];
-  /** Files that the fingerprint is made of; `isListed`: they are as `SHA256SUMS` lists them. */
+  /** The files that the fingerprint covers; `isListed`: `SHA256SUMS` lists the file, and it matches. */
   readonly files: readonly BoundFile[];
-  /** What the version says of its items, if it does. */
+  /** The description of the version's items, if there is one. */
   readonly items?: ItemDescription | undefined;
   readonly denseBytes: number;
-  /** Item tables that no worker holds but every router, and why: one sentence each. */
+  /** One sentence for each item table that every router holds instead of the workers. */
   readonly warnings: readonly string[];
   readonly workers: readonly {
     readonly worker: string;
     readonly partitions: number;
     readonly bytes: number;
-    /** With a replica of each table that is not cut, which a worker holds where it has room. */
+    /** Including a replica of each table that is not cut, which a worker holds if it has room. */
     readonly bytesWithExtras: number;
   }[];
 }
@@ -84,8 +84,8 @@ interface FailedModel extends VersionDirectory {
 }
 
 /**
- * Looks at the newest version of each model in a directory or an object store. Of several models, one that cannot be
- * loaded does not keep the others from being told. @throws WinnowError as loading, of a single one
+ * Inspects the newest version of each model in a directory or an object store. If there are several models,
+ * one that cannot be loaded does not hide the others. @throws WinnowError as loading does, for a single model
  */
 export async function inspect(command: InspectCommand): Promise<(ModelReport | FailedModel)[]> {
   const found = await newestVersionsAt(command.directory);
@@ -154,7 +154,7 @@ function tensorText(spec: SignatureProgram["inputs"][number]): string {
   return `${spec.name}: ${spec.dtype} ${shape}`;
 }
 
-/** What a search ranks by beside the product: functions of scores, and masks. */
+/** What a search ranks by besides the product: functions of scores, and masks. */
 function rankingTexts({ functions = [], mask, vectors }: TopKStep): readonly string[] {
   const names = functions.map(({ op }) => op.toLowerCase());
   const tests = mask === undefined ? 0 : testsInRule(mask.keeps);
@@ -191,7 +191,7 @@ function tableReport(version: ModelVersion, table: TableSpec, index: number): Ta
   };
 }
 
-/** Bytes that a replica takes of a worker on a CPU: rows, ids and keys, and the codes of a search. */
+/** Bytes that a replica takes on a worker with a CPU: rows, ids and keys, and codes. */
 function residentBytes(version: ModelVersion, index: number, partition: number): number {
   const stored = version.partitionBytes(index, partition);
   const table = version.program.tables[index]!;
@@ -247,7 +247,7 @@ export function reportText(report: ModelReport | FailedModel): string {
     return `${name}cannot be served: ${code}: ${message}\n`;
   }
   const heading = `${name}fingerprint ${report.fingerprint.slice(0, 16)}…, dense parts ${byteText(report.denseBytes)}\n`;
-  // A signature without inputs only initialises tables; nobody calls it.
+  // A signature without inputs only initialises tables; clients do not call it.
   const called = report.signatures.filter(({ inputs }) => inputs.length > 0);
   const signatures = called.map(
     (signature) =>

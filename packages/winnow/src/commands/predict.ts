@@ -6,7 +6,7 @@ import type { Clock, ErrorCode } from "@winnow/core";
 import { type RestAnswer, RestClient, type RestTrust } from "../access/rest-client.ts";
 import { terminalLine, terminalText } from "../terminal-text.ts";
 
-/** What to ask and where. */
+/** What to ask, and which router. */
 export interface PredictCommand extends RestTrust {
   readonly url: string;
   readonly model: string;
@@ -17,19 +17,19 @@ export interface PredictCommand extends RestTrust {
   readonly k?: number | undefined;
   /** JSON: item ids for all instances, or one list per instance. */
   readonly exclude?: string | undefined;
-  /** JSON: likewise, the only ones. */
+  /** JSON: the only item ids that may be returned, in the same form. */
   readonly include?: string | undefined;
   /** JSON: a filter for all instances, or one per instance. */
   readonly filter?: string | undefined;
   /** Names of attributes. */
   readonly return?: readonly string[] | undefined;
-  /** How long an answer is waited for. */
+  /** Ms to wait for an answer. */
   readonly timeoutMs: number;
 }
 
 /** The router's answer. */
 export interface PredictAnswer {
-  /** The body as it came. */
+  /** The body as received. */
   readonly text: string;
   /** Version that answered, from the response header; TensorFlow Serving does not say. */
   readonly version: string | undefined;
@@ -55,7 +55,7 @@ interface Asking {
   readonly timeoutMs: number;
 }
 
-/** Why versions of the model are not served, as its status tells; nothing where it does not. */
+/** Why versions of the model are not served, by its status; empty if the status does not say. */
 async function failuresOf(asking: Asking, command: PredictCommand): Promise<string[]> {
   try {
     const { text } = await asking.client.askWithin(modelUrl(command), {}, asking);
@@ -66,7 +66,7 @@ async function failuresOf(asking: Asking, command: PredictCommand): Promise<stri
       return [told(`Version ${version} cannot be served: ${code}: ${message}`)];
     });
   } catch {
-    // The answer to the request itself is told in any case.
+    // The error of the request itself is shown in any case.
     return [];
   }
 }
@@ -79,7 +79,7 @@ interface ModelStatus {
   }[];
 }
 
-/** The code that a router's status stands for; several codes share some statuses. */
+/** The code that an HTTP status stands for; some statuses stand for several codes. */
 function codeOf({ status }: RestAnswer): ErrorCode {
   return CODE_OF_STATUS.get(status) ?? (status < 500 ? "INVALID_ARGUMENT" : "UNKNOWN");
 }
@@ -95,7 +95,7 @@ const CODE_OF_STATUS: ReadonlyMap<number, ErrorCode> = new Map([
   [504, "DEADLINE_EXCEEDED"],
 ]);
 
-/** The same request for a shell. */
+/** The same request as a shell command. */
 export function curlLine(command: PredictCommand): string {
   const body = requestBody(command).replaceAll("'", String.raw`'\''`);
   return `curl -d '${body}' ${predictUrl(command)}`;
@@ -177,15 +177,15 @@ function errorText(text: string, status: number): string {
     const body = JSON.parse(text) as { error?: unknown };
     if (typeof body.error === "string") return told(body.error);
   } catch {
-    // Not JSON: a proxy's page, shown as it is.
+    // Not JSON, but the page of a proxy: shown unchanged.
   }
   return told(`HTTP ${status}: ${excerpt(text)}`);
 }
 
-/** An error lists what is wrong with a version; whatever else a server says is cut. */
+/** An error lists what is wrong with a version; other texts of a server are cut at this length. */
 const TOLD_CHARACTERS_MAX = 10_000;
 
-/** What a server says, on one line, so that nothing of it looks like a line of this command. */
+/** A server's text on one line, so that no part of it looks like a line of this command. */
 function told(text: string): string {
   return terminalLine(
     text.length <= TOLD_CHARACTERS_MAX ? text : `${text.slice(0, TOLD_CHARACTERS_MAX)}…`,
@@ -194,7 +194,7 @@ function told(text: string): string {
 
 /**
  * The predictions as aligned columns: one block per instance, lists side by side.
- * @throws WinnowError UNKNOWN for an answer that holds none
+ * @throws WinnowError UNKNOWN for an answer without predictions
  */
 export function predictionTable(text: string): string {
   const { predictions, outputs } = bodyOf(text);
@@ -207,7 +207,7 @@ function bodyOf(text: string): { readonly predictions?: unknown; readonly output
     const body: unknown = JSON.parse(text);
     if (typeof body === "object" && body !== null) return body;
   } catch {
-    // Told below.
+    // The error follows.
   }
   throw new WinnowError("UNKNOWN", told(`The answer holds no predictions: ${excerpt(text)}`));
 }

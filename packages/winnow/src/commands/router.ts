@@ -55,7 +55,7 @@ export interface RouterRoleOptions
   readonly logLevel: LogLevel;
   readonly logFormat?: LogFormat;
   readonly accessLog: AccessLogged;
-  /** Redis that tells what users have seen. Default: that of membership. */
+  /** Redis with the items that users have seen. Default: that of membership. */
   readonly seenRedis?: string;
   readonly apiKeys?: string;
   readonly requireSecurity: boolean;
@@ -130,7 +130,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   watch.watch(router);
   const accessParts = {
     ...environment,
-    // Who asks for requests gets them, however little else is logged.
+    // The access log is written even if little else is logged.
     log: processLog({ level: "info", process: "router", format }),
   };
   const observer = withAccessLog(watch.http(metrics.http), options.accessLog, accessParts);
@@ -190,7 +190,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   reportListening();
 }
 
-/** A file of certificates that no port would show is a mistake. @throws WinnowError INVALID_ARGUMENT */
+/** Refuses certificates that no port would use. @throws WinnowError INVALID_ARGUMENT */
 function checkedPorts(options: RouterRoleOptions, isPortTyped: boolean): RouterPorts {
   const ports = routerPorts(options, isPortTyped);
   if (!isGiven(options.ssl_config_file) || ports.grpc !== undefined) return ports;
@@ -208,7 +208,7 @@ function httpOptionsOf(options: RouterRoleOptions, metricsPath: string | undefin
   };
 }
 
-/** Watches the cluster for people; it tells the settings in effect, of which none is a secret. */
+/** Makes the watch of the cluster for people. Its document shows the settings in effect, none of which is a secret. */
 function watchOf({ clock }: Environment, http: HttpOptions, router: RouterOptions): ClusterWatch {
   return new ClusterWatch({
     clock,
@@ -249,7 +249,7 @@ function protectionOf(
   };
 }
 
-/** What a router keeps across restarts; routers of one machine may share a state directory. */
+/** The state that a router keeps across restarts. Routers of one machine may share a state directory. */
 function keptOf(cluster: ClusterAccess, options: RouterRoleOptions, isPortTyped: boolean) {
   const name = `${options.host}:${routerPorts(options, isPortTyped).rest}`;
   return {

@@ -1,6 +1,6 @@
-// `winnow serve`: what one TensorFlow Serving container does, with its flags, ports and variables: a
-// router and its workers on one machine, kept running, drained on SIGTERM. Unlike `winnow up` it waits for
-// no model, talks in log lines and is reached by others unless told otherwise.
+// `winnow serve`: the counterpart of one TensorFlow Serving container, with its flags, ports and variables: a
+// router and its workers on one machine, kept running, drained on SIGTERM. Unlike `winnow up` it does not
+// wait for models, prints log lines, and listens on all interfaces unless told otherwise.
 
 import { type LocalCluster, startLocalCluster } from "../local-cluster/local-cluster.ts";
 import { isShownToFew } from "../process/exposure.ts";
@@ -13,7 +13,7 @@ import { processVariables } from "../process/process-settings.ts";
 
 /** Flags of `winnow serve`. */
 export interface ServeOptions extends LocalFlags {
-  /** Of gRPC; 0: none. */
+  /** The gRPC port; 0: none. */
   readonly port: number;
   readonly rest_api_port: number;
   readonly threads?: number;
@@ -57,7 +57,7 @@ export async function runServe(options: ServeOptions, script: string): Promise<v
   log.info("serving", { rest, grpc, console: consoleOf(options, started), ...source, processes });
 }
 
-/** Where the console is, or why there is none: by the rule that the router goes by. */
+/** The URL of the console, or why there is none, by the router's own rule. */
 function consoleOf({ host, apiKeys, tlsClientCa }: ServeOptions, { url }: LocalCluster): string {
   const isShown = isShownToFew({ host, knowsClients: isGiven(apiKeys) || isGiven(tlsClientCa) });
   return isShown

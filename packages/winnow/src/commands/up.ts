@@ -83,7 +83,7 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
     say(`loading ${versions.map(({ model }) => model).join(", ")}`);
     const states = await loadedStates(cluster, versions, { options, signal: stop.signal });
     const seconds = ((systemClock.nowMs() - startedMs) / 1000).toFixed(1);
-    // A model that cannot be opened has none, and the others go on.
+    // A model that cannot be opened has no example; the others have theirs.
     const examples = await Promise.all(
       versions.map(async (found, index) =>
         states[index]!.state === "AVAILABLE" ? exampleInstances(found) : "[]",
@@ -102,7 +102,7 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
   }
 }
 
-/** `winnow up` has no port for gRPC, and no certificate of its own. @throws WinnowError INVALID_ARGUMENT */
+/** Refuses flags of serve that `winnow up` cannot use. @throws WinnowError INVALID_ARGUMENT */
 function assertFitting({ ssl_config_file: file, tlsClientCa }: UpOptions): void {
   if (isGiven(tlsClientCa)) {
     const text =
@@ -115,7 +115,7 @@ function assertFitting({ ssl_config_file: file, tlsClientCa }: UpOptions): void 
   throw new WinnowError("INVALID_ARGUMENT", text);
 }
 
-/** Without a key the router would not tell what has become of its models. */
+/** Without a valid key the router would not tell the states of its models. */
 async function assertAnswered({ url, client }: LocalCluster): Promise<void> {
   const { status } = await client.ask(`${url}/v1/models`);
   if (status !== 401 && status !== 403) return;
@@ -157,7 +157,7 @@ function versionsOf(source: ModelSource): Promise<VersionDirectory[]> {
 
 interface StartedModels {
   readonly versions: readonly VersionDirectory[];
-  /** Of each version, and a request that it answers. */
+  /** The state of each version, with a request that it answers. */
   readonly states: readonly ModelState[];
   readonly examples: readonly string[];
 }

@@ -60,8 +60,8 @@ export interface WorkerRoleOptions
 }
 
 /**
- * Runs a worker until a signal ends it. Where the default metrics port is taken, a worker goes
- * without; one that was asked for (`isMetricsPortChosen`) must be free.
+ * Runs a worker until a signal ends it. If the default metrics port is taken, the worker runs without one; a
+ * port that was given (`isMetricsPortChosen`) must be free.
  */
 export async function runWorker(
   options: WorkerRoleOptions,
@@ -162,7 +162,7 @@ function protectionOf(
   tls: TlsSource | undefined,
   cluster: ClusterAccess,
 ): Protection {
-  // Without a port for metrics there is nothing of them to protect.
+  // Without a metrics port there are no metrics to protect.
   const isSilent = metricsPort === 0;
   return {
     host,
@@ -174,7 +174,7 @@ function protectionOf(
   };
 }
 
-/** Fails at once where the address rules would keep routers from connecting to this worker. */
+/** Fails at once if the address rules would keep routers from connecting to this worker. */
 function assertAddressAllowed(address: string, addresses: AddressRules): void {
   const fault = addresses.faultOf(address);
   if (fault === undefined) return;
@@ -229,7 +229,7 @@ function workerOptions(options: WorkerRoleOptions): WorkerOptions {
   };
 }
 
-/** The worker's id or, instead of one made from the machine's name, the address it listens on. */
+/** The worker's id; in place of one made from the machine's name, the address on which it listens. */
 function ownName({ id, advertise, host, port }: WorkerRoleOptions): string {
   return id ?? advertise ?? `${host}:${port}`;
 }

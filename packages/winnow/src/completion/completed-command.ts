@@ -1,8 +1,8 @@
-// What completion knows of the command line, read off the commands themselves.
+// What shell completion knows of the command line, read from the commands themselves.
 
 import type { Argument, Command, Option } from "commander";
 
-/** What may follow a flag, or stand as an argument. */
+/** The kind of value that a flag or an argument has. */
 type CompletedValue =
   | { readonly kind: "choices"; readonly choices: readonly string[] }
   | { readonly kind: "directory" | "file" | "text" };
@@ -22,7 +22,7 @@ export interface CompletedCommand {
   readonly description: string;
   readonly flags: readonly CompletedFlag[];
   readonly commands: readonly CompletedCommand[];
-  /** What stands where no flag does. */
+  /** The kind of the command's arguments. */
   readonly argument: CompletedValue;
 }
 
@@ -66,7 +66,7 @@ function argumentOf(argument: Argument | undefined): CompletedValue {
   return { kind: kindOf(argument?.name() ?? "") };
 }
 
-/** By what help calls the value. */
+/** The kind of a value, by its placeholder in the help text. */
 function kindOf(placeholder: string): "directory" | "file" | "text" {
   if (/^(?:dir|directory)$/.test(placeholder)) return "directory";
   return /^(?:file|path|report)$/.test(placeholder) ? "file" : "text";

@@ -1,9 +1,9 @@
-// Completion scripts for shells. They hold every command, flag and choice, so that a shell completes without
-// starting Winnow; after an upgrade they are made anew.
+// Completion scripts for shells. A script contains every command, flag and choice, so that a shell completes
+// without starting Winnow; after an upgrade it has to be generated again.
 
 import { type CompletedCommand, type CompletedFlag, withAllBelow } from "./completed-command.ts";
 
-/** Shells that there is a script for. */
+/** Shells for which there is a script. */
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 
 /** One of them. */
@@ -184,7 +184,7 @@ function fishScript(root: CompletedCommand): string {
   return `# fish completion for winnow. Load it with: winnow completion fish | source\n\n${lines.join("\n")}\n`;
 }
 
-/** That all names of a command were typed, and none of those below it. */
+/** A condition: all names of a command were typed, and none of a subcommand's. */
 function fishCondition({ path, commands }: CompletedCommand): string {
   const typed = path.map((name) => `__fish_seen_subcommand_from ${name}`);
   const below = commands.map(({ path: names }) => names.at(-1)).join(" ");

@@ -1,5 +1,5 @@
-// What the reports of a cluster's routers mean together: which is behind, which setting fights another, what will
-// not hold when the next thing breaks. `commands/doctor.ts` asks the routers.
+// What the reports of a cluster's routers mean together: which router is behind, which settings conflict,
+// what the next failure would break. `commands/doctor.ts` asks the routers.
 
 import type { ClusterReport, Severity, VersionReport, WorkerReport } from "@winnow/router";
 import type { Finding } from "./machine-findings.ts";
@@ -9,28 +9,28 @@ import { byteText } from "../progress-line.ts";
 interface AnsweredRouter {
   readonly url: string;
   readonly report: ClusterReport;
-  /** What its clock said in its answer, in ms since 1970, to the second; absent: it did not say. */
+  /** Time of its clock in the answer, in ms since 1970, to the second; absent: unknown. */
   readonly clockMs?: number | undefined;
 }
 
-/** A router that did not. */
+/** A router that did not answer. */
 interface SilentRouter {
   readonly url: string;
   readonly error: string;
 }
 
-/** What was learnt of a router. */
+/** The result of asking a router. */
 export type AskedRouter = AnsweredRouter | SilentRouter;
 
-/** Clocks that are told in whole seconds, of answers that take some time, differ by as much. */
+/** Difference that whole seconds and the duration of requests can explain. */
 const SKEW_MS_MAX = 3000;
-/** A worker takes the time of its start as the number of its life, or one above that of the life before. */
+/** A worker takes the time of its start as its incarnation, or one more than the incarnation before. */
 const LIFE_AHEAD_MS_MAX = 60_000;
 const MEMORY_USED_MAX = 0.9;
 const CAPACITIES_RATIO_MAX = 1.5;
 const NAMES_MAX = 8;
 
-/** Everything that can be said; `nowMs`: this machine's clock. */
+/** All findings; `nowMs`: this machine's clock. */
 export function clusterFindings(asked: readonly AskedRouter[], nowMs: number): Finding[] {
   const answered = asked.filter((each): each is AnsweredRouter => "report" in each);
   const reach = asked.map(reachFinding);
@@ -59,7 +59,7 @@ function reachFinding(asked: AskedRouter): Finding {
   };
 }
 
-/** Each worker once, as the router knows it that heard of it last. */
+/** Each worker once, from the router that heard from it last. */
 function workersOf(answered: readonly AnsweredRouter[]): readonly WorkerReport[] {
   const byId = new Map<string, WorkerReport>();
   for (const { report } of answered) {
@@ -78,7 +78,7 @@ const STATE_OF: Readonly<Record<Severity, Finding["state"]>> = {
   down: "fault",
 };
 
-/** What routers find themselves; the same words of several once. */
+/** The routers' own findings; equal ones of several routers are told once. */
 function healthFindings(answered: readonly AnsweredRouter[]): Finding[] {
   const seen = new Map<string, Finding>();
   for (const { report } of answered) {
@@ -156,13 +156,13 @@ function memoryFinding(workers: readonly WorkerReport[]): Finding {
   return { subject, state: "note", text };
 }
 
-/** Conditions of workers that answer. */
+/** Conditions of a worker that answers. */
 const ANSWERING: ReadonlySet<WorkerReport["condition"]> = new Set(["ready", "suspect"]);
 
 const lacksReplicas = ({ isDefault, partitions }: VersionReport): boolean =>
   isDefault && partitions.underreplicated + partitions.lost > 0;
 
-/** Whether a worker may end without a partition being lost. */
+/** Whether a worker may end without the loss of a partition. */
 function spareFinding(
   answered: readonly AnsweredRouter[],
   workers: readonly WorkerReport[],
@@ -237,7 +237,7 @@ function settingsFindings(
   return [{ subject, state: "good", text: "routers and workers agree" }];
 }
 
-/** What no two routers can have in common. */
+/** Settings that must differ between routers. */
 const OWN_SETTINGS: ReadonlySet<string> = new Set(["routerId", "replication"]);
 
 function differingSettings(answered: readonly AnsweredRouter[]): Finding[] {

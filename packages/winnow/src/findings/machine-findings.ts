@@ -1,13 +1,13 @@
-// What the state of a machine means for Winnow: good, worth a note, or a fault.
-// `commands/doctor.ts` looks at the machine itself.
+// What the state of a machine means for Winnow: good, worth a note, or a fault. `commands/doctor.ts` examines
+// the machine.
 
 import process from "node:process";
 import type { AcceleratorKind, GpuSurvey, SurveyedGpu } from "@winnow/accelerator";
 
-/** One thing that was looked at. */
+/** The result of one check. */
 export interface Finding {
   readonly subject: string;
-  /** `note`: not as good as it could be, or not needed for what was asked. */
+  /** `note`: not as good as possible, or not needed for what was asked. */
   readonly state: "good" | "note" | "fault";
   readonly text: string;
   readonly details?: readonly string[];
@@ -26,7 +26,7 @@ export function nodeFinding(version: string): Finding {
   return { subject: "Node", state: "fault", text: `${text}: ${needed}` };
 }
 
-/** What a quota of processor time, in cores, means beside the cores that are seen. */
+/** Compares the quota of processor time, in cores, with the number of cores. */
 export function coresFinding(cores: number, quota: number | undefined): Finding {
   const subject = "cores";
   if (quota === undefined || quota >= cores) {

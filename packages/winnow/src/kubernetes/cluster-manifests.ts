@@ -1,5 +1,6 @@
-// From what a person asks of a cluster to its manifests: the base, the components that fit, and patches for the
-// values that the components leave to their users. What does not go together is refused before anything is made.
+// Composes the manifests for a requested cluster: the base, the components that fit, and patches for the
+// values that components leave to their users. Combinations that do not work are refused before anything is
+// composed.
 
 import { WinnowError, isObjectUrl, parseObjectUrl } from "@winnow/core";
 import {
@@ -14,18 +15,18 @@ import {
 /** A cluster as the flags of `winnow k8s render` describe it. */
 export interface ClusterRequest {
   readonly namespace: string;
-  /** With its tag or digest; `undefined`: the manifests' own. */
+  /** Image with tag or digest; `undefined`: the one in the manifests. */
   readonly image?: string;
-  /** That of workers with a GPU; `undefined`: the other one's name with `-gpu` behind it. */
+  /** Image of workers with a GPU; `undefined`: the name of `image` with `-gpu` appended. */
   readonly gpuImage?: string;
   readonly routers: number;
   readonly workers: number;
   readonly replication: number;
   readonly accelerator: "cpu" | "gpu";
-  /** Memory of a worker, as Kubernetes writes it: `8Gi`. */
+  /** Memory of a worker in Kubernetes' notation: `8Gi`. */
   readonly workerMemory: string;
   readonly workerCpu: string;
-  /** `claim` (the manifests' own), `claim:<name>` for one that is there, or the URL of an object store. */
+  /** `claim` (the one in the manifests), `claim:<name>` for an existing one, or the URL of an object store. */
   readonly models: string;
   readonly storage: string;
   readonly storageClass?: string;
@@ -38,14 +39,14 @@ export interface ClusterRequest {
   readonly monitoring: boolean;
   readonly autoscaleRouters?: number;
   readonly autoscaleWorkers?: number;
-  /** URL of the Prometheus that KEDA asks. */
+  /** URL of the Prometheus server that KEDA queries. */
   readonly prometheus?: string;
 }
 
 const NAMESPACE = "winnow";
 const CLAIM = "winnow-models";
 
-/** The manifests, and which Secrets must be there before they come up. @throws WinnowError INVALID_ARGUMENT */
+/** The manifests, and the Secrets that must exist before they are applied. @throws WinnowError INVALID_ARGUMENT */
 export function clusterManifests(
   request: ClusterRequest,
   folder: string,
@@ -86,7 +87,7 @@ const HOST = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$/
 const QUANTITY = /^\d+(\.\d+)?(m|[KMGTP]i?)?$/;
 const IMAGE = /^[a-z0-9][\w./:-]*(@sha256:[0-9a-f]{64})?$/i;
 
-/** Each value, what it must look like, and an example. */
+/** Each value, the pattern that it must match, and an example. */
 function valuesOf(request: ClusterRequest): [string, string | undefined, RegExp, string][] {
   const claim = /^claim:(.*)$/.exec(request.models)?.[1];
   return [
@@ -123,7 +124,7 @@ function checkRequest(request: ClusterRequest): void {
   checkTogether(request);
 }
 
-/** What each flag needs of others: first whether it lacks that. */
+/** For each flag, whether another flag that it needs is missing. */
 function checkTogether(request: ClusterRequest): void {
   const { workers, replication, routers, accelerator } = request;
   const { autoscaleRouters = routers, autoscaleWorkers = workers } = request;
@@ -153,7 +154,7 @@ function checkTogether(request: ClusterRequest): void {
   if (found !== undefined) refuse(found[1]);
 }
 
-/** Whether it is known where the image with GPUs is. */
+/** Whether the image for GPUs is known. */
 function hasGpuImage({ image, gpuImage }: ClusterRequest): boolean {
   return gpuImage !== undefined || image?.includes("@") !== true;
 }
@@ -168,7 +169,7 @@ function componentsOf(request: ClusterRequest): string[] {
     ["models-s3", isObjectUrl(request.models)],
     ["monitoring", request.monitoring],
     ["redis-external", request.redis === "external"],
-    // A Redis elsewhere has certificates of its own.
+    // A Redis outside the cluster has its own certificates.
     [request.redis === "own" ? "tls" : "tls-members", request.tls],
   ];
   return wanted.filter(([, isWanted]) => isWanted).map(([name]) => name);
@@ -193,7 +194,7 @@ function replicasOf(request: ClusterRequest): NonNullable<Kustomization["replica
   ];
 }
 
-/** The images that were asked for; of workers with GPUs the other one, by default with `-gpu` behind its name. */
+/** The images; workers with GPUs get the other one, by default with `-gpu` appended to its name. */
 function imagesOf({ image, gpuImage }: ClusterRequest): NonNullable<Kustomization["images"]> {
   const changes = image === undefined ? [] : [imageChange("winnow", image, "")];
   if (gpuImage !== undefined) return [...changes, imageChange("winnow-gpu", gpuImage, "")];
@@ -211,7 +212,7 @@ function imageChange(name: string, image: string, suffix: string): ImageChange {
   };
 }
 
-/** A patch of one object's fields; none where there is no such object. */
+/** A patch of one object's fields; empty if there is no such object. */
 function patch(kind: string, name: string, fields: object): PatchEntry {
   return { target: { kind, name }, patch: JSON.stringify(fields) };
 }
@@ -231,7 +232,8 @@ function workerPatches({ workerCpu, workerMemory, replication }: ClusterRequest)
     limits: { memory: workerMemory },
   };
   const containers = [{ name: "worker", resources }];
-  // One replica of a partition stays beside the one that answers, where there are three: a fault meanwhile is borne.
+  // With three replicas or more, one stays beside the one that answers, so that a fault during the rollout is
+  // survived.
   const maxUnavailable = Math.max(1, replication - 2);
   return [
     patch("StatefulSet", "winnow-shard", { spec: { template: { spec: { containers } } } }),
@@ -277,7 +279,7 @@ function scalePatches(request: ClusterRequest): PatchEntry[] {
   ];
 }
 
-/** KEDA's list of triggers has no names, so that the one there is stands here whole. */
+/** KEDA's list of triggers has no names, so the patch replaces the whole list. */
 function triggerPatch(serverAddress: string): PatchEntry {
   const query = `sum(avg_over_time(winnow_worker_queue_rows{namespace="${NAMESPACE}"}[1m]))`;
   const trigger = { type: "prometheus", metadata: { serverAddress, query, threshold: "32" } };
@@ -296,7 +298,7 @@ function ingressPatches({ ingress, ingressClass }: ClusterRequest): PatchEntry[]
   return [patch("Ingress", "winnow", { spec })];
 }
 
-/** What names the namespace inside a text: names in certificates, and KEDA's query. */
+/** Replaces the namespace within texts: names in certificates, and KEDA's query. */
 function inNamespace(value: unknown, namespace: string): unknown {
   if (typeof value === "string") {
     return value

@@ -4,22 +4,22 @@
 //   resources ─▶ generators ─▶ components ─▶ patches ─▶ namespace, labels, images, replicas      for each folder
 //                                                └─▶ names of generated ConfigMaps get their hash   at the end
 //
-// What is not in this part is refused by name rather than left out. Tests hold every overlay to what kubectl
-// makes of it.
+// A field outside this part is refused by name rather than ignored. Tests compare every overlay with
+// kubectl's result.
 
 import { createHash } from "node:crypto";
 import path from "node:path";
 import { parse, parseAllDocuments } from "yaml";
 import { type Fields, isFields, mergePatch } from "./strategic-merge.ts";
 
-/** An object as `kubectl apply` takes it. */
+/** An object, as `kubectl apply` takes it. */
 export interface Manifest extends Fields {
   readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: Fields & { readonly name: string };
 }
 
-/** Another image, or tag, or digest, for all containers with this one. */
+/** Another image, tag or digest for all containers with this image. */
 export interface ImageChange {
   readonly name: string;
   readonly newName?: string;
@@ -27,7 +27,7 @@ export interface ImageChange {
   readonly digest?: string;
 }
 
-/** A patch from a file or from the text; `target` where the text does not name its object. */
+/** A patch from a file or inline; `target` if its text does not name an object. */
 export interface PatchEntry {
   readonly path?: string;
   readonly patch?: string;
@@ -42,7 +42,7 @@ interface Generator {
   readonly options?: { readonly labels?: Fields; readonly disableNameSuffixHash?: boolean };
 }
 
-/** A `kustomization.yaml`: what of it is understood here. */
+/** The fields of a `kustomization.yaml` that are supported. */
 export interface Kustomization {
   readonly apiVersion?: string;
   readonly kind?: string;
@@ -72,7 +72,7 @@ const KNOWN = new Set([
 /** Reads the text of a file. */
 export type ReadText = (file: string) => string;
 
-/** Objects on their way, and which ConfigMaps get a hash in the end. */
+/** The objects so far, and the ConfigMaps whose names get a hash at the end. */
 interface Composition {
   readonly objects: readonly Manifest[];
   readonly hashed: ReadonlySet<string>;
@@ -80,10 +80,10 @@ interface Composition {
 
 const FILE = "kustomization.yaml";
 const HASH_CHARACTERS = 10;
-/** Of the hexadecimal digits, those that could spell a word or are read for a letter; as kubectl has it. */
+/** Replacements for hexadecimal digits that could form a word or be misread; the same as kubectl's. */
 const HASH_SPELLING: Readonly<Record<string, string>> = { 0: "g", 1: "h", 3: "k", a: "m", e: "t" };
 
-/** What a kustomization that stands in `folder` gives. @throws RangeError for what is not understood */
+/** The objects of a kustomization in `folder`. @throws RangeError for a field that is not supported */
 export function compose(kustomization: Kustomization, folder: string, read: ReadText): Manifest[] {
   const { objects, hashed } = accumulate(kustomization, { folder, read, base: none });
   return objects.map((object) => withHashes(object, objects, hashed));
@@ -104,7 +104,7 @@ const none: Composition = { objects: [], hashed: new Set() };
 interface Place {
   readonly folder: string;
   readonly read: ReadText;
-  /** What a component adds to. */
+  /** What a component is added to. */
   readonly base: Composition;
 }
 
@@ -213,7 +213,7 @@ function patched(entry: PatchEntry, objects: readonly Manifest[], place: Place):
   return objectsOf(text).reduce<Manifest[]>(
     (before, patch) => {
       const target = entry.target ?? { kind: String(patch["kind"]), name: nameIn(patch) };
-      // A patch with a target may find none: there may be no such object in this composition.
+      // A patch with a target may match nothing: this composition may lack the object.
       if (entry.target === undefined && !before.some((object) => isTarget(object, target))) {
         throw new RangeError(
           `${entry.path ?? "a patch"} wants ${target.kind}/${target.name}, which is not there`,
@@ -241,7 +241,7 @@ interface Operation {
   readonly path: string;
 }
 
-/** JSON Patch: the one operation that is used, on fields. */
+/** Applies a JSON Patch: only removals of fields are used. */
 function removedFrom(object: Manifest, operations: readonly Operation[]): Manifest {
   const copy = structuredClone(object);
   for (const { op, path: pointer } of operations) {
@@ -276,7 +276,7 @@ function labelled(object: Manifest, pairs: Fields, includeTemplates: boolean): M
   };
 }
 
-/** The object with every container of its pods changed. */
+/** The object, with a function applied to every container of its pods. */
 function mapContainers(object: Manifest, change: (container: Fields) => Fields): Manifest {
   const spec = object["spec"];
   if (!isFields(spec) || !isFields(spec["template"])) return object;
@@ -302,12 +302,12 @@ function withImage(container: Fields, images: readonly ImageChange[]): Fields {
   };
 }
 
-/** What stands before the tag or digest of an image. */
+/** The part of an image before its tag or digest. */
 function nameOfImage(image: string): string {
   return /^(.*?)(?::[^/:@]*)?(?:@.*)?$/.exec(image)![1]!;
 }
 
-/** The object with names of ConfigMaps as they are with their hash: its own, and those it refers to. */
+/** The object with hashes in the names of ConfigMaps: in its own name, and in references. */
 function withHashes(
   object: Manifest,
   objects: readonly Manifest[],
@@ -344,7 +344,7 @@ function hashOf({ data }: Manifest): string {
     Object.entries(data as Fields).toSorted(([a], [b]) => (a < b ? -1 : 1)),
   );
   const text = JSON.stringify({ data: sorted, kind: "ConfigMap", name: "" });
-  // The name is left empty, and signs are written as Go writes them.
+  // The name is empty for the hash, and some characters are escaped as Go's encoder does.
   const escaped = text.replaceAll(/[<>&]/g, (sign) => `\\u00${sign.charCodeAt(0).toString(16)}`);
   const hex = createHash("sha256").update(escaped).digest("hex").slice(0, HASH_CHARACTERS);
   return Array.from(hex, (digit) => HASH_SPELLING[digit] ?? digit).join("");

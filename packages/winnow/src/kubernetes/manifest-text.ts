@@ -1,5 +1,5 @@
-// Manifests as one YAML text, with what must be there before they come up in its first lines. Kubernetes reads
-// YAML 1.1, to which a bare `no` is false.
+// Manifests as one YAML text; its first lines say what must exist before they are applied. Kubernetes reads
+// YAML 1.1, in which a bare `no` means false.
 
 import { stringify } from "yaml";
 import type { Manifest } from "./kustomization.ts";

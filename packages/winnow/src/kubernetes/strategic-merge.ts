@@ -1,12 +1,12 @@
-// Kubernetes' strategic merge: a patch has the shape of the object, objects are merged by field, and lists of
-// things with names by these names. `null` deletes a field, `$patch: delete` an element or a whole object.
-// Of operators' kinds nothing is known, so their lists are replaced. What comes of it is compared with kubectl's
-// (kustomization.test.ts).
+// Kubernetes' strategic merge: a patch has the form of the object; objects are merged by field, and lists of
+// named elements by name. `null` deletes a field, `$patch: delete` an element or the whole object. Lists of
+// custom resources are replaced, because nothing is known of their names. The result is compared with
+// kubectl's (kustomization.test.ts).
 
 /** A part of a manifest. */
 export type Fields = Record<string, unknown>;
 
-/** By which field elements of a list are told apart, by the list's name. */
+/** The field that identifies elements of a list, by the name of the list. */
 const NAME_FIELDS: Readonly<Record<string, string>> = {
   containers: "name",
   initContainers: "name",
@@ -17,7 +17,7 @@ const NAME_FIELDS: Readonly<Record<string, string>> = {
   topologySpreadConstraints: "topologyKey",
 };
 
-/** Ports of containers and those of services have different names for their number. */
+/** Ports of containers and of services have different fields for their number. */
 const PORT_FIELDS = ["containerPort", "port"] as const;
 
 const BUILT_IN_GROUP = /^(v1$|apps\/|batch\/|autoscaling\/|policy\/|networking\.k8s\.io\/)/;
@@ -27,7 +27,7 @@ export function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The object with the patch applied; `undefined` where the patch deletes it. Neither is changed. */
+/** The object with the patch applied; `undefined` if the patch deletes it. Neither argument is changed. */
 export function mergePatch(object: Fields, patch: Fields): Fields | undefined {
   if (patch["$patch"] === "delete") return undefined;
   const isBuiltIn = BUILT_IN_GROUP.test(String(object["apiVersion"]));
@@ -58,7 +58,7 @@ function nameFieldOf(list: string, elements: readonly unknown[]): string | undef
   return PORT_FIELDS.find((field) => elements.every((element) => field in element));
 }
 
-/** What the patch names comes first, in its order, as kustomize has it. */
+/** Elements named by the patch come first, in its order, as in kustomize. */
 function mergeList(
   elements: readonly unknown[],
   patches: readonly unknown[],

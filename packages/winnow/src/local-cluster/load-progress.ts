@@ -1,5 +1,5 @@
-// How far a starting cluster has loaded, for a person who waits: how many of the intended replicas
-// the workers announce as held.
+// How far a starting cluster has loaded, for a person who waits: the fraction of the intended replicas that
+// the workers announce.
 
 import { type Announcement, GrpcConnector } from "@winnow/cluster";
 import { systemClock } from "@winnow/core";
@@ -15,9 +15,8 @@ interface AwaitedVersion {
 }
 
 /**
- * Replicas held, and replicas intended; `undefined` while no worker has opened some of the awaited
- * versions, nor failed to: what is intended would grow, and progress run backwards.
- *
+ * Replicas held, and replicas intended. `undefined` while some awaited versions were neither opened by a
+ * worker nor failed: the number of intended replicas would grow, and progress would run backwards.
  * @internal tests call it
  */
 export function heldReplicas(
@@ -41,8 +40,7 @@ export function heldReplicas(
       const name = `${model}/${version}/${table}`;
       const intended = partitions * replicas(model);
       wanted.set(name, intended);
-      // Workers may hold extra replicas of a table, which must not count for what other tables
-      // miss.
+      // Workers may hold extra replicas of a table, which must not count for other tables.
       held.set(name, Math.min(intended, (held.get(name) ?? 0) + parts.length));
     }
   }
@@ -72,7 +70,7 @@ export async function watchLoading(
       answer.status === "fulfilled" ? [answer.value] : [],
     );
     const replicas = heldReplicas(known, cluster.versions, cluster.replicationOf);
-    // The last report ends the line, so it waits until the caller's signal says that all is loaded.
+    // The last report ends the line, so it waits for the caller's signal that everything is loaded.
     if (replicas !== undefined && replicas.held < replicas.wanted && !signal.aborted) {
       progress(replicas.held, (shown = replicas.wanted));
     }

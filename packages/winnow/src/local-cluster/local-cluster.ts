@@ -13,13 +13,13 @@ export interface LocalClusterShape {
   readonly port: number;
   /** Redis, or `undefined` for a fixed address list. */
   readonly redis: string | undefined;
-  /** Whether the router speaks HTTPS. */
+  /** Whether the router uses HTTPS. */
   readonly isSecure: boolean;
-  /** A file with the key that the router wants to see. */
+  /** A file with a key that the router accepts. */
   readonly keyFile: string | undefined;
-  /** Flags of the router beyond where it listens and how it finds workers. */
+  /** Further flags of the router. */
   readonly routerArgs: readonly string[];
-  /** Flags of every worker beyond these. */
+  /** Further flags of every worker. */
   readonly workerArgs: readonly string[];
   /** The script that runs a role: `bin/winnow.js`. */
   readonly script: string;
@@ -28,7 +28,7 @@ export interface LocalClusterShape {
 /** A running local cluster. */
 export interface LocalCluster {
   readonly url: string;
-  /** What asks the router. */
+  /** The client that asks the router. */
   readonly client: RestClient;
   /** host:port of each worker. */
   readonly workerAddresses: readonly string[];
@@ -38,11 +38,11 @@ export interface LocalCluster {
   readonly processIds: ReadonlyMap<string, number>;
   /** Closes the router, then the workers. */
   stop(): Promise<void>;
-  /** Has the router answer what it has taken on, then closes everything. */
+  /** Drains the router, then closes everything. */
   drain(): Promise<void>;
 }
 
-/** A router cuts what is left of its drain after 30 s, and then has to close. */
+/** A router cuts what is left after 30 s of drain, and then needs time to close. */
 const DRAIN_WAIT_MS = 35_000;
 
 /** Starts the processes; resolves when all listen. @throws WinnowError UNAVAILABLE if one cannot */
@@ -99,8 +99,8 @@ function workerPrograms(
 }
 
 /**
- * For Node, of a router: MiB of each half of the young generation, 16 by default. A request makes about
- * 70 KB of objects; the longer a minor collection is put off, the fewer of them are under way and copied.
+ * A flag for the router's Node: MiB of each half of the young generation, 16 by default. A request makes
+ * about 70 KB of objects; the later a minor collection runs, the fewer of them are still in use and copied.
  */
 const YOUNG_GENERATION = "--max-semi-space-size=32";
 
@@ -127,9 +127,10 @@ function membershipArgs(shape: LocalClusterShape, ports: readonly number[]): str
 }
 
 /**
- * The URL of Redis, which may hold a password: everybody sees the flags of a process. What a file of settings
- * says comes as flags: a role that read the file too would take its port for its own. So do certificates, which
- * are the router's alone: workers show their metrics on loopback.
+ * The URL of Redis is passed in a variable, because it may contain a password and every user of the machine
+ * can see flags. Settings of a file are passed as flags: a role that read the file itself would take the
+ * router's port for its own. So are certificates, which only the router uses: workers serve their metrics on
+ * loopback.
  */
 function variablesOf({ redis }: LocalClusterShape): Record<string, string> {
   const empty = {
@@ -159,8 +160,8 @@ export interface ModelState {
 const LOADED_POLL_MS = 100;
 
 /**
- * Waits until each of these versions answers or has failed; `onWait` hears why one does not yet, each
- * reason once. @throws the signal's reason
+ * Waits until each of these versions answers or has failed. `onWait` is called with the reason why one does
+ * not yet, once per reason. @throws the signal's reason
  */
 export async function waitUntilLoaded(
   router: Pick<LocalCluster, "url" | "client">,

@@ -1,5 +1,5 @@
-// What `winnow up` and `winnow serve` have in common: the flags of a cluster on one machine, and the
-// arguments that its processes get for them.
+// What `winnow up` and `winnow serve` share: the flags of a cluster on one machine, and the arguments of its
+// processes.
 
 import { availableParallelism } from "node:os";
 import type { AccessLogged } from "../tracing/access-log.ts";
@@ -39,14 +39,14 @@ export interface LocalFlags
   readonly otlpEndpoint?: string;
 }
 
-/** Where models are, what runs a role (`bin/winnow.js`), and where the router serves REST. */
+/** Where the models are, the script of a role (`bin/winnow.js`), and the router's port. */
 interface LocalPlace {
   readonly source: ModelSource;
   readonly script: string;
   readonly port: number;
 }
 
-/** The processes that the flags ask for: a router on `port`, which is told where its workers are. */
+/** The processes that the flags ask for: a router on `port`, and workers, whose addresses it is given. */
 export function localClusterShape(
   options: LocalFlags,
   { source, script, port }: LocalPlace,
@@ -93,7 +93,7 @@ export function localClusterShape(
       ...models,
       "--accelerator",
       options.accelerator,
-      // The workers share this machine's cores: with a thread per core each, they would compete.
+      // The workers share this machine's cores: with one thread per core each, they would compete.
       "--threads",
       String(Math.max(1, Math.floor(availableParallelism() / options.workers))),
       ...partitionArgs(options),
@@ -105,7 +105,7 @@ export function localClusterShape(
   };
 }
 
-/** How the Redis of the URL, which is in a variable of theirs, is reached. */
+/** Flags for reaching Redis; its URL is in a variable. */
 function redisArgs(options: LocalFlags): readonly string[] {
   const args = {
     "--redis-username": options.redisUsername,
@@ -122,7 +122,7 @@ function tlsArgs({ tlsCert, tlsKey, tlsClientCa }: LocalFlags): readonly string[
   return Object.entries(args).flatMap(([flag, file]) => (isGiven(file) ? [flag, file] : []));
 }
 
-/** An option that is set to nothing, as a variable may be, counts as absent. */
+/** An empty option, as from a variable, counts as absent. */
 export function isGiven(text: string | undefined): text is string {
   return text !== undefined && text !== "";
 }
@@ -139,7 +139,7 @@ function cacheArgs({ modelCacheDir, modelCacheBytes }: LocalFlags): readonly str
   return ["--model-cache-dir", modelCacheDir, "--model-cache-bytes", String(modelCacheBytes)];
 }
 
-/** Flags that are passed on as they are: to both roles, to workers, to the router. */
+/** Flags that are passed on unchanged: to both roles, to workers, to the router. */
 const CONFIG_FLAGS = [
   "model_config_file",
   "model_config_file_poll_wait_seconds",

@@ -52,14 +52,14 @@ export class Supervisor {
     await this.#launch(program);
   }
 
-  /** Stops all: those named first one after the other, then the rest together. */
+  /** Stops all programs: the named ones first, one by one, then the others together. */
   async stop(first: readonly string[] = []): Promise<void> {
     this.#isStopping = true;
     for (const name of first) await this.#end(name);
     await Promise.all([...this.#children.keys()].map((name) => this.#end(name)));
   }
 
-  /** Has one finish what it does and end by itself, within `waitMs`; it is not started again. */
+  /** Lets a program finish its work and exit by itself, within `waitMs`; it is not started again. */
   async drain(name: string, waitMs: number): Promise<void> {
     this.#isStopping = true;
     await this.#end(name, { waitMs, isDrained: true });
@@ -96,7 +96,7 @@ export class Supervisor {
   }
 
   #restart(program: Program, backoffMs: number): void {
-    // Where every process has died, nothing else keeps this one alive.
+    // If every process has died, nothing else keeps this one alive.
     const release = holdProcess();
     this.#clock.setTimer(backoffMs, () => {
       release();

@@ -1,4 +1,4 @@
-// What becomes of versions while a cluster runs, for a person who watches `winnow up`.
+// Tells what happens to versions while a cluster runs, for a person who watches `winnow up`.
 
 import { systemClock } from "@winnow/core";
 import type { Clock } from "@winnow/core";
@@ -17,8 +17,7 @@ export interface ModelList {
 }
 
 /**
- * A line for each version that has begun or ceased to answer since the list before.
- *
+ * A line for each version that has begun or stopped answering since the previous list.
  * @internal tests call it
  */
 export function versionNews(before: ModelList, now: ModelList): string[] {
@@ -40,7 +39,7 @@ function answeringOf({ models }: ModelList): ReadonlySet<string> {
 
 const LOOK_INTERVAL_MS = 1000;
 
-/** Tells the news of a router's models until the signal ends it; a router that is away has none. */
+/** Tells changes of a router's models until the signal aborts; a router that does not answer has none. */
 export async function watchVersions(
   router: Pick<LocalCluster, "url" | "client">,
   tell: (line: string) => void,

@@ -1,5 +1,5 @@
-// TensorFlow Serving's flags for configuration files and for loading: what they are called, what
-// they default to, and how `winnow up` hands them to the processes it starts.
+// TensorFlow Serving's flags for configuration files and for loading: their names and defaults, and how
+// `winnow up` passes them to its processes.
 
 import type { Clock, Logger } from "@winnow/core";
 import type { VersionLabels } from "@winnow/router";
@@ -15,7 +15,7 @@ import { defaultMonitoring, readMonitoringConfig } from "./monitoring-config.ts"
 export interface ModelConfigFlags {
   readonly model_config_file?: string;
   readonly model_config_file_poll_wait_seconds: number;
-  /** Read by routers: workers check warm-up requests in any case. */
+  /** Only routers use it; workers always check warm-up requests. */
   readonly enable_model_warmup: boolean;
 }
 
@@ -36,7 +36,7 @@ export interface RequestFlags {
 }
 
 const DAY_SECONDS = 86_400;
-/** Less would not hold what is read ahead. */
+/** A smaller cache could not hold what is read ahead. */
 const CACHE_BYTES_MIN = 2 ** 26;
 const CACHE_BYTES = 2 ** 34;
 

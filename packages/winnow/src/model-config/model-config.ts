@@ -19,10 +19,10 @@ export interface ConfiguredModel {
   readonly labels: ReadonlyMap<string, number>;
 }
 
-/** The whole file. */
+/** The content of the file. */
 export interface ModelConfig {
   readonly models: readonly ConfiguredModel[];
-  /** Fields that are read and mean nothing here, for a warning. */
+  /** Fields that are accepted but have no meaning here, for a warning. */
   readonly idle: readonly string[];
 }
 
@@ -116,7 +116,7 @@ function modelOf(entry: TextMessage): ConfiguredModel {
   };
 }
 
-/** TensorFlow Serving requires one of these fields; here the one possible platform is implied. */
+/** TensorFlow Serving requires one of these fields; here the platform is implied, because there is only one. */
 function checkPlatform(entry: TextMessage, model: string): void {
   const platform = entry.text("model_platform");
   const isOther = entry.has("model_platform") && platform !== "tensorflow";

@@ -1,6 +1,6 @@
-// What a router does on HandleReloadConfigRequest: it gives a models order
-// (`router/versions/model-orders.ts`) and answers when every live worker follows it and each model
-// can be asked, as TensorFlow Serving answers.
+// HandleReloadConfigRequest at a router: it gives a models order (`router/versions/model-orders.ts`), and
+// answers when every live worker follows it and each model can be asked, which is when TensorFlow Serving
+// would answer.
 //
 //   check the list ─▶ ask every worker ─▶ keep the order ─▶ wait: workers follow, models are available
 //        refused            refused        from here on it stands, whatever becomes of this call
@@ -15,23 +15,23 @@ import type { ConfiguredModel } from "./model-config.ts";
 import { reasonToWait } from "./reload-wait.ts";
 import { configuredModels } from "./reloaded-models.ts";
 
-/** What a reload acts on. */
+/** What a reload needs. */
 export interface ModelReloadParts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly router: Pick<Router, "status"> & {
     readonly orders: Pick<Router["orders"], "give" | "laggards" | "newest">;
   };
-  /** Labels may name versions that are not available: a reload does not wait for these. */
+  /** Whether labels may name versions that are not available: a reload does not wait for these. */
   readonly allowUnavailableLabels: boolean;
-  /** Who this router is, in the order: for people. */
+  /** The router that gives the order; for people only. */
   readonly by: string;
-  /** The time of day, in the order: for people. */
+  /** The time of day of the order; for people only. */
   readonly wallClock: () => string;
 }
 
 const LOOK_INTERVAL_MS = 50;
-/** The answer should leave before the deadline does. */
+/** Ms by which the answer should precede the deadline. */
 const ANSWER_MS = 100;
 
 /** Runs reloads; one order is given at a time. */
@@ -86,7 +86,7 @@ export class ModelReload {
         (model) => reasonToWait(model, router.status(model.model), allowUnavailableLabels) ?? [],
       );
       if (laggards.length + reasons.length === 0) return;
-      // The order may have been read from the store before this router heard that it was written.
+      // This router may have read the order from the store before it knew that its write succeeded.
       if (!isSameOrder(router.orders.newest, order)) {
         throw new WinnowError("ABORTED", `A later reload replaced order ${order.number}`);
       }
@@ -96,7 +96,7 @@ export class ModelReload {
   }
 }
 
-/** The order stands, but is not done by the call's deadline. */
+/** The order stands, but is not followed everywhere by the call's deadline. */
 function unfinished(
   { number }: ModelsOrder,
   laggards: string,

@@ -1,5 +1,5 @@
-// Where a worker keeps what it has read from object stores: tried at its start, so that a directory that cannot be
-// written to, or a disk that is too small, is told before a model needs it.
+// The cache of a worker for what it reads from object stores. The directory is tried at the start, so that
+// one that cannot be written to, or a disk that is too small, is reported before a model needs it.
 
 import { constants } from "node:fs";
 import { access, mkdir, statfs } from "node:fs/promises";
@@ -9,8 +9,8 @@ import { CacheCounts, type CacheSettings, cacheBytes } from "@winnow/model";
 import type { LoadFlags } from "../model-config/config-flags.ts";
 
 /**
- * The directory and limit of the flags, if they name one. Warns where the disk has less room.
- * @throws WinnowError FAILED_PRECONDITION where the directory cannot be made or written to
+ * The directory and limit from the flags, if there are any. Logs a warning if the disk has less room.
+ * @throws WinnowError FAILED_PRECONDITION if the directory cannot be created or written to
  */
 export async function modelCache(
   {

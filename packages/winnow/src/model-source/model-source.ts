@@ -35,8 +35,8 @@ export interface ModelEnvironment {
 }
 
 /**
- * Decides where models are. Flags win over environment.
- * @throws WinnowError INVALID_ARGUMENT for a URL of a store that is not read
+ * Decides where models are. Flags win over the environment.
+ * @throws WinnowError INVALID_ARGUMENT for a URL of an unknown kind of store
  */
 export function modelSource(
   options: ModelSourceOptions,
@@ -55,7 +55,7 @@ export function modelSource(
   return { kind: "model", model, basePath: joined(directory, model) };
 }
 
-/** @throws WinnowError INVALID_ARGUMENT for a URL of a store that is not read */
+/** An absolute path, or a URL. @throws WinnowError INVALID_ARGUMENT for a URL of an unknown kind of store */
 function resolved(location: string): string {
   if (!isObjectUrl(location)) return path.resolve(location);
   parseObjectUrl(location);
@@ -73,9 +73,9 @@ export interface VersionDirectory {
 }
 
 /**
- * The newest version of every model that a path leads to: a version directory itself, a model's
- * directory, or a directory of models.
- * @throws WinnowError NOT_FOUND saying what lies there instead and what would work
+ * The newest version of every model that a path leads to: a version directory itself, a model's directory, or
+ * a directory of models.
+ * @throws WinnowError NOT_FOUND saying what is there instead, and what would work
  */
 export function newestVersions(directory: string): VersionDirectory[] {
   const absolute = path.resolve(directory);
@@ -97,8 +97,8 @@ export function newestVersions(directory: string): VersionDirectory[] {
 }
 
 /**
- * The newest of some versions in the directory of a configured model.
- * @throws WinnowError NOT_FOUND where none of them is there
+ * The newest version that a configured model's policy allows.
+ * @throws WinnowError NOT_FOUND if none of them exists
  */
 export function versionOfPolicy(
   { model, basePath }: ConfiguredModel,

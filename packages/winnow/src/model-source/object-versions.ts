@@ -1,5 +1,5 @@
-// Versions that may lie in an object store, for commands that look into models' files: which there are, and their
-// files as if they were in a directory.
+// Versions that may be in an object store, for commands that read model files: which versions there are, and
+// their files as in a directory.
 
 import { WinnowError, isObjectUrl, joinObjectUrl, parseObjectUrl } from "@winnow/core";
 import {
@@ -93,7 +93,7 @@ function nothingIn(url: string): WinnowError {
   return new WinnowError("NOT_FOUND", text);
 }
 
-/** Opens versions in directories and object stores. Close it after the versions that it has opened. */
+/** Opens versions in directories and object stores. To be closed after the versions that it has opened. */
 export class VersionOpener {
   readonly #ranges = new RangeReader(storeEnvironment());
   readonly #mirror = new ObjectMirror({
@@ -101,7 +101,7 @@ export class VersionOpener {
     files: this.#ranges,
   });
 
-  /** @throws WinnowError as `openModelVersion`, and as the store does */
+  /** Opens a version. @throws WinnowError as `openModelVersion`, and as the store does */
   async open(location: string, options: ReadingOptions = {}): Promise<ModelVersion> {
     if (!isObjectUrl(location)) return openModelVersion(location, options);
     const { directory } = await this.#mirror.open(location);
@@ -114,7 +114,7 @@ export class VersionOpener {
   }
 }
 
-/** Opens a version, in a directory or an object store, and gives what `use` makes of it. @throws WinnowError */
+/** Opens a version in a directory or an object store, passes it to `use`, and closes it. @throws WinnowError */
 export async function withVersion<T>(
   location: string,
   use: (version: ModelVersion) => T,

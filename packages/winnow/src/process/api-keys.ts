@@ -1,4 +1,4 @@
-// The keys of clients, in a file that is read again when it changes.
+// The API keys of clients, in a file that is read again when it changes.
 
 import { type ApiKeys, KeyGuard, type KeyObserver, readKeys } from "@winnow/cluster";
 import type { Environment } from "@winnow/core";
@@ -6,7 +6,7 @@ import { openConfigFile } from "./config-file.ts";
 
 const KEYS_POLL_MS = 2000;
 
-/** Who lets requests in; `undefined` without a file. */
+/** The guard of requests; `undefined` without a file. */
 interface OpenedKeys {
   readonly guard: KeyGuard;
   readonly close: () => void;

@@ -8,17 +8,17 @@ import type { Clock, Logger, Timer } from "@winnow/core";
 /** How a file is read and how often. */
 export interface ConfigFileSettings<Config> {
   readonly file: string;
-  /** Its text as a configuration; `source` names the file in errors. */
+  /** Parses the text; `source` names the file in errors. */
   readonly read: (text: string, source: string) => Config;
-  /** Between two looks; 0: only once. */
+  /** Ms between two readings; 0: the file is read once. */
   readonly pollMs: number;
 }
 
-/** What the file depends on. */
+/** What reading the file needs. */
 export interface ConfigFileParts {
   readonly clock: Clock;
   readonly log: Logger;
-  /** Default: the file system. */
+  /** Reads a file. Default: from the file system. */
   readonly readText?: (file: string) => Promise<string>;
 }
 
@@ -36,13 +36,13 @@ export async function openConfigFile<Config>(
   return new ConfigFile(settings, parts, text);
 }
 
-/** A read file; `follow` it to hear of changes. */
+/** A configuration file; `follow` it to be told of changes. */
 export class ConfigFile<Config> {
-  /** As read when it was opened. */
+  /** The configuration when the file was opened. */
   readonly initial: Config;
   readonly #settings: ConfigFileSettings<Config>;
   readonly #parts: ConfigFileParts;
-  /** The text that was read last, or why it could not be read. */
+  /** The text that was last read, or why it could not be read. */
   #seen: string;
   #apply: ((config: Config) => void) | undefined;
   #timer: Timer | undefined;
@@ -54,7 +54,7 @@ export class ConfigFile<Config> {
     this.#seen = text;
   }
 
-  /** Calls `apply` with every new configuration without a fault, until closed. */
+  /** Calls `apply` with every new valid configuration, until closed. */
   follow(apply: (config: Config) => void): void {
     this.#apply = apply;
     this.#wait();

@@ -1,26 +1,29 @@
-// What a process that listens beyond its own machine leaves open. Without `--require-security` it says so
-// once; with it, it does not start.
+// What a process that listens beyond its own machine leaves unprotected. Without `--require-security` this is
+// logged once; with it, the process does not start.
 
 import { isLoopback, parseMembers } from "@winnow/cluster";
 import { type Logger, WinnowError } from "@winnow/core";
 
-/** What protects a process. */
+/** The protection of a process. */
 export interface Protection {
   readonly host: string;
-  /** What listens there: a router's ports for clients, or a worker's for routers. */
+  /** The ports that it listens on: a router's for clients, or a worker's for routers. */
   readonly role: "router" | "worker";
-  /** TLS for clients (of a worker: for who reads its metrics), and certificates or keys that they must show. */
+  /** TLS for clients (for a worker: for readers of its metrics), and certificates or keys that they must show. */
   readonly hasTls: boolean;
   readonly knowsClients: boolean;
   readonly hasClusterTls: boolean;
   /** A fixed list of members, `id@host:port,…`. */
   readonly members?: string | undefined;
   readonly redis: string | undefined;
-  /** Redis that tells what users have seen, where it is another one. */
+  /** Redis with the items that users have seen, if it is another one. */
   readonly seenRedis?: string | undefined;
 }
 
-/** Whether a router can be read on its own machine alone, or knows who reads: the console is for these. */
+/**
+ * Whether a router can only be reached from its own machine, or authenticates its clients: only then the
+ * console is served.
+ */
 export function isShownToFew({
   host,
   knowsClients,
@@ -28,7 +31,7 @@ export function isShownToFew({
   return knowsClients || isLoopback(host);
 }
 
-/** Whether a router meets its workers on its own machine alone. */
+/** Whether a router reaches its workers on its own machine only. */
 function areLocal(members: string | undefined): boolean {
   if (members === undefined || members === "") return false;
   return parseMembers(members).every(({ address }) =>
@@ -36,7 +39,7 @@ function areLocal(members: string | undefined): boolean {
   );
 }
 
-/** What would protect whom the process answers, beside members of the cluster. */
+/** The flags that would protect a process from clients. */
 const MENDED_BY = {
   router: [
     "TLS for clients (--tls-cert, --tls-key)",
@@ -49,8 +52,7 @@ const MENDED_BY = {
 } as const;
 
 /**
- * What is missing, as the flags that would mend it; nothing for a process that listens on loopback.
- *
+ * The flags for the missing protection; empty for a process that listens on loopback.
  * @internal tests call it
  */
 export function missingProtection(protection: Protection): string[] {
@@ -73,7 +75,7 @@ function isPlainRedis(url: string | undefined): boolean {
   return protocol !== "rediss:" && !isLoopback(hostname);
 }
 
-/** Says what is missing. @throws WinnowError FAILED_PRECONDITION where nothing may be */
+/** Logs what is missing. @throws WinnowError FAILED_PRECONDITION if nothing may be missing */
 export function checkProtection(protection: Protection, isRequired: boolean, log: Logger): void {
   const missing = missingProtection(protection);
   if (missing.length === 0) return;

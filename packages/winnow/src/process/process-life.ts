@@ -22,7 +22,8 @@ export const LISTENING_MESSAGE = "winnow:listening";
 const isChild = (): boolean => process.send !== undefined;
 
 /**
- * Arranges the end of this process. Call once, when the role runs. What it gives begins the same end as SIGTERM does.
+ * Arranges the end of this process. To be called once, when the role runs. The returned function begins the
+ * same end as SIGTERM.
  */
 export function endOnSignals(end: ProcessEnd, log: Logger): (reason: string) => void {
   let isEnding = false;
@@ -56,7 +57,7 @@ export function endOnSignals(end: ProcessEnd, log: Logger): (reason: string) => 
   };
 }
 
-/** Aborted by the first signal that asks this process to end; `close` leaves signals to Node again. */
+/** A signal that is aborted by the first SIGINT or SIGTERM; `close` leaves signals to Node again. */
 export function endingSignal(): { readonly signal: AbortSignal; close(): void } {
   const ending = new AbortController();
   const end = (): void => ending.abort();

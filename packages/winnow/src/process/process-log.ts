@@ -1,16 +1,16 @@
-// The process's log on stderr: JSON lines through pino, or readable ones, as a person who watches a
-// terminal gets them. Both begin with the time of day (ISO 8601, UTC) and name the level.
-// Results go to stdout; what is reported about the work goes here.
+// The process's log on stderr: JSON lines through pino, or readable lines on a terminal. Both begin with the
+// time of day (ISO 8601, UTC) and name the level. Results go to stdout; what is reported about the work goes
+// here.
 
 import type { Fields, Logger } from "@winnow/core";
 import { pino } from "pino";
 import picocolors from "picocolors";
 import { wallClock } from "./process-settings.ts";
 
-/** How much is logged: from everything to failures only, or nothing. */
+/** The least level that is logged, or nothing. */
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 
-/** What a log line is stamped with and how it looks. */
+/** The form of log lines. */
 export interface ProcessLogOptions {
   readonly level: LogLevel;
   /** The role and id of this process: `router`, `worker w1`. */
@@ -29,9 +29,9 @@ export function processLog(options: ProcessLogOptions): Logger {
 }
 
 function jsonLog(options: ProcessLogOptions): Logger {
-  // Lines that cannot be written are kept to be written later, up to here.
+  // Lines that cannot be written are kept for later, up to this size.
   const destination = pino.destination({ dest: 2, sync: true, maxLength: 2 ** 20 });
-  // A disk that is full, or a reader that has gone, takes lines of the log and not the process.
+  // If the disk is full or the reader is gone, log lines are lost, but the process goes on.
   destination.on("error", () => undefined);
   const log = pino(
     {
@@ -58,11 +58,11 @@ const RANK: Readonly<Record<LogLevel, number>> = {
   silent: 4,
 };
 
-/** Columns of the longest name of a level that is logged. */
+/** Length of the longest name of a level. */
 const LEVEL_WIDTH = "debug".length;
 
 function textLog(options: ProcessLogOptions): Logger {
-  process.stderr.on("error", () => undefined); // Likewise.
+  process.stderr.on("error", () => undefined); // The same for other output on stderr.
   const say = (level: LogLevel, paint: (text: string) => string) => {
     return (event: string, fields?: Fields): void => {
       if (RANK[level] < RANK[options.level]) return;
@@ -87,7 +87,7 @@ function textLog(options: ProcessLogOptions): Logger {
   };
 }
 
-/** Errors become their message (and code): a stack helps nobody who operates a cluster. */
+/** Errors are logged as their message and code: a stack does not help an operator. */
 function printable(fields: Fields | undefined): Record<string, unknown> {
   const entries = Object.entries(fields ?? {}).map(([name, value]) => [
     name,
@@ -102,8 +102,9 @@ function describeError(error: Error): string {
 }
 
 /**
- * A value on a line of text. Values may come from clients (a model's name in a URL): in quotes, with
- * what ends a line or moves a terminal's cursor escaped, none of them looks like a line of its own.
+ * A value in a line of text. Values may come from clients (a model's name in a URL), so they are quoted, and
+ * characters that end a line or move a terminal's cursor are escaped: no value can look like a line of the
+ * log.
  */
 function show(value: unknown): string {
   if (typeof value === "string" && /^[^\s"\p{C}]+$/u.test(value)) return value;

@@ -1,9 +1,9 @@
-// The files behind the flags of TLS. There are four sets of files, each with a use of its own:
+// The certificate files that the TLS flags name. There are four sets, each with its own use:
 //
-//   public    what clients see of a router, and monitoring of a worker
-//   grpc      what clients see of a router's gRPC instead, from TensorFlow Serving's `--ssl_config_file`
-//   cluster   what members of a cluster show each other
-//   redis     what Redis is believed by, and what it is shown
+//   public    certificates for clients of a router, and for monitoring of a worker
+//   grpc      certificates for a router's gRPC port, from TensorFlow Serving's `--ssl_config_file`
+//   cluster   certificates between members of a cluster
+//   redis     authorities that verify Redis, and the client certificate for it
 
 import { openTlsFiles } from "@winnow/cluster";
 import type { ClusterTls, TlsFileNames, TlsFiles, TlsStatus } from "@winnow/cluster";
@@ -11,14 +11,14 @@ import { type Environment, WinnowError } from "@winnow/core";
 import { wallMs } from "./process-settings.ts";
 import { openSslConfig } from "./ssl-config.ts";
 
-/** Flags of what clients see. */
+/** Flags of TLS for clients. */
 export interface TlsFlags {
   readonly tlsCert?: string;
   readonly tlsKey?: string;
   readonly tlsClientCa?: string;
 }
 
-/** Flags of what members show each other. */
+/** Flags of TLS between members. */
 export interface ClusterTlsFlags {
   readonly clusterTlsCert?: string;
   readonly clusterTlsKey?: string;
@@ -33,7 +33,7 @@ export interface RedisTlsFlags {
   readonly redisKey?: string | undefined;
 }
 
-/** Files of certificates of one process. */
+/** The certificate files of one process. */
 export class ProcessTls {
   /** Clock and log of the process. */
   readonly environment: Environment;
@@ -43,12 +43,13 @@ export class ProcessTls {
     this.environment = environment;
   }
 
-  /** What monitoring is told of them. */
+  /** The states of all files, for monitoring. */
   readonly statuses = (): readonly TlsStatus[] => this.#opened.map(({ status }) => status);
 
   /**
-   * What clients see; `undefined`: no TLS.
-   * @throws WinnowError INVALID_ARGUMENT for flags or files that do not fit, NOT_FOUND for a missing file
+   * Certificates for clients; `undefined`: no TLS.
+   * @throws WinnowError INVALID_ARGUMENT for flags or files that do not fit together, NOT_FOUND for a missing
+   * file
    */
   async openPublic(flags: TlsFlags): Promise<TlsFiles | undefined> {
     const { tlsCert: certFile, tlsKey: keyFile, tlsClientCa: caFile } = given(flags);
@@ -57,7 +58,7 @@ export class ProcessTls {
     return this.open("public", { certFile, keyFile, caFile });
   }
 
-  /** What members show each other; `undefined`: no TLS between them. @throws as `openPublic` */
+  /** Certificates between members; `undefined`: no TLS. @throws as `openPublic` */
   async openCluster(flags: ClusterTlsFlags): Promise<ClusterTls | undefined> {
     const { clusterTlsCert: certFile, clusterTlsKey: keyFile, ...more } = given(flags);
     const { clusterTlsCa: caFile, clusterTlsName: memberName } = more;
@@ -72,7 +73,7 @@ export class ProcessTls {
     return { source: await this.open("cluster", { certFile, keyFile, caFile }), memberName };
   }
 
-  /** By whom Redis is believed and what it is shown; `undefined`: Node's authorities. @throws as `openPublic` */
+  /** Certificates for Redis; `undefined`: the authorities that Node trusts. @throws as `openPublic` */
   async openRedis(flags: RedisTlsFlags): Promise<TlsFiles | undefined> {
     const { redisCert: certFile, redisKey: keyFile, redisCa: caFile } = given(flags);
     if (certFile !== undefined || keyFile !== undefined) {
@@ -82,7 +83,7 @@ export class ProcessTls {
     return this.open("redis", { certFile, keyFile, caFile });
   }
 
-  /** What clients see of gRPC: of TensorFlow Serving's file, else what they see otherwise. @throws as `openPublic` */
+  /** Certificates for gRPC: those of TensorFlow Serving's file, otherwise the public ones. @throws as `openPublic` */
   async openGrpc(
     file: string | undefined,
     otherwise: TlsFiles | undefined,
@@ -92,7 +93,7 @@ export class ProcessTls {
     return this.open("grpc", names, readText);
   }
 
-  /** Files of one use. @throws as `openPublic` */
+  /** Opens the files of one use. @throws as `openPublic` */
   async open(
     use: string,
     files: TlsFileNames,
@@ -109,7 +110,7 @@ export class ProcessTls {
   }
 }
 
-/** @throws WinnowError INVALID_ARGUMENT where one of the two is given alone */
+/** Refuses a certificate without its key, or a key without its certificate. @throws WinnowError INVALID_ARGUMENT */
 function assertBoth(
   certFile: string | undefined,
   keyFile: string | undefined,
@@ -123,7 +124,7 @@ function assertBoth(
   throw new WinnowError("INVALID_ARGUMENT", `${there} needs ${missing} beside it`);
 }
 
-/** Flags without those that are empty, as variables of a manifest may be. */
+/** Flags without empty ones, as from variables of a manifest. */
 function given<Flags extends object>(flags: Flags): Flags {
   return Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== "")) as Flags;
 }

@@ -1,5 +1,6 @@
-// TensorFlow Serving's file of certificates (`--ssl_config_file`): PEM in the fields of one text, for gRPC alone.
-// It is followed as files of certificates are: each field takes the place of a file, and is named as one.
+// TensorFlow Serving's certificate file (`--ssl_config_file`): PEM texts in the fields of one text file, for
+// gRPC only. It is followed like other certificate files: each field stands for a file, and has its name in
+// errors.
 
 import { type TlsFileNames, readTlsFile } from "@winnow/cluster";
 import { WinnowError } from "@winnow/core";
@@ -15,16 +16,17 @@ const CONFIG: MessageShape = {
   },
 };
 
-/** What `openTlsFiles` reads in the place of files. */
+/** What `openTlsFiles` reads in place of files. */
 export interface SslConfig {
   readonly names: TlsFileNames;
-  /** The text of one of the names, from the file as it is then. */
+  /** The text of a field, from the file as it is at that moment. */
   readonly readText: (name: string) => Promise<string>;
 }
 
 /**
- * Which fields of the file are used. Whether clients must show a certificate is decided here, once.
- * @throws WinnowError NOT_FOUND for a file that cannot be read, INVALID_ARGUMENT for what cannot be used
+ * Which fields are used. Whether clients must show a certificate is decided here, once.
+ * @throws WinnowError NOT_FOUND for a file that cannot be read, INVALID_ARGUMENT for content that cannot be
+ * used
  */
 export async function openSslConfig(
   file: string,

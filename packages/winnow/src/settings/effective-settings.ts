@@ -1,5 +1,5 @@
-// What `winnow config print` tells: every setting of a command, its value, and where the value came from.
-// Secrets are never told, only whether there is one.
+// The output of `winnow config print`: every setting of a command, its value, and where the value came from.
+// Secrets are never shown, only whether there is one.
 
 import type { Command, Option } from "commander";
 import { flagNameOf, limitAttributeOf } from "./limit-flags.ts";
@@ -9,13 +9,13 @@ import type { SettingPlaces } from "./settings-file.ts";
 /** One setting of a command. */
 export interface EffectiveSetting {
   readonly name: string;
-  /** `null`: none is set, and none is needed. */
+  /** `null`: not set, and not required. */
   readonly value: string | number | boolean | null;
   /** `default`, `flag`, the name of a variable, or a file and its line. */
   readonly source: string;
 }
 
-/** Variables that hold secrets, and those that no flag stands for. */
+/** Variables that hold secrets, and variables without a flag. */
 export interface PlainVariables {
   readonly variables: Readonly<Record<string, string | undefined>>;
   readonly names: readonly string[];
@@ -67,7 +67,7 @@ function shown(value: unknown): string | number | boolean | null {
   return text === undefined || text === "" ? null : withoutPassword(text);
 }
 
-/** A value of a flag as it is written behind it; `undefined` for none. */
+/** The value of a flag as it would be written after it; `undefined` for none. */
 export function textOf(value: unknown): string | undefined {
   if (value instanceof Map) {
     return Array.from(value as Map<string, number>, ([name, of]) => `${name}=${of}`).join(",");
@@ -76,12 +76,12 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;
 }
 
-/** Of URLs, those of Redis for instance, all but the password. */
+/** URLs, such as that of Redis, without their password. */
 function withoutPassword(text: string): string {
   return text.replaceAll(/(\w+:\/\/[^:/@\s]*):[^/\s]*@/g, "$1:***@");
 }
 
-/** One line each: name, value, source. */
+/** One line for each setting: name, value, source. */
 export function settingsText(settings: readonly EffectiveSetting[]): string {
   const rows = settings.map(({ name, value, source }) => [name, String(value ?? "-"), source]);
   const widths = [0, 1].map((column) => Math.max(...rows.map((row) => row[column]!.length)));
@@ -90,7 +90,7 @@ export function settingsText(settings: readonly EffectiveSetting[]): string {
   return `${rows.map(line).join("\n")}\n`;
 }
 
-/** Names of limits and times whose default is not shown by commander, with it. */
+/** Defaults of limits and times, by name, which commander does not show. */
 export const limitDefaults: ReadonlyMap<string, number | boolean> = new Map(
   limitsAndTimes.map((limit) => [flagNameOf(limit), limit.fallback]),
 );

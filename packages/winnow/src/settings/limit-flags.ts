@@ -1,5 +1,5 @@
-// The flags of limits and times: which values each takes, how a command line declares them, and how they
-// come back as the options of a role. They are not among the lines of `--help`, which they would drown.
+// The flags of limits and times: their ranges, their declaration on a command line, and their values as
+// options of a role. They are left out of `--help`, because there are too many of them.
 //
 //   router.kMax            --k-max                    WINNOW_K_MAX
 //   http.bodyBytesMax      --http-body-bytes-max      WINNOW_HTTP_BODY_BYTES_MAX
@@ -10,7 +10,7 @@ import { type Command, InvalidArgumentError, type Option } from "commander";
 import { booleanValue, option, wholeNumber } from "../command-options.ts";
 import { type LimitOrTime, type SettingOwner, limitsAndTimes } from "./limits-and-times.ts";
 
-/** Flags of limits and times by the name that commander gives them; only those that were given. */
+/** Given flags of limits and times, by commander's names. */
 type LimitFlags = Readonly<Record<string, number | boolean | undefined>>;
 
 /** Owners whose settings a router reads. */
@@ -20,7 +20,7 @@ const DAY_MS = 86_400_000;
 const BYTES_MAX = 2 ** 40;
 const COUNT_MAX = 2 ** 31 - 1;
 
-/** Where nothing at all is a choice: no wait, no reserve, nobody may. */
+/** Settings for which 0 is a choice: no wait, no reserve, nobody may. */
 const MAY_BE_NOTHING: ReadonlySet<string> = new Set([
   "router.describedValuesMax",
   "router.excludedBytesMax",
@@ -58,11 +58,11 @@ const MAY_BE_NOTHING: ReadonlySet<string> = new Set([
   "worker.rollbackWindowMs",
 ]);
 
-/** What a frame or a thread pool cannot exceed whatever a setting says. */
+/** Upper bounds that follow from a frame or a thread pool. */
 const UPPER_BOUNDS: Readonly<Record<string, number>> = {
   "http.parserThreadsMax": 64,
   "http.retryAfterSeconds": 86_400,
-  // Candidates for which the answers of one frame have room.
+  // The number of candidates that the answers of one frame have room for.
   "worker.answerRowsMax": 4_194_304,
 };
 
@@ -96,7 +96,7 @@ export function addLimitOptions(command: Command, owners: readonly SettingOwner[
   );
 }
 
-/** What commander says of an unknown flag, with the nearest that `--help` leaves out. */
+/** commander's error for an unknown flag, with the nearest flag that `--help` leaves out. */
 function withNearest(text: string, command: Command): string {
   const unknown = /^error: unknown option '--([^'=]+)/.exec(text)?.[1];
   if (unknown === undefined || text.includes("Did you mean")) return text;
@@ -127,8 +127,7 @@ function parserOf(limit: LimitOrTime): (text: string) => number | boolean {
 }
 
 /**
- * Shares are the only settings that are no whole numbers.
- *
+ * Fractions are the only settings that are not whole numbers.
  * @internal tests call it
  */
 export function isFraction({ fallback }: LimitOrTime): boolean {
@@ -146,7 +145,7 @@ export function limitAttributeOf({ owner, field }: LimitOrTime): string {
   return owner === "router" ? field : `${owner}${field[0]!.toUpperCase()}${field.slice(1)}`;
 }
 
-/** What an owner's options are by the flags, variables and files that were given. */
+/** The options of an owner from the given flags, variables and files. */
 export function limitsOf(
   flags: object,
   owner: SettingOwner,
@@ -159,7 +158,7 @@ export function limitsOf(
   return Object.fromEntries(entries) as Record<string, number | boolean>;
 }
 
-/** The same as arguments, for processes that a command starts. */
+/** The same as arguments for processes that a command starts. */
 export function limitArguments(flags: object, owners: readonly SettingOwner[]): string[] {
   const given = flags as LimitFlags;
   return limitsAndTimes.flatMap((limit) => {

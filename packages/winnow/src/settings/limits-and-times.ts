@@ -1,11 +1,10 @@
-// Every limit and every time of a role that an operator may change: what it is called, what it is without
-// a word, and what it trades. From a line here come a flag, a WINNOW_* variable, a key of a configuration
-// file and a line of docs/settings.md. A test holds the table to the `*-settings.ts` of router and worker: none
-// of their fields is missing here, and a default that stands here is the one in effect.
-//
-// The table is data of its own, because a command line is parsed before it is known which role's code to load.
+// Every limit and every time of a role that an operator may change: its name, its default and what it trades.
+// Each line here becomes a flag, a WINNOW_* variable, a key of a configuration file and a line of
+// docs/settings.md. A test compares the table with the `*-settings.ts` of router and worker: none of their
+// fields is missing here, and the defaults are equal. The table is data on its own, because a command line is
+// parsed before it is known which role's code to load.
 
-/** Whose setting it is: the router's, its HTTP or gRPC side's, or a worker's. */
+/** The owner of a setting: the router, its HTTP or gRPC side, or a worker. */
 export type SettingOwner = "router" | "http" | "grpc" | "worker";
 
 /** One limit or time. */

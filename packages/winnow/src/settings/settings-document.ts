@@ -1,6 +1,6 @@
-// docs/settings.md, and what `winnow config list` prints: every flag of the commands that serve, its
-// variable, its default, who reads it and what it is. It is made from the command line itself, so that it
-// cannot say anything else.
+// docs/settings.md, and the output of `winnow config list`: every flag of the commands that serve, its
+// variable, its default, who reads it and what it is. Both are made from the command line itself, so they
+// cannot disagree with it.
 
 import type { Command, Option } from "commander";
 import { limitDefaults, textOf } from "./effective-settings.ts";
@@ -72,7 +72,7 @@ function fallbackOf(option: Option, name: string): string {
   return textOf(option.defaultValue ?? limitDefaults.get(name)) ?? "";
 }
 
-/** The page, or for `isPlain` one line a setting. */
+/** The page or, for `isPlain`, one line for each setting. */
 export function settingsDocument(commands: readonly Command[]): string {
   const settings = listed(commands);
   const limits = new Set(limitDefaults.keys());

@@ -7,8 +7,9 @@
 //   model-replication: { movies: 3 }
 //
 // A flag wins over a variable, a variable over the file, the file over the default. One file may serve all
-// roles: a name that another role's command knows is passed over; one that no command knows is an error that
-// names its line and the nearest name. YAML is read as the data of JSON: no aliases, no tags, no key twice.
+// roles: a name that only another role's command knows is ignored; one that no command knows is an error that
+// names its line and the nearest name. YAML is restricted to the data of JSON: no aliases, no tags, no two
+// equal keys.
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -17,26 +18,26 @@ import { WinnowError, excerpt, nearestName } from "@winnow/core";
 import type * as Yaml from "yaml";
 import type { Document, LineCounter, Node, Pair, Scalar } from "yaml";
 
-/** What a file says of one setting. */
+/** A setting in a file. */
 export interface FiledSetting {
   readonly name: string;
-  /** As it would stand behind the flag. */
+  /** As it would be written after the flag. */
   readonly text: string;
   readonly line: number;
 }
 
-/** No person writes a longer one. */
+/** Files that people write are shorter. */
 const FILE_BYTES_MAX = 256 * 1024;
 
 /** The flag that names such a file; a file cannot name another. */
 const FILE_FLAG = "--config";
 
-/** Loaded for the first file alone. */
+/** Loaded for the first file only. */
 function yaml(): typeof Yaml {
   return createRequire(import.meta.url)("yaml") as typeof Yaml;
 }
 
-/** @throws WinnowError NOT_FOUND for a file that cannot be read, INVALID_ARGUMENT as `parseSettings` */
+/** Reads a file. @throws WinnowError NOT_FOUND for a file that cannot be read, INVALID_ARGUMENT as `parseSettings` */
 export function readSettings(file: string): FiledSetting[] {
   return parseSettings(textOf(file), file);
 }
@@ -58,9 +59,8 @@ function textOf(file: string): string {
 }
 
 /**
- * What the text of a file says.
+ * The settings in a file's text.
  * @throws WinnowError INVALID_ARGUMENT that names `file` and the line
- *
  * @internal tests call it
  */
 export function parseSettings(text: string, file: string): FiledSetting[] {
@@ -104,7 +104,7 @@ class SettingsReader {
     throw this.refusal((key as Node).range?.[0], "a setting has a name");
   }
 
-  /** A value, a list of them, or values by name: the latter two are written with commas behind a flag. */
+  /** A value, a list of values, or values by name; the latter two are written with commas after a flag. */
   #text(name: string, node: Node | null, line: number): string {
     if (yaml().isSeq(node)) {
       return node.items.map((item) => this.#scalar(name, item, line)).join(",");
@@ -119,7 +119,7 @@ class SettingsReader {
 
   #scalar(name: string, node: unknown, line: number): string {
     if (yaml().isScalar(node)) {
-      // The text of a number, not its value: 0x10 and 1e3 are refused as they are behind a flag.
+      // The text of a number, not its value: 0x10 and 1e3 are refused as they are after a flag.
       if (typeof node.value === "number") return node.source ?? String(node.value);
       if (typeof node.value === "string" || typeof node.value === "boolean")
         return String(node.value);
@@ -137,18 +137,18 @@ class SettingsReader {
   }
 }
 
-/** The name of an option in a file; `undefined` for what a file cannot say. */
+/** The name of an option in a file; `undefined` for an option that a file cannot set. */
 export function settingNameOf({ long }: Option): string | undefined {
   return long === undefined || long === null || long === FILE_FLAG ? undefined : long.slice(2);
 }
 
-/** Where a command's settings were read, by the name of their value: `file, line 7`. */
+/** Where a command's settings were read, by commander's name: `file, line 7`. */
 export type SettingPlaces = ReadonlyMap<string, string>;
 
 /**
- * Sets what no flag and no variable has set.
- * @param known names of all settings of all commands: those that this command lacks are passed over
- * @throws WinnowError INVALID_ARGUMENT that names every unknown name, or a value that cannot be
+ * Sets the options that no flag and no variable has set.
+ * @param known names of all settings of all commands: those that this command lacks are ignored
+ * @throws WinnowError INVALID_ARGUMENT that names every unknown name, or a value that is not allowed
  */
 export function applySettings(
   command: Command,

@@ -16,10 +16,10 @@ export interface MessageShape {
   readonly fields: Readonly<Record<string, FieldShape>>;
 }
 
-/** What a field may hold. */
+/** The values that a field may have. */
 export type FieldShape = {
   readonly repeated?: true;
-  /** Of fields with the same choice only one may be there (protobuf's `oneof`). */
+  /** Of fields with the same choice only one may be present (protobuf's `oneof`). */
   readonly choice?: string;
 } & (
   | { readonly kind: "string" | "bool" | "any" }

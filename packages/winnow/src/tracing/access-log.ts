@@ -1,13 +1,13 @@
-// The access log: one line for each request over HTTP or gRPC, or for a part of them, in the router's log.
-// Failures can be logged alone. A line tells where the request's time went.
+// The access log: a line in the router's log for each request over HTTP or gRPC, for a fraction of them, or
+// for failures only. A line tells where the request's time went.
 
 import { type Logger, excerpt } from "@winnow/core";
 import type { AnsweredCall, AnsweredRequest, GrpcObserver, HttpObserver } from "@winnow/router";
 
-/** Which requests are logged: none, those that fail, all, or of those that succeed this fraction. */
+/** Which requests are logged: none, failures, all, or failures and this fraction of the others. */
 export type AccessLogged = "off" | "errors" | "all" | number;
 
-/** What a text says of it; `undefined` if it is none: `0.01` logs failures and 1 % of the rest. */
+/** The setting that a text means; `undefined` for an invalid text. `0.01` logs failures and 1 % of the rest. */
 export function accessLoggedOf(text: string): AccessLogged | undefined {
   if (text === "off" || text === "errors" || text === "all") return text;
   const fraction = Number(text);
@@ -19,7 +19,7 @@ interface LogParts {
   readonly random: () => number;
 }
 
-/** Logs requests over HTTP, beside what another observer does with them. */
+/** An observer of HTTP requests that logs them and calls another observer. */
 export function withAccessLog(
   observer: HttpObserver,
   logged: AccessLogged,
@@ -36,7 +36,7 @@ export function withAccessLog(
   };
 }
 
-/** Logs calls over gRPC, likewise. */
+/** An observer of gRPC calls that logs them and calls another observer. */
 export function withGrpcAccessLog(
   observer: GrpcObserver,
   logged: AccessLogged,
@@ -58,7 +58,7 @@ function isLogged(logged: AccessLogged, isFailure: boolean, { random }: LogParts
   return isFailure || fraction === 1 || random() < fraction;
 }
 
-/** A name without what a client may have put there that is not for logs: a query string, a key. */
+/** A name without parts that a client may have put there and that must not be logged: a query string, a key. */
 function withoutQuery(model: string): string {
   const [name = ""] = model.split("?", 1);
   return name.replaceAll(/winnow_[a-z0-9-]+_[\w-]{43}/g, "winnow_…");
@@ -92,7 +92,7 @@ function callFieldsOf(call: AnsweredCall): Record<string, unknown> {
   };
 }
 
-/** Bytes, ms in all, and ms by stage: `queueMs`, `scatterMs`, `scanMs`, `mergeMs`, `writeMs`, … */
+/** Bytes, ms in total, and ms by stage: `queueMs`, `scatterMs`, `scanMs`, `mergeMs`, `writeMs`, … */
 function timesAndBytesOf(
   request: Pick<AnsweredRequest, "requestBytes" | "answerBytes" | "elapsedMs" | "stages">,
 ): Record<string, number> {

@@ -1,4 +1,4 @@
-// The tracer of a role's process, if one is asked for.
+// The tracer of a role's process, if there is one.
 
 import type { Environment } from "@winnow/core";
 import { processVariables } from "../process/process-settings.ts";
@@ -11,7 +11,7 @@ export interface TracingFlags {
 }
 
 /**
- * Opens the tracer; `undefined`: no traces are recorded, and nothing is loaded for them.
+ * Opens the tracer; `undefined`: no traces are recorded, and no code is loaded for them.
  * @throws WinnowError INVALID_ARGUMENT as `tracingSettings`
  */
 export async function openTracing(

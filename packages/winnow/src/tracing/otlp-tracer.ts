@@ -1,6 +1,6 @@
-// Spans as OpenTelemetry records them, sent to a collector over HTTP. The SDK is loaded by whoever is told
-// where to send traces, and by nobody else. A collector that is away costs no request anything: spans wait in
-// a bounded queue, more are dropped, and the log has a line when it goes and one when it comes back.
+// OpenTelemetry spans, sent to a collector over HTTP. The SDK is loaded only if traces are sent. A collector
+// that is away costs requests nothing: spans wait in a bounded queue, further ones are dropped, and the log
+// has a line when the collector goes away and one when it comes back.
 
 import type { Environment, SpanStart, TraceSpan, Tracer } from "@winnow/core";
 import type * as OpenTelemetryApi from "@opentelemetry/api";
@@ -10,18 +10,18 @@ import type { ReadableSpan, Sampler, SpanExporter } from "@opentelemetry/sdk-tra
 import { wallMs } from "../process/process-settings.ts";
 import type { TracingSettings } from "./tracing-settings.ts";
 
-/** Who records. */
+/** The service that records. */
 export interface TracedService {
   /** `winnow-router`, `winnow-worker`, unless OTEL_SERVICE_NAME says otherwise. */
   readonly name: string;
   readonly version: string;
-  /** Of several alike. */
+  /** Distinguishes several processes of a service. */
   readonly instance: string;
 }
 
 /** A tracer that can be ended. */
 export interface ProcessTracer extends Tracer {
-  /** Sends what waits, for a second at most. */
+  /** Sends the waiting spans, for at most a second. */
   close(): Promise<void>;
 }
 
@@ -45,7 +45,7 @@ export async function openOtlpTracer(
     "service.version": service.version,
     "service.instance.id": service.instance,
   });
-  // OTEL_RESOURCE_ATTRIBUTES wins, but for the name.
+  // OTEL_RESOURCE_ATTRIBUTES has precedence, except for the name.
   const named = resources.detectResources({ detectors: [resources.envDetector] });
   const provider = new sdk.TracerProvider({
     resource: own.merge(named),
@@ -72,7 +72,7 @@ export async function openOtlpTracer(
       const late = new Promise<void>((resolve) => {
         environment.clock.setTimer(CLOSE_MS, resolve);
       });
-      // What a collector did not take is lost, as told.
+      // Spans that the collector did not take are lost; the log says so.
       await Promise.race([provider.shutdown().catch(() => undefined), late]);
     },
   };
@@ -92,7 +92,7 @@ function samplerOf(sdk: Sdk, { sampler, ratio }: TracingSettings): Sampler {
 
 type ExportDone = Parameters<SpanExporter["export"]>[1];
 
-/** An exporter whose failures are told once, until it succeeds again. */
+/** An exporter whose failures are logged once, until it succeeds again. */
 function toldOnce(
   exporter: SpanExporter,
   { target }: TracingSettings,
@@ -121,7 +121,7 @@ function toldOnce(
   };
 }
 
-/** Turns what a router or worker tells into spans of the SDK. */
+/** Turns the spans of a router or worker into spans of the SDK. */
 class SpanRecorder {
   readonly api: Api;
   readonly tracer: OpenTelemetryTracer;
@@ -139,7 +139,7 @@ class SpanRecorder {
     const remote = { traceId, spanId, traceFlags: isSampled ? 1 : 0, isRemote: true };
     const context =
       parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, remote);
-    // The process's clock has no date; that of the day may be set while a process runs.
+    // The process's clock has no date, and the time of day may be set while a process runs.
     const offsetMs = wallMs() - this.#clock.nowMs();
     const span = this.tracer.startSpan(
       name,
@@ -177,7 +177,7 @@ class RecordedSpan implements TraceSpan {
     return new RecordedSpan(this.#recorder, span, this.#offsetMs);
   }
 
-  /** The first end counts: what is cancelled after its answer has ended. */
+  /** Only the first end counts: a question may be cancelled after it was answered. */
   end(...[endMs, attributes, fault]: Parameters<TraceSpan["end"]>): void {
     if (this.#isEnded) return;
     this.#isEnded = true;

@@ -1,24 +1,25 @@
-// Whether traces are recorded, and how, from the flag and OpenTelemetry's own variables. What the exporter
-// itself reads (OTEL_EXPORTER_OTLP_HEADERS, _TIMEOUT, _COMPRESSION, _CERTIFICATE and their like) is left to it.
+// Whether traces are recorded, and how, from the flag and from OpenTelemetry's own variables. Variables that
+// the exporter reads itself (OTEL_EXPORTER_OTLP_HEADERS, _TIMEOUT, _COMPRESSION, _CERTIFICATE and others) are
+// left to it.
 
 import { WinnowError, excerpt } from "@winnow/core";
 
 /** How traces are recorded. */
 export interface TracingSettings {
-  /** Where they are sent, for logs; without user and password. */
+  /** Where they are sent, for the log; without user and password. */
   readonly target: string;
-  /** The endpoint of the flag with the path of traces; `undefined`: the exporter reads its variables. */
+  /** The flag's endpoint with the path for traces; `undefined`: the exporter reads its variables. */
   readonly url: string | undefined;
   readonly sampler: SamplerChoice;
-  /** Share of the traces that begin here, for samplers by ratio. */
+  /** Fraction of the traces beginning here that ratio samplers record. */
   readonly ratio: number;
   /** Spans that wait to be sent; more are dropped. Default 2048. */
   readonly queueSpansMax: number;
   /** Spans of one message. Default 512. */
   readonly batchSpansMax: number;
-  /** Between two messages. Default 5000 ms. */
+  /** Ms between two messages. Default 5000 ms. */
   readonly sendIntervalMs: number;
-  /** For one message. Default 30,000 ms. */
+  /** Ms for one message. Default 30,000 ms. */
   readonly sendTimeoutMs: number;
   readonly serviceName: string | undefined;
 }
@@ -32,14 +33,14 @@ const SAMPLERS = [
   "parentbased_traceidratio",
 ] as const;
 
-/** Which of the traces are recorded, by OpenTelemetry's names. */
+/** Which traces are recorded, by OpenTelemetry's names. */
 type SamplerChoice = (typeof SAMPLERS)[number];
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
 /**
- * `undefined`: none are recorded.
- * @throws WinnowError INVALID_ARGUMENT for a value that cannot be
+ * Reads the settings; `undefined`: no traces are recorded.
+ * @throws WinnowError INVALID_ARGUMENT for a value that is not allowed
  */
 export function tracingSettings(
   endpoint: string | undefined,
@@ -78,7 +79,7 @@ function isOff(read: Read): boolean {
   );
 }
 
-/** The port of gRPC does not answer HTTP: traces would be lost without a word. */
+/** A gRPC port does not answer HTTP, so traces would be lost silently. */
 function refuseProtocol(read: Read): void {
   const name = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL";
   const general = "OTEL_EXPORTER_OTLP_PROTOCOL";
