@@ -25,10 +25,10 @@ test("a batch of many hashes is done in steps, a thousand hashes each", () => {
   const request = { signature, inputs: new Map([["user", stringTensor(users)]]), context };
 
   const steps = armsOfRequest(experiment, request, users.length);
-  let pauses = 0;
+  let turns = 0;
   let step = steps.next();
-  for (; step.done !== true; step = steps.next()) pauses += 1;
+  for (; step.done !== true; step = steps.next()) turns += 1;
 
-  expect(pauses).toBe(Math.floor((16 * 1000) / 1024));
+  expect(turns).toBe(Math.floor((16 * 1000) / 1024));
   expect(step.value).toEqual(users.map((user) => armOf(arms, "feed", Buffer.from(user))));
 });

@@ -4,12 +4,12 @@
 
 import { StringColumn, WinnowError, excerpt } from "@winnow/core";
 import type { Dtype, Experiment, StickyKey, Tensor } from "@winnow/core";
-import { pauses } from "../pipeline/turns.ts";
+import { turnMeter } from "../pipeline/turns.ts";
 import type { Steps } from "../pipeline/turns.ts";
 import type { PredictRequest } from "../predictor.ts";
 import { armOf } from "./arm-choice.ts";
 
-/** Cost of one hash, of an instance and an arm, in units of `pauses`. */
+/** Cost of one hash, of an instance and an arm, in units of `turnMeter`. */
 const WORK_OF_HASH = 2 ** 8;
 
 /** Bytes of a key; a longer key is refused. */
@@ -45,11 +45,11 @@ export function* armsOfRequest(
   if (sticky === undefined) return [0];
   if (sticky.by === "input") {
     const keys = keysOf(inputNamed(request, sticky.name), sticky.name, instances);
-    const isPauseDue = pauses();
+    const isTurnOver = turnMeter();
     const chosen: number[] = [];
     for (let at = 0; at < instances; at += 1) {
       chosen.push(armOf(arms, salt, keys(at)));
-      if (isPauseDue(arms.length * WORK_OF_HASH)) yield;
+      if (isTurnOver(arms.length * WORK_OF_HASH)) yield;
     }
     return chosen;
   }

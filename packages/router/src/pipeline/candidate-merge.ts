@@ -11,10 +11,10 @@ import type { MergeStage, Tensor } from "@winnow/core";
 import { StringColumn } from "@winnow/core";
 import type { CandidateList, Candidates } from "./candidates.ts";
 import { joinedTensors, reordered } from "./candidates.ts";
-import { pauses } from "./turns.ts";
+import { turnMeter } from "./turns.ts";
 import type { Steps } from "./turns.ts";
 
-/** Cost of one item of one retrieval, in units of `pauses`: its id is looked up several times. */
+/** Cost of one item of one retrieval, in units of `turnMeter`: its id is looked up several times. */
 const WORK_OF_ENTRY = 2 ** 9;
 
 /** The candidates of one retrieval, and the name of its score. */
@@ -43,7 +43,7 @@ export function* mergedCandidates(
   const scores = lists.map(() => new Float32Array(ids.data.length));
   const vectors = new Map<number, Float32Array>();
   const instances = lists[0]!.candidates.lists.length;
-  const isPauseDue = pauses();
+  const isTurnOver = turnMeter();
   const merged: CandidateList[] = [];
   for (let instance = 0; instance < instances; instance += 1) {
     const entries = entriesOf(lists, ids, instance);
@@ -60,7 +60,7 @@ export function* mergedCandidates(
       positions: taken.map(({ key }) => first.get(key)!),
       scores: taken.map(({ score }) => score),
     });
-    if (isPauseDue(entries.flat().length * WORK_OF_ENTRY)) yield;
+    if (isTurnOver(entries.flat().length * WORK_OF_ENTRY)) yield;
   }
   const candidates: Candidates = {
     ids,

@@ -3,10 +3,10 @@
 
 import { SCORE_SO_FAR, StringColumn, WinnowError, evaluateScore } from "@winnow/core";
 import type { ScoreExpression, Tensor } from "@winnow/core";
-import { pauses } from "./turns.ts";
+import { turnMeter } from "./turns.ts";
 import type { Steps } from "./turns.ts";
 
-/** Cost of ordering one candidate, and of one part of an expression, in units of `pauses`. */
+/** Cost of ordering one candidate, and of one part of an expression, in units of `turnMeter`. */
 const WORK_OF_ORDER = 2 ** 7;
 const WORK_OF_TERM = 2 ** 6;
 
@@ -78,13 +78,13 @@ export function take(from: Tensor, positions: ArrayLike<number>): Tensor {
  * candidates alone, on any cluster.
  */
 export function* reordered(candidates: Candidates, scores: ArrayLike<number>): Steps<Candidates> {
-  const isPauseDue = pauses();
+  const isTurnOver = turnMeter();
   const lists: CandidateList[] = [];
   let from = 0;
   for (const { positions } of candidates.lists) {
     lists.push(orderedList(positions, scores, from));
     from += positions.length;
-    if (isPauseDue(positions.length * WORK_OF_ORDER)) yield;
+    if (isTurnOver(positions.length * WORK_OF_ORDER)) yield;
   }
   return { ...candidates, lists };
 }
@@ -122,7 +122,7 @@ export function withNamed(
  */
 export function* scored(candidates: Candidates, expression: ScoreExpression): Steps<Candidates> {
   const { lists, named } = candidates;
-  const isPauseDue = pauses();
+  const isTurnOver = turnMeter();
   const scores = new Float32Array(countOf(candidates));
   let next = 0;
   for (const list of lists) {
@@ -131,7 +131,7 @@ export function* scored(candidates: Candidates, expression: ScoreExpression): St
         name === SCORE_SO_FAR ? list.scores[at]! : named.get(name)![position]!,
       );
       next += 1;
-      if (isPauseDue(expression.length * WORK_OF_TERM)) yield;
+      if (isTurnOver(expression.length * WORK_OF_TERM)) yield;
     }
   }
   return yield* reordered(candidates, scores);

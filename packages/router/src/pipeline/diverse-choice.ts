@@ -43,7 +43,7 @@ interface Relevance {
   readonly balance: number;
   readonly count: number;
   /** Called with multiplications as they are done; `true`: other work should run before the next ones. */
-  readonly isPauseDue: (multiplications: number) => boolean;
+  readonly isTurnOver: (multiplications: number) => boolean;
 }
 
 /**
@@ -57,7 +57,7 @@ interface Relevance {
  */
 export function* marginallyRelevant(
   { scores, vectors }: Choice,
-  { balance, count, isPauseDue }: Relevance,
+  { balance, count, isTurnOver }: Relevance,
 ): Generator<undefined, readonly number[]> {
   const relevance = scaled(scores);
   const norms = vectors.map((vector) => Math.sqrt(vector === undefined ? 0 : dot(vector, vector)));
@@ -75,7 +75,7 @@ export function* marginallyRelevant(
     for (const place of open) {
       const cosine = cosineOf(vectors[place], vector, norm * norms[place]!);
       if (cosine > likeness[place]!) likeness[place] = cosine;
-      if (isPauseDue(1 + (vector?.length ?? 0))) yield;
+      if (isTurnOver(1 + (vector?.length ?? 0))) yield;
     }
   }
   return taken;

@@ -50,8 +50,8 @@ describe("a list", () => {
           const scores = items.map(({ score }) => score);
           const vectors = items.map((each) => each.vector && Float32Array.from(each.vector));
 
-          const isPauseDue = (products: number): boolean => products > 0;
-          const steps = marginallyRelevant({ scores, vectors }, { balance, count, isPauseDue });
+          const isTurnOver = (products: number): boolean => products > 0;
+          const steps = marginallyRelevant({ scores, vectors }, { balance, count, isTurnOver });
           let step = steps.next();
           while (step.done !== true) step = steps.next();
           const places = step.value;

@@ -8,7 +8,7 @@ import { chosen } from "./candidates.ts";
 import { atMost, byTurns, marginallyRelevant } from "./diverse-choice.ts";
 import type { Values } from "./diverse-choice.ts";
 import { elementsOfText, membersOfText } from "./item-texts.ts";
-import { inTurns, pauses } from "./turns.ts";
+import { inTurns, turnMeter } from "./turns.ts";
 import type { Steps } from "./turns.ts";
 
 /** Products of vector values that one stage of one request may compute: some 0.1 s of the event loop. */
@@ -38,13 +38,13 @@ function* byAttribute(
   stage: Exclude<DiversifyStage, { by: "mmr" }>,
 ): ChoiceSteps {
   const valuesOf = valuesReader(candidates, stage.attribute);
-  const isPauseDue = pauses();
+  const isTurnOver = turnMeter();
   const places: (readonly number[])[] = [];
   for (const { positions } of candidates.lists) {
     const values: Values[] = [];
     for (const position of positions) {
       values.push(valuesOf(position));
-      if (isPauseDue(PRODUCTS_OF_ATTRIBUTES)) yield;
+      if (isTurnOver(PRODUCTS_OF_ATTRIBUTES)) yield;
     }
     places.push(stage.by === "at-most" ? atMost(values, stage.count) : byTurns(values));
   }
@@ -77,12 +77,12 @@ function* byRelevance(
     const remedy = "send fewer instances, or let the pipeline retrieve or keep fewer candidates";
     throw new WinnowError("INVALID_ARGUMENT", `${text}, at most ${PRODUCTS_MAX}; ${remedy}`);
   }
-  const isPauseDue = pauses();
+  const isTurnOver = turnMeter();
   const places: (readonly number[])[] = [];
   for (const { positions, scores } of lists) {
     const own = positions.map((position) => vectors.get(position));
     places.push(
-      yield* marginallyRelevant({ scores, vectors: own }, { balance, count, isPauseDue }),
+      yield* marginallyRelevant({ scores, vectors: own }, { balance, count, isTurnOver }),
     );
   }
   return places;

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { mergedCandidates } from "./candidate-merge.ts";
 import { candidatesOf, reordered, scored } from "./candidates.ts";
 import type { Candidates } from "./candidates.ts";
-import { inTurns, nextTurn, pauses } from "./turns.ts";
+import { inTurns, nextTurn, turnMeter } from "./turns.ts";
 import type { Steps } from "./turns.ts";
 
 const INSTANCES = 600;
@@ -86,9 +86,9 @@ describe("work on many candidates", () => {
   });
 
   test("is counted until a pause is due, and from there anew", () => {
-    const isPauseDue = pauses();
+    const isTurnOver = turnMeter();
 
-    const due = Array.from({ length: 8 }, () => isPauseDue(2 ** 17));
+    const due = Array.from({ length: 8 }, () => isTurnOver(2 ** 17));
 
     expect(due).toEqual([false, true, false, true, false, true, false, true]);
   });

@@ -1,14 +1,14 @@
-// Work on many candidates in steps, between which other requests run.
+// Work on many candidates, divided over turns of the event loop, so that other requests run in between.
 
 import { nextLoopTurn } from "@winnow/core";
 
-/** Work between two pauses, in multiplications or steps of similar cost: a few ms. */
-const WORK_AT_ONCE = 2 ** 18;
+/** Work in one turn of the event loop, in multiplications or steps of similar cost: a few ms. */
+const WORK_PER_TURN = 2 ** 18;
 
-/** Work that yields where other requests may run. */
+/** Work that yields at the end of each turn. */
 export type Steps<Outcome> = Generator<undefined, Outcome>;
 
-/** Does the work; work that never yields is done at once. @throws the signal's reason, between two steps */
+/** Does the work; work that never yields is done at once. @throws the signal's reason, between two turns */
 export async function inTurns<Outcome>(
   steps: Steps<Outcome>,
   signal: AbortSignal,
@@ -26,12 +26,12 @@ export async function nextTurn(signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
 }
 
-/** Gives a function that counts work, and is `true` once for each `WORK_AT_ONCE`. */
-export function pauses(): (work: number) => boolean {
+/** Gives a function that counts work, and is `true` once for each `WORK_PER_TURN`. */
+export function turnMeter(): (work: number) => boolean {
   let since = 0;
   return (work) => {
     since += work;
-    if (since < WORK_AT_ONCE) return false;
+    if (since < WORK_PER_TURN) return false;
     since = 0;
     return true;
   };

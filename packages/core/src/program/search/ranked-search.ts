@@ -94,7 +94,7 @@ function isWhole(
 async function deepened(search: SearchUnderWay, open: readonly OpenQuery[]): Promise<OpenQuery[]> {
   const { k } = search.question;
   const depth = depthOf(search);
-  return await inTurns(open, depth, async (some) => {
+  return await inGroups(open, depth, async (some) => {
     const question = chosenOf(search.question, some, { k: depth });
     const answer = await search.ask(question);
     return some.flatMap((each, at) => {
@@ -112,7 +112,7 @@ function depthOf({ question, rows }: SearchUnderWay): number {
 /** Searches the first half of the rows between `from` and `to`. */
 async function halved(search: SearchUnderWay, open: readonly OpenQuery[]): Promise<OpenQuery[]> {
   const depth = depthOf(search);
-  return await inTurns(open, depth, async (some) => {
+  return await inGroups(open, depth, async (some) => {
     const ends = some.map(({ from, to }) => Math.floor((from + to) / 2));
     const within = ends.map((end): Filter => {
       return { kind: "test", attribute: ROW_COLUMN, is: "lt", values: [end] };
@@ -175,7 +175,7 @@ function rowsOf({ shape, data }: Tensor, chosen: readonly number[]): Tensor {
 }
 
 /** Runs queries in groups, so that the lists of a group stay within bounds. */
-async function inTurns(
+async function inGroups(
   open: readonly OpenQuery[],
   depth: number,
   run: (some: readonly OpenQuery[]) => Promise<readonly OpenQuery[]>,

@@ -84,12 +84,12 @@ function bytesGuess({ dtype, shape, data }: Tensor, format: PredictFormat): numb
   return layout + (bytes > PIECE_BYTES ? bytes + PIECE_BYTES / 8 : bytes);
 }
 
-/** Gives a function that lets other work run after each piece that has been written. */
-function pauses(writer: JsonWriter): () => Promise<void> | undefined {
-  let pausedAt = writer.at;
+/** Gives a function that waits for the next turn of the event loop once a piece has been written. */
+function turnsBetweenPieces(writer: JsonWriter): () => Promise<void> | undefined {
+  let turnAt = writer.at;
   return () => {
-    if (writer.at - pausedAt <= PIECE_BYTES) return undefined;
-    pausedAt = writer.at;
+    if (writer.at - turnAt <= PIECE_BYTES) return undefined;
+    turnAt = writer.at;
     return nextLoopTurn();
   };
 }
@@ -127,10 +127,10 @@ async function writeRows(
   writer.open("{");
   writer.text("predictions");
   writer.open("[");
-  const pause = pauses(writer);
+  const nextTurn = turnsBetweenPieces(writer);
   for (let row = 0; row < rows; row++) {
-    const others = pause();
-    if (others !== undefined) await others;
+    const next = nextTurn();
+    if (next !== undefined) await next;
     if (areObjects) writer.open("{");
     writer.singleLine = true;
     for (const { name, tensor, asBase64, asJson, stride } of outputs) {
@@ -138,7 +138,7 @@ async function writeRows(
       const cell = { tensor, asBase64, asJson, dimension: 1, offset: row * stride };
       if (tensor.rowLengths !== undefined) writeList(writer, cell, tensor.rowLengths[row]!);
       else if (stride <= PIECE_VALUES) writeCell(writer, cell);
-      else await writeLargeCell(writer, cell, pause);
+      else await writeLargeCell(writer, cell, nextTurn);
     }
     writer.singleLine = false;
     if (areObjects) writer.close();
@@ -165,19 +165,19 @@ async function writeColumns(writer: JsonWriter, outputs: readonly NamedOutput[])
 export function writeFlatList(writer: JsonWriter, tensor: Tensor): Promise<void> {
   const flat = { ...tensor, shape: [tensor.data.length] };
   const cell = { tensor: flat, asBase64: false, asJson: false, dimension: 0, offset: 0 };
-  return writeLargeCell(writer, cell, pauses(writer));
+  return writeLargeCell(writer, cell, turnsBetweenPieces(writer));
 }
 
 function writeColumn(writer: JsonWriter, { tensor, asBase64, asJson }: NamedOutput): Promise<void> {
   const cell = { tensor, asBase64, asJson, dimension: 0, offset: 0 };
-  return writeLargeCell(writer, cell, pauses(writer));
+  return writeLargeCell(writer, cell, turnsBetweenPieces(writer));
 }
 
 /** Writes a cell with any number of values. */
 async function writeLargeCell(
   writer: JsonWriter,
   cell: Cell,
-  pause: () => Promise<void> | undefined,
+  nextTurn: () => Promise<void> | undefined,
 ): Promise<void> {
   const { tensor, dimension, offset } = cell;
   const { shape } = tensor;
@@ -188,12 +188,12 @@ async function writeLargeCell(
   // Values are written in runs; lists one by one.
   const step = dimension === shape.length - 1 ? PIECE_VALUES : 1;
   for (let index = 0; index < size; index += step) {
-    const others = pause();
-    if (others !== undefined) await others;
+    const next = nextTurn();
+    if (next !== undefined) await next;
     const part = { ...cell, dimension: dimension + 1, offset: offset + index * inner };
     if (step > 1) writeRun(writer, part, Math.min(step, size - index));
     else if (inner <= PIECE_VALUES) writeCell(writer, part);
-    else await writeLargeCell(writer, part, pause);
+    else await writeLargeCell(writer, part, nextTurn);
   }
   writer.close();
 }
