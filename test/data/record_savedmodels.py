@@ -15,17 +15,14 @@ bytes that are not UTF-8 are {"b64": ...}; float32 are printed as doubles that r
 integers beyond 2^53 are decimal strings.
 """
 
-import base64
-import json
 import os
 import pathlib
-import shutil
 import sys
 import tempfile
 
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
-os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+
+from recording import randoms, record, spec
 
 import keras as keras3
 import numpy as np
@@ -33,11 +30,7 @@ import tensorflow as tf
 import tensorflow_recommenders as tfrs
 from tensorflow.python.distribute.sharded_variable import ShardedVariable
 
-tf.config.threading.set_inter_op_parallelism_threads(1)
-tf.config.threading.set_intra_op_parallelism_threads(1)
-
 layers = tf.keras.layers
-HERE = pathlib.Path(__file__).parent / "savedmodels"
 MODELS = {}
 
 USERS = [f"u{i:02d}" for i in range(24)]
@@ -48,14 +41,6 @@ STRANGERS = ["", "u99", " u01", "日本", "x" * 70, "U01", b"\xff\xfe", "a\0b"]
 def model(build):
     MODELS[build.__name__] = build
     return build
-
-
-def randoms(*shape):
-    return np.random.default_rng(sum(shape) + 7).normal(size=shape).astype(np.float32)
-
-
-def spec(dtype, *shape, name=None):
-    return tf.TensorSpec(shape, dtype, name)
 
 
 def singles(name, values):
@@ -999,93 +984,13 @@ def sparse_features(directory):
     return [*cases, ("error", {"examples": [example([50], [1.0], [])]})]
 
 
-# --- recording -------------------------------------------------------------------------------------
-
-
-def plain(value):
-    if isinstance(value, list):
-        return [plain(v) for v in value]
-    if isinstance(value, bytes):
-        try:
-            return value.decode("utf-8")
-        except UnicodeDecodeError:
-            return {"b64": base64.b64encode(value).decode()}
-    if type(value) is int and abs(value) > 2**53:
-        return str(value)
-    if isinstance(value, float) and not np.isfinite(value):
-        return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
-
-
-def describe(specs):
-    return {
-        name: {
-            "dtype": s.dtype.name,
-            "shape": None if s.shape.rank is None else [-1 if d is None else d for d in s.shape],
-        }
-        for name, s in sorted(specs.items())
-    }
-
-
-NOISE = ("Graph execution error", "Detected at", "<stack traces unavailable>", "\t [[{{node")
-
-
-def core_line(message):
-    lines = [line for line in message.split("\n") if line.strip() and not line.startswith(NOISE)]
-    return lines[0].split(" [[{{node")[0].strip()
-
-
-def run(function, inputs):
-    specs = function.structured_input_signature[1]
-    fed = {name: tf.constant(value, specs[name].dtype) for name, value in inputs.items()}
-    try:
-        answer = function(**fed)
-    except tf.errors.OpError as error:
-        names = {v: k for k, v in tf.errors.__dict__.items() if isinstance(v, int)}
-        code = names.get(error.error_code, str(error.error_code))
-        return {"error": {"code": code, "message": core_line(error.message)}}
-    return {"outputs": {name: plain(t.numpy().tolist()) for name, t in sorted(answer.items())}}
-
-
-def record(name, build):
+def record_seeded(name, build):
     tf.keras.backend.clear_session()
     tf.keras.utils.set_random_seed(17)
     keras3.utils.set_random_seed(17)
-    folder = HERE / name
-    shutil.rmtree(folder, ignore_errors=True)
-    directory = str(folder / "1")
-    cases = build(directory)
-    loaded = tf.saved_model.load(directory)
-    signatures = {
-        n: {"inputs": describe(f.structured_input_signature[1]), "outputs": describe(f.structured_outputs)}
-        for n, f in loaded.signatures.items()
-    }
-    main = "serving_default"
-    recorded = []
-    for kind, inputs, *signature in cases:
-        case = {"kind": kind}
-        if signature:
-            case["signature_name"] = signature[0]
-        case["inputs"] = {k: plain(v) for k, v in inputs.items()}
-        case.update(run(loaded.signatures[signature[0] if signature else main], inputs))
-        if (kind == "error") != ("error" in case):
-            raise AssertionError(f"{name}: {case}")
-        recorded.append(case)
-    head = {
-        "model": name,
-        "recorded_with": f"tensorflow {tf.__version__}, CPU, one thread, oneDNN off",
-        "special": " ".join(build.__doc__.split()),
-        "signature_name": main,
-        "signature": signatures[main],
-        "signatures": signatures,
-    }
-    lines = ",\n".join(json.dumps(case, ensure_ascii=True) for case in recorded)
-    text = json.dumps(head, indent=1)[:-2] + f',\n "cases": [\n{lines}\n ]\n}}\n'
-    (folder / "oracle.json").write_text(text)
-    size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
-    print(f"{name}: {len(recorded)} cases, {size // 1024} KiB", flush=True)
+    record(name, build)
 
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or MODELS:
-        record(name, MODELS[name])
+        record_seeded(name, MODELS[name])

@@ -7,22 +7,13 @@ Needs tensorflow 2.21; Winnow itself does not. The weights are random. The forma
 record_savedmodels.py.
 """
 
-import json
-import os
-import pathlib
-import shutil
 import sys
 
-os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+from recording import randoms, record, spec
 
 import numpy as np
 import tensorflow as tf
 
-tf.config.threading.set_inter_op_parallelism_threads(1)
-tf.config.threading.set_intra_op_parallelism_threads(1)
-
-HERE = pathlib.Path(__file__).parent / "savedmodels"
 MODELS = {}
 ITEMS = [f"item {i:02d}" for i in range(40)]
 
@@ -30,14 +21,6 @@ ITEMS = [f"item {i:02d}" for i in range(40)]
 def model(build):
     MODELS[build.__name__] = build
     return build
-
-
-def randoms(*shape):
-    return np.random.default_rng(sum(shape) + 7).normal(size=shape).astype(np.float32)
-
-
-def spec(dtype, *shape, name=None):
-    return tf.TensorSpec(shape, dtype, name)
 
 
 QUERY = spec(tf.float32, None, 8, name="query")
@@ -469,75 +452,6 @@ def sliced_candidates(directory):
     functions = {name: ([QUERY], function) for name, function in SLICES.items()}
     tf.saved_model.save(module, directory, signatures=signatures_of(module, functions))
     return [("batch", {"query": ROWS}, name) for name in SLICES]
-
-
-# --- recording -------------------------------------------------------------------------------------
-
-
-def plain(value):
-    if isinstance(value, list):
-        return [plain(v) for v in value]
-    if isinstance(value, bytes):
-        return value.decode("utf-8")
-    if isinstance(value, float) and not np.isfinite(value):
-        return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
-
-
-def describe(specs):
-    return {
-        name: {
-            "dtype": s.dtype.name,
-            "shape": None if s.shape.rank is None else [-1 if d is None else d for d in s.shape],
-        }
-        for name, s in sorted(specs.items())
-    }
-
-
-def run(function, inputs):
-    specs = function.structured_input_signature[1]
-    fed = {name: tf.constant(value, specs[name].dtype) for name, value in inputs.items()}
-    try:
-        answer = function(**fed)
-    except tf.errors.OpError as error:
-        code = type(error).__name__.replace("Error", "")
-        code = {"InvalidArgument": "INVALID_ARGUMENT", "OutOfRange": "OUT_OF_RANGE"}[code]
-        lines = [line for line in error.message.split("\n") if line.strip() and "[[{{node" not in line]
-        lines = [line for line in lines if not line.startswith(("Graph execution", "Detected at", "<stack"))]
-        return {"error": {"code": code, "message": lines[0].strip()}}
-    return {"outputs": {name: plain(t.numpy().tolist()) for name, t in sorted(answer.items())}}
-
-
-def record(name, build):
-    folder = HERE / name
-    shutil.rmtree(folder, ignore_errors=True)
-    directory = str(folder / "1")
-    cases = build(directory)
-    loaded = tf.saved_model.load(directory)
-    signatures = {
-        n: {"inputs": describe(f.structured_input_signature[1]), "outputs": describe(f.structured_outputs)}
-        for n, f in loaded.signatures.items()
-    }
-    recorded = []
-    for kind, inputs, signature in cases:
-        case = {"kind": kind, "signature_name": signature, "inputs": {k: plain(v) for k, v in inputs.items()}}
-        case.update(run(loaded.signatures[signature], inputs))
-        if (kind == "error") != ("error" in case):
-            raise AssertionError(f"{name}: {case}")
-        recorded.append(case)
-    head = {
-        "model": name,
-        "recorded_with": f"tensorflow {tf.__version__}, CPU, one thread, oneDNN off",
-        "special": " ".join(build.__doc__.split()),
-        "signature_name": "serving_default",
-        "signature": signatures["serving_default"],
-        "signatures": signatures,
-    }
-    lines = ",\n".join(json.dumps(case, ensure_ascii=True) for case in recorded)
-    text = json.dumps(head, indent=1)[:-2] + f',\n "cases": [\n{lines}\n ]\n}}\n'
-    (folder / "oracle.json").write_text(text)
-    size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
-    print(f"{name}: {len(recorded)} cases, {size // 1024} KiB", flush=True)
 
 
 if __name__ == "__main__":
