@@ -4,10 +4,11 @@
 import { readFileSync } from "node:fs";
 import { Command, InvalidArgumentError } from "commander";
 import { WinnowError, systemClock } from "@winnow/core";
-import { addClientOptions, option, wholeNumber } from "../command-options.ts";
-import { runLongCommand } from "./long-command.ts";
+import { option, wholeNumber } from "../command-options.ts";
+import { addLongCommandOptions, runLongCommand } from "./long-command.ts";
+import type { LongCommandOptions } from "./long-command.ts";
 
-interface BenchOptions {
+interface BenchOptions extends LongCommandOptions {
   readonly models?: string;
   readonly keys?: string;
   readonly model: ReadonlyMap<string, number>;
@@ -22,13 +23,8 @@ interface BenchOptions {
   readonly batch: number;
   readonly k?: number;
   readonly check: number;
-  readonly seed: number;
-  readonly timeoutMs: number;
   readonly compare?: string;
   readonly compareUrl?: string;
-  readonly json?: true;
-  readonly ca?: string;
-  readonly keyFile?: string;
 }
 
 const INT32_MAX = 2 ** 31 - 1;
@@ -39,7 +35,7 @@ const CANNOT_MEASURE = 2;
 
 /** `winnow bench`. */
 export function benchCommand(): Command {
-  return addClientOptions(new Command("bench"))
+  return addLongCommandOptions(new Command("bench"), "a request")
     .description(
       "measure how much a running cluster answers and how soon (exit code 1: requests failed or answers were wrong)",
     )
@@ -90,11 +86,8 @@ export function benchCommand(): Command {
       number(0, 1),
       0,
     )
-    .option("--seed <n>", "same seed, same requests", wholeNumber(0, INT32_MAX), 1)
-    .option("--timeout-ms <ms>", "longest time of a request", wholeNumber(1, INT32_MAX), 30_000)
     .option("--compare <report>", "a report of --json to compare with")
     .option("--compare-url <url>", "another server, measured afterwards and shown beside")
-    .option("--json", "machine-readable")
     .action(async (url: string, options: BenchOptions) => {
       const { bench } = await import("../commands/bench.ts");
       const { benchText, hasFailures, readReport } = await import("../bench/bench-report.ts");

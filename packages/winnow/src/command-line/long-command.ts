@@ -2,9 +2,30 @@
 // found so far.
 
 import process from "node:process";
+import type { Command } from "commander";
+import { addClientOptions, wholeNumber } from "../command-options.ts";
 import { reportFailure } from "../process/failure-report.ts";
 import { holdProcess } from "../process/process-settings.ts";
 import { terminalText } from "../terminal-text.ts";
+
+const INT32_MAX = 2 ** 31 - 1;
+
+/** The values of the flags that these commands share. */
+export interface LongCommandOptions {
+  readonly seed: number;
+  readonly timeoutMs: number;
+  readonly json?: true;
+  readonly ca?: string;
+  readonly keyFile?: string;
+}
+
+/** Adds the flags that these commands share. `timed` is what `--timeout-ms` bounds. */
+export function addLongCommandOptions(command: Command, timed: string): Command {
+  return addClientOptions(command)
+    .option("--seed <n>", "same seed, same requests", wholeNumber(0, INT32_MAX), 1)
+    .option("--timeout-ms <ms>", `longest time of ${timed}`, wholeNumber(1, INT32_MAX), 30_000)
+    .option("--json", "machine-readable");
+}
 
 /** The result of a command: its document, the same as text for people, and the exit code. */
 export interface LongResult<Report> {

@@ -1,27 +1,23 @@
-// The flags of `winnow verify`, and its exit codes: 0 all is equal, 1 differences or missing answers, 2 usage, nobody
-// to ask or something unchecked, 130 interrupted.
+// The flags of `winnow verify`, and its exit codes: 0 all is equal, 1 differences or missing answers, 2 wrong
+// usage, no server or something unchecked, 130 interrupted.
 
 import { Command, InvalidArgumentError } from "commander";
 import { systemClock } from "@winnow/core";
-import { addClientOptions, option, wholeNumber } from "../command-options.ts";
-import { runLongCommand } from "./long-command.ts";
+import { option, wholeNumber } from "../command-options.ts";
+import { addLongCommandOptions, runLongCommand } from "./long-command.ts";
+import type { LongCommandOptions } from "./long-command.ts";
 
-interface VerifyOptions {
+interface VerifyOptions extends LongCommandOptions {
   readonly models?: string;
   readonly model: readonly string[];
   readonly grpc?: string;
   readonly against?: string;
   readonly requests?: string;
   readonly queries: number;
-  readonly seed: number;
   readonly state?: string;
   readonly connections: number;
   readonly tolerance: number;
   readonly againstTolerance: number;
-  readonly timeoutMs: number;
-  readonly json?: true;
-  readonly ca?: string;
-  readonly keyFile?: string;
 }
 
 const INT32_MAX = 2 ** 31 - 1;
@@ -29,7 +25,7 @@ const CANNOT_JUDGE = 2;
 
 /** `winnow verify`. */
 export function verifyCommand(): Command {
-  return addClientOptions(new Command("verify"))
+  return addLongCommandOptions(new Command("verify"), "one attempt")
     .description(
       "compare a running cluster's answers with its model files, by brute force, or with another server's (exit code 1: different, 2: could not be checked)",
     )
@@ -52,7 +48,6 @@ export function verifyCommand(): Command {
       "requests to compare servers by, one JSON body or instance a line, instead of --models",
     )
     .option("--queries <n>", "requests for each model", wholeNumber(1, INT32_MAX), 1000)
-    .option("--seed <n>", "same seed, same requests", wholeNumber(0, INT32_MAX), 1)
     .option(
       "--state <file>",
       "keeps what was checked; another run with this file goes on behind it",
@@ -70,8 +65,6 @@ export function verifyCommand(): Command {
       tolerance,
       1e-5,
     )
-    .option("--timeout-ms <ms>", "longest time of one attempt", wholeNumber(1, INT32_MAX), 30_000)
-    .option("--json", "machine-readable")
     .action(async (url: string, options: VerifyOptions) => {
       const { verify } = await import("../commands/verify.ts");
       const { EXIT_CODES, verificationText } = await import("../verify/verification-report.ts");
