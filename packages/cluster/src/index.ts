@@ -1,7 +1,7 @@
 // Entrance of the package: membership, placement, the routing table and the wire contract.
 
 export { announcementFromJson, announcementToJson } from "./announcement/announcement-codec.ts";
-export { newestIncarnations } from "./announcement/announcement.ts";
+export { holdingOf, holdingsOf, newestIncarnations } from "./announcement/announcement.ts";
 export type {
   Announcement,
   HeldPartition,

@@ -36,6 +36,19 @@ export function areOfSameFiles(a: Fingerprint, b: Fingerprint): boolean {
   return a.slice(0, FILE_DIGITS) === b.slice(0, FILE_DIGITS);
 }
 
+/** Things of models by their model, in their order. */
+export function groupedByModel<Each extends { readonly model: string }>(
+  all: Iterable<Each>,
+): ReadonlyMap<string, readonly Each[]> {
+  const byModel = new Map<string, Each[]>();
+  for (const each of all) {
+    const ofModel = byModel.get(each.model);
+    if (ofModel === undefined) byModel.set(each.model, [each]);
+    else ofModel.push(each);
+  }
+  return byModel;
+}
+
 /** One version of one model, identified by its content: two contents of one number never mix. */
 export interface VersionKey {
   readonly model: string;

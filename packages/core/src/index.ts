@@ -50,6 +50,7 @@ export {
   generation,
   incarnation,
   workerId,
+  groupedByModel,
 } from "./identity.ts";
 export type { Fingerprint, Generation, Incarnation, VersionKey, WorkerId } from "./identity.ts";
 export { createKeyIndex } from "./indexes/key-index.ts";

@@ -2,7 +2,8 @@
 // that routing tables are built from. It travels as JSON (membership) and as a proto message
 // (streams).
 
-import type { ErrorCode, Fingerprint, Incarnation, WorkerId } from "@winnow/core";
+import { groupedByModel } from "@winnow/core";
+import type { ErrorCode, Fingerprint, Incarnation, VersionKey, WorkerId } from "@winnow/core";
 import type { OrderMark } from "../orders/models-order.ts";
 
 /** Where a worker is in its life: loading its first replicas; serving; finishing what runs. */
@@ -60,6 +61,31 @@ export interface HeldPartition {
   readonly partition: number;
   /** The partition's checksum share for each of the table's sources; equal on every replica. */
   readonly shares: readonly number[];
+}
+
+type Holdings = Announcement["versions"];
+
+/** Made when first asked for: what is done for each of a thousand models must not go through all of them. */
+const holdingsByModel = new WeakMap<Holdings, ReadonlyMap<string, Holdings>>();
+
+/** What a worker says of the versions of one model, in its order. */
+export function holdingsOf({ versions }: Announcement, model: string): Holdings {
+  let byModel = holdingsByModel.get(versions);
+  if (byModel === undefined) {
+    byModel = groupedByModel(versions);
+    holdingsByModel.set(versions, byModel);
+  }
+  return byModel.get(model) ?? [];
+}
+
+/** What a worker says of exactly this content. */
+export function holdingOf(
+  worker: Announcement,
+  { model, version, fingerprint }: VersionKey,
+): VersionHolding | undefined {
+  return holdingsOf(worker, model).find(
+    (holding) => holding.version === version && holding.fingerprint === fingerprint,
+  );
 }
 
 /** One announcement per worker, the newest incarnation, ascending by worker id (I3). */

@@ -23,7 +23,7 @@
 
 import type { Fingerprint, VersionKey, WorkerId } from "@winnow/core";
 import type { Announcement, VersionHolding } from "../announcement/announcement.ts";
-import { newestIncarnations } from "../announcement/announcement.ts";
+import { holdingOf, holdingsOf, newestIncarnations } from "../announcement/announcement.ts";
 
 /** What the choice of the default version depends on beside announcements. */
 export interface RolloutContext {
@@ -259,14 +259,4 @@ function fewestReplicas(key: VersionKey, workers: readonly Announcement[]): numb
   }
   if (counts.size === 0) return holders.size;
   return Math.min(...[...counts.values()].map((table) => Math.min(...table.counts)));
-}
-
-function holdingOf(worker: Announcement, key: VersionKey): VersionHolding | undefined {
-  return holdingsOf(worker, key.model).find(
-    (holding) => holding.version === key.version && holding.fingerprint === key.fingerprint,
-  );
-}
-
-function holdingsOf(worker: Announcement, model: string): readonly VersionHolding[] {
-  return worker.versions.filter((holding) => holding.model === model);
 }

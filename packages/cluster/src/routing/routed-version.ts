@@ -2,7 +2,7 @@
 // it, and what the status endpoint reports.
 
 import { WinnowError } from "@winnow/core";
-import type { TableSpec, VersionKey, WorkerId } from "@winnow/core";
+import type { ErrorCode, TableSpec, VersionKey, WorkerId } from "@winnow/core";
 import type { Announcement, VersionHolding } from "../announcement/announcement.ts";
 import { partitionRanges } from "./partition-ranges.ts";
 import { routeTable } from "./routed-table.ts";
@@ -80,7 +80,7 @@ export function routeVersion(
   const missing = missingText(key, tables);
   // A version that waits for other models is not warmed up before these can answer.
   const isWarming = warming && waitsFor === undefined;
-  const facts = { known: specs !== undefined, tables, missing, warming: isWarming };
+  const facts = { known: specs !== undefined, tables, missing, warming: isWarming, previous };
   const refusal = unrunnable ?? refusalOf(key, facts) ?? waitsFor;
   return {
     key,
@@ -124,22 +124,31 @@ function missingText(key: VersionKey, tables: readonly RoutedTable[]): string | 
 
 function refusalOf(
   key: VersionKey,
-  facts: Pick<RoutedVersion, "known" | "tables" | "missing"> & { readonly warming: boolean },
+  facts: Pick<RoutedVersion, "known" | "tables" | "missing"> & {
+    readonly warming: boolean;
+    readonly previous: RoutedVersion | undefined;
+  },
 ): WinnowError | undefined {
   const name = versionText(key);
-  if (!facts.known) return new WinnowError("UNAVAILABLE", `The program of ${name} is not here yet`);
+  // An error captures its stack, which takes longer than all else here: one that would say the same is kept.
+  const refused = (code: ErrorCode, text: string): WinnowError => {
+    const before = facts.previous?.refusal;
+    const isSame = before?.code === code && before.message === text;
+    return isSame ? before : new WinnowError(code, text);
+  };
+  if (!facts.known) return refused("UNAVAILABLE", `The program of ${name} is not here yet`);
   for (const { spec, corruptSource } of facts.tables) {
     if (corruptSource === undefined) continue;
     const source = spec.sources[corruptSource]!;
-    return new WinnowError(
+    return refused(
       "DATA_LOSS",
       `Refused ${name}: what workers read of "${source.tensor}" does not give the checksum stored for it in ${source.file}`,
     );
   }
   if (!facts.tables.every((table) => table.verified)) {
-    return new WinnowError("UNAVAILABLE", `${name} is not complete: ${facts.missing ?? "loading"}`);
+    return refused("UNAVAILABLE", `${name} is not complete: ${facts.missing ?? "loading"}`);
   }
-  if (facts.warming) return new WinnowError("UNAVAILABLE", `${name} is being warmed up`);
+  if (facts.warming) return refused("UNAVAILABLE", `${name} is being warmed up`);
   return undefined;
 }
 

@@ -15,7 +15,7 @@ import type {
   WorkerId,
 } from "@winnow/core";
 import type { Announcement } from "../announcement/announcement.ts";
-import { newestIncarnations } from "../announcement/announcement.ts";
+import { holdingsOf, newestIncarnations } from "../announcement/announcement.ts";
 import { replicationOf } from "../placement/replication.ts";
 import type { Replication } from "../placement/replication.ts";
 import {
@@ -137,7 +137,7 @@ function routeContents(name: string, question: ModelQuestion): readonly RoutedVe
   const holders = new Map<string, VersionHolder[]>();
   const keys = new Map<string, VersionKey>();
   for (const worker of workers) {
-    for (const holding of worker.versions.filter(({ model }) => model === name)) {
+    for (const holding of holdingsOf(worker, name)) {
       const print = holding.fingerprint ?? ("" as Fingerprint);
       const text = `${holding.version}/${print}`;
       keys.set(text, { model: name, version: holding.version, fingerprint: print });

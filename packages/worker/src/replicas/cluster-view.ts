@@ -2,6 +2,8 @@
 // from it, cached until the view changes.
 
 import {
+  holdingOf,
+  holdingsOf,
   isSameVersion,
   partitionNames,
   place,
@@ -34,6 +36,8 @@ export interface OtherCut {
 export class ClusterView {
   readonly #workerId: WorkerId;
   readonly #replication: Replication;
+  /** What everything here is derived from. */
+  view: MembershipView | undefined;
   #workers: readonly Announcement[] = [];
   #placementWorkers: readonly WorkerId[] = [];
   #isKnown = false;
@@ -49,6 +53,7 @@ export class ClusterView {
   /** Takes a new view; `true` if partitions may have to move. */
   update(view: MembershipView): boolean {
     const isMoved = view.placementWorkers.join("\n") !== this.#placementWorkers.join("\n");
+    this.view = view;
     this.#workers = view.workers;
     this.#holders = new Map();
     if (isMoved) {
@@ -114,10 +119,9 @@ export class ClusterView {
 
   /** Other workers that make other tables of the same files, because they run another release. */
   otherReadersOf({ model, version, fingerprint }: VersionKey): readonly Announcement[] {
-    return this.others.filter(({ versions }) =>
-      versions.some(
+    return this.others.filter((worker) =>
+      holdingsOf(worker, model).some(
         (each) =>
-          each.model === model &&
           each.version === version &&
           each.fingerprint !== undefined &&
           each.fingerprint !== fingerprint &&
@@ -216,9 +220,9 @@ export class ClusterView {
 
   /** Versions of a model that another worker, even one in drain, takes for the default. */
   servedElsewhere(model: string): number[] {
-    return this.others.flatMap(({ versions }) =>
-      versions
-        .filter((holding) => holding.model === model && holding.serving === true)
+    return this.others.flatMap((worker) =>
+      holdingsOf(worker, model)
+        .filter((holding) => holding.serving === true)
         .map(({ version }) => version),
     );
   }
@@ -230,9 +234,9 @@ export class ClusterView {
 
   /** Versions of a model that another worker could not load. */
   failedElsewhere(model: string): number[] {
-    return this.others.flatMap(({ versions }) =>
-      versions
-        .filter((holding) => holding.model === model && holding.state === "failed")
+    return this.others.flatMap((worker) =>
+      holdingsOf(worker, model)
+        .filter((holding) => holding.state === "failed")
         .map(({ version }) => version),
     );
   }
@@ -240,15 +244,6 @@ export class ClusterView {
 
 function isKept({ state }: VersionHolding): boolean {
   return state === "loading" || state === "ready";
-}
-
-function holdingOf(worker: Announcement, version: VersionKey): VersionHolding | undefined {
-  return worker.versions.find(
-    (each) =>
-      each.model === version.model &&
-      each.version === version.version &&
-      each.fingerprint === version.fingerprint,
-  );
 }
 
 function notAddingUp({ model, version }: VersionKey, source: TableSource): WinnowError {

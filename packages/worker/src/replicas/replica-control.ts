@@ -20,6 +20,7 @@ import { planReplicas } from "./plan/replica-plan.ts";
 import type { ReplicaEffect } from "./plan/replica-plan.ts";
 import {
   applyEvent,
+  contentsOfModel,
   emptyReplicaSet,
   heldAs,
   heldContent,
@@ -61,6 +62,19 @@ export interface ReplicaDependencies extends ReplicaWork {
   readonly observer?: WorkerObserver | undefined;
 }
 
+/** Holdings, and all that they are derived from. */
+interface ToldHoldings {
+  readonly set: ReplicaSet;
+  readonly view: MembershipView | undefined;
+  readonly isDraining: boolean;
+  readonly holdings: readonly VersionHolding[];
+}
+
+/** A step that took longer than this is followed by a rest, in which views wait for each other. */
+const LONG_STEP_MS = 2;
+/** The rest, in times of the step; and ms at most. */
+const REST_FACTOR = 4;
+const REST_MS_MAX = 1000;
 const UNPLACED_WAIT_MAX_MS = 5000;
 const SERVING_INTERVAL_MS = 100;
 
@@ -81,9 +95,14 @@ export class ReplicaControl {
   /** Workers that cut tables into another number of partitions and were already logged for it. */
   readonly #cutsTold = new Set<WorkerId>();
   readonly #readersTold = new Set<WorkerId>();
+  /** What was last derived for others to read, and from what. */
+  #told: ToldHoldings | undefined;
   #isDraining = false;
   #isClosed = false;
   #wake: Timer | undefined;
+  /** Views that come before this wait for it; then `#viewTimer` runs. */
+  #restUntilMs = 0;
+  #viewTimer: Timer | undefined;
 
   constructor(dependencies: ReplicaDependencies, settings: ReplicaSettings) {
     this.#dependencies = dependencies;
@@ -105,8 +124,14 @@ export class ReplicaControl {
   }
 
   /** What to announce of all versions. */
-  holdings(): VersionHolding[] {
-    return holdingsOf(this.#set, this.#intent(), (held) => this.#isServed(held));
+  holdings(): readonly VersionHolding[] {
+    const known = this.#told;
+    const [set, view, isDraining] = [this.#set, this.#cluster.view, this.#isDraining];
+    const isSame = known?.set === set && known.view === view && known.isDraining === isDraining;
+    if (isSame) return known.holdings;
+    const holdings = holdingsOf(set, this.#intent(), (held) => this.#isServed(held));
+    this.#told = { set, view, isDraining, holdings };
+    return holdings;
   }
 
   /** How far each version is loaded. */
@@ -161,7 +186,17 @@ export class ReplicaControl {
     const isMoved = this.#cluster.update(view);
     this.#servingUntilMs = 0;
     if (isMoved) this.#quietAtMs = this.#clock.nowMs() + this.#settings.placementQuietMs;
-    this.#step();
+    this.#stepForView();
+  }
+
+  /**
+   * A view comes with every announcement of every worker, and a step goes through all versions. With a thousand of
+   * them it takes milliseconds: views that come in its rest are planned for together.
+   */
+  #stepForView(): void {
+    const restMs = this.#restUntilMs - this.#clock.nowMs();
+    if (restMs <= 0) this.#step();
+    else this.#viewTimer ??= this.#clock.setTimer(restMs, () => this.#step());
   }
 
   /** From now on nothing is loaded or given up. */
@@ -173,12 +208,16 @@ export class ReplicaControl {
   close(): void {
     this.#isClosed = true;
     if (this.#wake !== undefined) this.#clock.clearTimer(this.#wake);
+    if (this.#viewTimer !== undefined) this.#clock.clearTimer(this.#viewTimer);
   }
 
   /** Plans from the whole state and starts what the plan says. */
   #step(): void {
     if (this.#isClosed) return;
+    if (this.#viewTimer !== undefined) this.#clock.clearTimer(this.#viewTimer);
+    this.#viewTimer = undefined;
     const models = this.#models ?? [];
+    const startedMs = this.#clock.nowMs();
     this.#prove();
     // The whole step uses one reading of the clock. With two readings, a time that is still ahead for the
     // plan could be past for the timer, which would then never be set for it.
@@ -192,6 +231,10 @@ export class ReplicaControl {
     this.#warnUnplaced(nowMs);
     this.#warnCuts();
     this.#dependencies.onChange();
+    const endedMs = this.#clock.nowMs();
+    const tookMs = endedMs - startedMs;
+    const restMs = tookMs > LONG_STEP_MS ? Math.min(REST_MS_MAX, REST_FACTOR * tookMs) : 0;
+    this.#restUntilMs = endedMs + restMs;
   }
 
   /** Checks whether versions that are complete here add up, before the plan relies on them. */
@@ -360,9 +403,7 @@ export class ReplicaControl {
 
   #failed(model: string): ReadonlySet<number> {
     const isServed = (held: HeldVersion): boolean => this.#isServed(held);
-    const here = [...this.#set.versions.values()].filter(
-      (held) => held.model === model && isFailed(held, isServed),
-    );
+    const here = contentsOfModel(this.#set, model).filter((held) => isFailed(held, isServed));
     return new Set([
       ...here.map(({ version }) => version),
       ...this.#cluster.failedElsewhere(model),

@@ -42,6 +42,7 @@
 // Objects are replaced, never changed.
 
 import { isSameVersion } from "@winnow/cluster";
+import { groupedByModel } from "@winnow/core";
 import type { VersionKey, WinnowError } from "@winnow/core";
 
 import type { ContentHandle, LoadedReplica, OpenedVersion } from "../compute/compute.ts";
@@ -199,21 +200,33 @@ export function isHeldAs(
   );
 }
 
+/** Made when first asked for: what is done for each of a thousand models must not go through all of them. */
+const contentsByModel = new WeakMap<
+  ReplicaSet["versions"],
+  ReadonlyMap<string, readonly HeldVersion[]>
+>();
+
+/** All contents of one model, in the order in which they were found. */
+export function contentsOfModel({ versions }: ReplicaSet, model: string): readonly HeldVersion[] {
+  let byModel = contentsByModel.get(versions);
+  if (byModel === undefined) {
+    byModel = groupedByModel(versions.values());
+    contentsByModel.set(versions, byModel);
+  }
+  return byModel.get(model) ?? [];
+}
+
 /** All contents of one number. */
 export function contentsOf(
-  { versions }: ReplicaSet,
+  set: ReplicaSet,
   { model, version }: { readonly model: string; readonly version: number },
 ): HeldVersion[] {
-  return [...versions.values()].filter((held) => held.model === model && held.version === version);
+  return contentsOfModel(set, model).filter((held) => held.version === version);
 }
 
 /** The open content of exactly this identity. */
-export function heldContent({ versions }: ReplicaSet, key: VersionKey): HeldVersion | undefined {
-  for (const held of versions.values()) {
-    if (held.version !== key.version || held.model !== key.model) continue;
-    if (openedOf(held)?.fingerprint === key.fingerprint) return held;
-  }
-  return undefined;
+export function heldContent(set: ReplicaSet, key: VersionKey): HeldVersion | undefined {
+  return contentsOf(set, key).find((held) => openedOf(held)?.fingerprint === key.fingerprint);
 }
 
 /** The opened version of a content that answers for its loaded replicas; `undefined` in other phases. */
@@ -246,6 +259,7 @@ export function loadedOf(replica: Replica | undefined): LoadedReplica | undefine
 
 /** The set with one content replaced. */
 export function withVersion(set: ReplicaSet, held: HeldVersion): ReplicaSet {
+  if (set.versions.get(held.id) === held) return set;
   return { ...set, versions: new Map(set.versions).set(held.id, held) };
 }
 

@@ -15,6 +15,7 @@
 //    (`version-succession.ts`), and freed after a grace period that begins then.
 
 import { haveEqualShares } from "@winnow/cluster";
+import { groupedByModel } from "@winnow/core";
 
 import type { ContentHandle, OpenedVersion, VersionDirectory } from "../../compute/compute.ts";
 import {
@@ -76,10 +77,12 @@ class Planner {
   /** Whether an open, a load or a close is under way, so that figures of used memory are not final. */
   readonly #isBusy: boolean;
   readonly #extras: ExtraReplicas;
+  readonly #wanted: ReadonlyMap<string, readonly WantedVersion[]>;
 
   constructor(set: ReplicaSet, facts: ReplicaFacts) {
     this.set = set;
     this.#facts = facts;
+    this.#wanted = groupedByModel(facts.wanted);
     this.#isBusy = [...set.versions.values()].some(isBusy);
     const mayHoldMore = facts.placed && !facts.draining;
     this.#extras = mayHoldMore ? extraReplicas(set, facts) : new Map();
@@ -131,7 +134,8 @@ class Planner {
 
   /** The wanted version whose files are the ones of this content, if there is one. */
   #wantedAs(held: HeldVersion): WantedVersion | undefined {
-    return this.#facts.wanted.find(({ model, found }) => isHeldAs(held, { model, ...found }));
+    const ofModel = this.#wanted.get(held.model);
+    return ofModel?.find(({ model, found }) => isHeldAs(held, { model, ...found }));
   }
 
   #isCopying({ model, version }: HeldVersion): boolean {
