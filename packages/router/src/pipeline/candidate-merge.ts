@@ -11,8 +11,8 @@ import type { MergeStage, Tensor } from "@winnow/core";
 import { StringColumn } from "@winnow/core";
 import type { CandidateList, Candidates } from "./candidates.ts";
 import { joinedTensors, reordered } from "./candidates.ts";
-import { turnMeter } from "./turns.ts";
-import type { Steps } from "./turns.ts";
+import { turnMeter } from "../program/turns.ts";
+import type { Steps } from "../program/turns.ts";
 
 /** Cost of one item of one retrieval, in units of `turnMeter`: its id is looked up several times. */
 const WORK_OF_ENTRY = 2 ** 9;

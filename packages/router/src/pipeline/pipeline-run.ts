@@ -14,7 +14,7 @@ import type { PipelineRun, StageAnswer } from "./member-access.ts";
 import { rank } from "./ranking.ts";
 import { retrieveAll } from "./retrieval.ts";
 import { excludedWith, readSeen } from "./seen-items.ts";
-import { inTurns } from "./turns.ts";
+import { inTurns } from "../program/turns.ts";
 
 /** The pinned models of one run, by name. */
 type Members<Member> = ReadonlyMap<string, Member>;

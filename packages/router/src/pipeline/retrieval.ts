@@ -20,8 +20,8 @@ import type { PipelineRun, StageAnswer } from "./member-access.ts";
 import type { StageNotes } from "./explanation.ts";
 import { takeVectors } from "./item-texts.ts";
 import { endOfListed } from "./seen-items.ts";
-import { inTurns } from "./turns.ts";
-import type { Steps } from "./turns.ts";
+import { inTurns } from "../program/turns.ts";
+import type { Steps } from "../program/turns.ts";
 
 /**
  * Asks all retrieving stages at the same time, and merges their lists. `exclude`: ids as in a request, one

@@ -12,6 +12,8 @@ import {
 } from "@winnow/core";
 import type { WorkerAnswer } from "@winnow/cluster";
 import type { PartialAnswer } from "../scatter/slot.ts";
+import { turnMeter } from "./turns.ts";
+import type { Steps } from "./turns.ts";
 
 type TopKReply = Extract<WorkerAnswer, { kind: "topK" }>;
 
@@ -49,11 +51,17 @@ export interface DescribedTopK extends TopKAnswer {
   readonly attributes: Tensor | undefined;
 }
 
+/** Cost of copying the id of one winner, in units of `turnMeter`. */
+const WORK_OF_WINNER = 16;
+
 /**
- * Joins the slices of one question, query after query. Each query has its own number of items: fewer than `k`
+ * Joins the slices of one question, query after query, and yields at the end of each turn. Each query has its own number of items: fewer than `k`
  * only if its exclusions, its filter or lost partitions leave fewer.
  */
-export function joinTopK(slices: readonly GatheredTopK[], shape: TopKAnswerShape): DescribedTopK {
+export function* joinTopK(
+  slices: readonly GatheredTopK[],
+  shape: TopKAnswerShape,
+): Steps<DescribedTopK> {
   const counts = countsOf(slices);
   const queries = counts.length;
   let width = 0;
@@ -77,12 +85,16 @@ export function joinTopK(slices: readonly GatheredTopK[], shape: TopKAnswerShape
     }
   }
   const dimensions = [queries, width];
+  const ids = shape.wantsIds ? yield* gatherIds(slices, dimensions, shape.table) : undefined;
+  const attributes = shape.wantsAttributes
+    ? yield* gatherAttributes(slices, dimensions, counts)
+    : undefined;
   return {
     scores: tensor("float32", dimensions, scores),
     rows: shape.wantsRows ? tensor("int32", dimensions, rows) : undefined,
-    ids: shape.wantsIds ? gatherIds(slices, dimensions, shape.table) : undefined,
+    ids,
     counts: least < shape.k ? counts : undefined,
-    attributes: shape.wantsAttributes ? gatherAttributes(slices, dimensions, counts) : undefined,
+    attributes,
   };
 }
 
@@ -133,43 +145,43 @@ function countsOf(slices: readonly GatheredTopK[]): Uint32Array {
 }
 
 /** The attributes as an output: ragged if queries have different numbers of items. */
-function gatherAttributes(
+function* gatherAttributes(
   slices: readonly GatheredTopK[],
   shape: readonly number[],
   counts: Uint32Array,
-): Tensor {
-  const texts = gatherStrings(slices, shape, ({ attributes }) => attributes);
+): Steps<Tensor> {
+  const texts = yield* gatherStrings(slices, shape, ({ attributes }) => attributes);
   const found = tensor("string", shape, texts);
   return counts.every((count) => count === shape[1]) ? found : { ...found, rowLengths: counts };
 }
 
 /** The ids of the winners, or their row numbers if the table stores no ids. */
-function gatherIds(
+function* gatherIds(
   slices: readonly GatheredTopK[],
   shape: readonly number[],
   table: CandidateTable,
-): Tensor {
+): Steps<Tensor> {
   const count = shape[0]! * shape[1]!;
   switch (table.idDtype) {
     case "string":
-      return tensor("string", shape, gatherStrings(slices, shape, idTexts));
+      return tensor("string", shape, yield* gatherStrings(slices, shape, idTexts));
     case "int64": {
       const found = new BigInt64Array(count);
-      eachWinner(slices, shape[1]!, ({ ids, position, at }) => {
+      yield* eachWinner(slices, shape[1]!, ({ ids, position, at }) => {
         if (ids?.dtype === "int64") found[at] = ids.data[position]!;
       });
       return tensor("int64", shape, found);
     }
     case "int32": {
       const found = new Int32Array(count);
-      eachWinner(slices, shape[1]!, ({ ids, position, at }) => {
+      yield* eachWinner(slices, shape[1]!, ({ ids, position, at }) => {
         if (ids?.dtype === "int32") found[at] = ids.data[position]!;
       });
       return tensor("int32", shape, found);
     }
     case undefined: {
       const found = new Int32Array(count);
-      eachWinner(slices, shape[1]!, ({ row, at }) => {
+      yield* eachWinner(slices, shape[1]!, ({ row, at }) => {
         found[at] = row;
       });
       return tensor("int32", shape, found);
@@ -178,19 +190,19 @@ function gatherIds(
 }
 
 /** Two passes over the winners, first lengths and then bytes, without an object per id. */
-function gatherStrings(
+function* gatherStrings(
   slices: readonly GatheredTopK[],
   shape: readonly number[],
   columnOf: (winner: Winner) => StringColumn | undefined,
-): StringColumn {
+): Steps<StringColumn> {
   const offsets = new Uint32Array(shape[0]! * shape[1]! + 1);
-  eachWinner(slices, shape[1]!, (winner) => {
+  yield* eachWinner(slices, shape[1]!, (winner) => {
     const column = columnOf(winner);
     offsets[winner.at + 1] = column === undefined ? 0 : lengthAt(column, winner.position);
   });
   for (let at = 1; at < offsets.length; at += 1) offsets[at]! += offsets[at - 1]!;
   const bytes = new Uint8Array(offsets.at(-1)!);
-  eachWinner(slices, shape[1]!, (winner) => {
+  yield* eachWinner(slices, shape[1]!, (winner) => {
     const column = columnOf(winner);
     if (column === undefined) return;
     const { at, position } = winner;
@@ -219,12 +231,16 @@ interface Winner {
   position: number;
 }
 
-/** Visits the winners in order, skipping unfilled positions. The visited object is always the same one. */
-function eachWinner(
+/**
+ * Visits the winners in order, skipping unfilled positions, and yields between queries. The visited object is always
+ * the same one.
+ */
+function* eachWinner(
   slices: readonly GatheredTopK[],
   width: number,
   visit: (winner: Winner) => void,
-): void {
+): Steps<void> {
+  const isTurnOver = turnMeter();
   const winner: Winner = { at: 0, row: 0, ids: undefined, attributes: undefined, position: 0 };
   let first = 0;
   for (const { merged, replies } of slices) {
@@ -242,6 +258,7 @@ function eachWinner(
         winner.position = starts[from]![query]! + inQuery;
         visit(winner);
       }
+      if (isTurnOver(WORK_OF_WINNER * merged.counts[query]!)) yield;
     }
   }
 }

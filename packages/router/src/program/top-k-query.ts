@@ -17,6 +17,7 @@ import {
   listBytesOf,
 } from "../admission/search-cost.ts";
 import type { BoundFilter, SearchConditions, SearchSlice } from "../admission/search-cost.ts";
+import { inTurns } from "./turns.ts";
 import { topKFault } from "./top-k-fault.ts";
 import type { RequestScope } from "../scatter/scatter-question.ts";
 import type { TableQueryParts } from "../scatter/table-query.ts";
@@ -60,14 +61,14 @@ export async function queryTopK(
     wantsIds: step.ids !== undefined,
     wantsAttributes: asked.conditions.attributes.length > 0,
   };
-  if (k === 0) return joinTopK([gatherNothing(queries)], shape);
+  if (k === 0) return inTurns(joinTopK([gatherNothing(queries)], shape), asked.signal);
   const { clock } = parts.environment;
   const listBytes = listBytesOf(search.conditions, queries);
   const { filters } = search.conditions;
   const slices = cutSearch({ queries, dim: table.dim, k, listBytes, filters }, parts.settings);
   const gathered = await askSlices(parts, search, { slices, scope });
   const startMs = clock.nowMs();
-  const answer = joinTopK(gathered, shape);
+  const answer = await inTurns(joinTopK(gathered, shape), asked.signal);
   const endMs = clock.nowMs();
   scope.noteStage?.("merge", endMs - startMs);
   search.span?.child("merge", startMs).end(endMs);
