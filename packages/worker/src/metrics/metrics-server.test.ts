@@ -1,8 +1,10 @@
 // The worker's HTTP server for metrics and probes, on a real socket.
 
+import { once } from "node:events";
 import { request } from "node:http";
 import { request as secureRequest } from "node:https";
 import type { RequestOptions } from "node:https";
+import { connect } from "node:net";
 import type { TLSSocket } from "node:tls";
 
 import { afterEach, describe, expect, test } from "vitest";
@@ -46,6 +48,26 @@ test("a page that cannot be made is a 500 with the reason, and the server lives 
 
   expect([failed.status, await failed.text()]).toEqual([500, "no such gauge\n"]);
   expect(alive.status).toBe(200);
+});
+
+test("probes are answered beside hundreds of connections that never send a whole request", async () => {
+  const url = await serve();
+  const silent = Array.from({ length: 300 }, () => connect(Number(new URL(url).port), "127.0.0.1"));
+  const opened = silent.map(async (socket) => {
+    socket.on("error", () => undefined);
+    await once(socket, "connect");
+    socket.write("GET /metrics HTTP/1.1\r\nhost: x\r\n");
+  });
+  await Promise.all(opened);
+
+  const statuses: number[] = [];
+  for (let probe = 0; probe < 10; probe += 1) {
+    const { status } = await fetch(`${url}/livez`, { headers: { connection: "close" } });
+    statuses.push(status);
+  }
+
+  expect(statuses).toEqual(Array.from({ length: 10 }, () => 200));
+  for (const socket of silent) socket.destroy();
 });
 
 test("/readyz follows the worker, /healthz and /livez do not", async () => {

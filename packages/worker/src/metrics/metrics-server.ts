@@ -13,7 +13,7 @@ import { createServer } from "node:http";
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-import { assertCertified, createHttpsServer } from "@winnow/cluster";
+import { assertCertified, createHttpsServer, keepRoom } from "@winnow/cluster";
 import type { KeyGuard, TlsSource } from "@winnow/cluster";
 import { WinnowError, httpStatusOf, toWinnowError } from "@winnow/core";
 
@@ -38,10 +38,13 @@ export interface MetricsServer {
   close(): Promise<void>;
 }
 
-/** Connections held at once; a few scrapers and probes need no more. */
+/** Connections held at once; scrapers and probes need a few. One without a request is cut for a new one. */
 const CONNECTIONS_MAX = 64;
 const HEADER_BYTES_MAX = 8192;
 const REQUEST_TIMEOUT_MS = 5000;
+const TIMEOUT_CHECK_MS = 1000;
+/** A connection on which nothing moves for this long is cut: that of a client which does not read its answer, too. */
+const STALL_MS = 15_000;
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 
 /** Listens; port 0 takes any free one. @throws WinnowError UNAVAILABLE when the port is taken */
@@ -49,14 +52,20 @@ export async function listenForMetrics(
   parts: MetricsServerParts,
   address: { readonly host: string; readonly port: number },
 ): Promise<MetricsServer> {
-  const limits = { maxHeaderSize: HEADER_BYTES_MAX, requestTimeout: REQUEST_TIMEOUT_MS };
+  const limits = {
+    maxHeaderSize: HEADER_BYTES_MAX,
+    headersTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+  };
   const handler: RequestListener = (request, response) => void answer(parts, request, response); // Never rejects.
   const { tls } = parts;
   const server: Server =
     tls === undefined
       ? createServer(limits, handler)
       : createHttpsServer({ ...limits, handshakeTimeout: HANDSHAKE_TIMEOUT_MS }, handler, { tls });
-  server.maxConnections = CONNECTIONS_MAX;
+  server.setTimeout(STALL_MS);
+  keepRoom(server, CONNECTIONS_MAX);
   await listening(server, address);
   return {
     port: (server.address() as AddressInfo).port,

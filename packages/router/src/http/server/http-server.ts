@@ -9,8 +9,8 @@
 
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { TooManyRequests } from "@winnow/cluster";
-import type { Admitted, KeyGuard, TlsSource } from "@winnow/cluster";
+import { TooManyRequests, keepRoom } from "@winnow/cluster";
+import type { Admitted, ConnectionRoom, KeyGuard, TlsSource } from "@winnow/cluster";
 import { Transfers, WinnowError, excerpt, parseTraceparent } from "@winnow/core";
 import type { Environment, HeldMemory, TraceSpan } from "@winnow/core";
 import { fastify } from "fastify";
@@ -19,8 +19,6 @@ import type { Predictor } from "../../predictor.ts";
 import { ApiHandler } from "./api-handler.ts";
 import type { ApiAnswer } from "./api-handler.ts";
 import { answerBrokenRequest } from "./broken-request.ts";
-import { keepRoom } from "./connection-room.ts";
-import type { ConnectionRoom } from "./connection-room.ts";
 import { drainConnections } from "./connection-drain.ts";
 import { Exchange } from "./exchange.ts";
 import type { ExchangeParts } from "./exchange.ts";

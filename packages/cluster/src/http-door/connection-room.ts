@@ -11,11 +11,13 @@
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { SocketsBeneath } from "@winnow/cluster";
-import type { RoomLoss } from "../http-observer.ts";
+import { SocketsBeneath } from "../tls/sockets-beneath.ts";
 
 /** Connections beyond `connectionsMax` that are cut but not yet closed. */
 const CLOSING_MAX = 1024;
+
+/** `resting`: a connection without a request was cut for a new one; `refused`: a new one found no place. */
+type RoomLoss = "resting" | "refused";
 
 /** Keeps the connections of a server within their bound. */
 export interface ConnectionRoom {
@@ -27,7 +29,7 @@ export interface ConnectionRoom {
 export function keepRoom(
   server: Server,
   connectionsMax: number,
-  onLoss: (loss: RoomLoss) => void,
+  onLoss: (loss: RoomLoss) => void = () => undefined,
 ): ConnectionRoom {
   /** Number of requests under way, by connection. */
   const open = new Map<Socket, number>();
