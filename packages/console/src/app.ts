@@ -28,7 +28,7 @@ export type PageState =
       readonly kind: "shown";
       readonly report: ClusterReport;
       readonly samples: readonly Sample[];
-      /** Since the router answered last, where it does not now. */
+      /** The time of the router's last answer, if it no longer answers. */
       readonly silent: { readonly sinceMs: number; readonly message: string } | undefined;
     };
 
@@ -39,7 +39,7 @@ export interface PageProps {
   readonly origin: string;
   readonly isDark: boolean;
   readonly copy: (text: string) => Promise<boolean>;
-  /** A person gives a key, or none: "" forgets it. */
+  /** A person has entered a key; "" forgets it. */
   readonly onKey: (key: string) => void;
 }
 

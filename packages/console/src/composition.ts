@@ -1,4 +1,5 @@
-// What metadata tells of a model that asks others: the stages of a pipeline, the arms of an experiment.
+// What a model's metadata says about the models that it asks: the stages of a pipeline, or the arms of an
+// experiment.
 
 /** A pipeline or an experiment. */
 export type Composition =
@@ -10,7 +11,7 @@ export type Composition =
       readonly kind: "experiment";
       readonly arms: readonly {
         readonly name: string;
-        /** Of the keys, 0…1. */
+        /** The arm's fraction of the keys, 0…1. */
         readonly fraction: number;
         readonly asks: string;
       }[];
@@ -24,7 +25,7 @@ interface ToldArm {
   readonly weight?: number;
 }
 
-/** `undefined` for a model of its own, and for what cannot be read. */
+/** `undefined` for a model that asks no other, and for metadata that cannot be read. */
 export function compositionOf(metadata: unknown): Composition | undefined {
   const told = (metadata as { metadata?: Record<string, unknown> } | null)?.metadata ?? {};
   const stages = (told["pipeline"] as { stages?: unknown } | undefined)?.stages;

@@ -1,5 +1,5 @@
-// What the charts draw: a sample for each report, as many as ten minutes have. The router tells the requests of
-// the minute before, so that the first chart is not empty.
+// The data of the charts: a sample for each report, for at most ten minutes. The router's report has the
+// requests of the last minute, so that the first chart is not empty.
 
 import type { ClusterReport } from "@winnow/router";
 
@@ -22,7 +22,7 @@ export interface Sample {
 
 const SAMPLES_MAX = 600;
 
-/** The samples with one more. */
+/** The samples and one more. */
 export function withReport(
   samples: readonly Sample[],
   report: ClusterReport,

@@ -1,4 +1,4 @@
-// Where the page begins: asks the router once a second while somebody looks, and draws what it says.
+// The start of the page: asks the router once a second while the page is visible, and draws its report.
 
 import { render } from "preact";
 import { use } from "./views/element.ts";
@@ -70,7 +70,7 @@ async function ask(): Promise<void> {
   state = await next();
   isAsking = false;
   draw();
-  // A login waits for its person; a page that nobody sees waits for one.
+  // A login waits for a key; a hidden page waits until it is shown.
   if (state.kind !== "login" && !document.hidden) timer = setTimeout(() => void ask(), ASK_MS);
 }
 

@@ -1,7 +1,7 @@
-// A request of the playground: its body, and the same for a shell and for Python. A key is never part of it:
-// both read it from a variable.
+// A request of the playground: its body, and the same request for a shell and for Python. A key is never part
+// of it: both read the key from a variable.
 
-/** What a person has filled in. */
+/** The fields of the form. */
 export interface Wanted {
   readonly model: string;
   readonly version: string;
@@ -12,7 +12,7 @@ export interface Wanted {
   readonly filter: string;
 }
 
-/** A request, or what keeps it from being one. */
+/** A request, or why there is none. */
 export type Built =
   | { readonly kind: "request"; readonly path: string; readonly body: string }
   | { readonly kind: "wrong"; readonly field: keyof Wanted; readonly message: string };
@@ -51,7 +51,7 @@ function wrong(field: keyof Wanted, message: string): Built {
   return { kind: "wrong", field, message };
 }
 
-/** Where it goes, and whether a key goes along. */
+/** Where the request goes, and whether it has a key. */
 export interface Place {
   readonly origin: string;
   readonly hasKey: boolean;
@@ -86,7 +86,7 @@ function shellText(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** A signature as `/metadata` tells it. */
+/** A signature in `/metadata`. */
 export interface ToldSignature {
   readonly name: string;
   readonly inputs: readonly {
@@ -96,7 +96,7 @@ export interface ToldSignature {
   }[];
 }
 
-/** The signatures that predict, of a model's metadata; none where it is not as expected. */
+/** The signatures of a model's metadata that predict; empty if the metadata is not as expected. */
 export function signaturesOf(metadata: unknown): ToldSignature[] {
   const told = (metadata as { metadata?: { signature_def?: { signature_def?: unknown } } } | null)
     ?.metadata?.signature_def?.signature_def;
@@ -118,7 +118,7 @@ interface ToldInput {
   readonly tensor_shape?: { readonly dim?: readonly unknown[] };
 }
 
-/** Instances to begin with. */
+/** Example instances. */
 export function exampleInstances({ inputs }: ToldSignature): string {
   const [only] = inputs;
   if (inputs.length === 1) return JSON.stringify([valueOf(only!)]);
@@ -139,7 +139,7 @@ export interface AnswerTable {
 const ROWS_MAX = 200;
 const TABLES_MAX = 20;
 
-/** `undefined`: it is none, and shown as it came. */
+/** `undefined`: the answer is no table, and is shown unchanged. */
 export function answerTables(answer: unknown): AnswerTable[] | undefined {
   const { predictions } = (answer ?? {}) as { predictions?: unknown };
   if (!Array.isArray(predictions)) return undefined;

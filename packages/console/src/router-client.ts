@@ -1,28 +1,28 @@
-// Asks the router that this page came from. The key stays in this tab (`sessionStorage`) and goes out in one
-// header, to this origin alone; it is part of no URL and of nothing that is shown or copied.
+// Asks the router that this page came from. The key stays in this tab (`sessionStorage`) and is only sent in
+// one header, to this origin; it is part of no URL and of nothing that is shown or copied.
 
 import type { ClusterReport } from "@winnow/router";
 
-/** What became of a question. */
+/** The outcome of a question. */
 export type Answer<Value> =
   | {
       readonly kind: "answered";
       readonly value: Value;
       readonly elapsedMs: number;
-      /** What the router says of the request's course, where it was asked. */
+      /** The router's timeline of the request, if it was asked for. */
       readonly timeline: string | undefined;
     }
-  /** The router wants a key, or another one. */
+  /** The router needs a key, or another one. */
   | { readonly kind: "refused"; readonly message: string }
   | { readonly kind: "failed"; readonly status: number; readonly message: string }
-  /** Nobody answers. */
+  /** Nothing answers. */
   | { readonly kind: "silent"; readonly message: string };
 
-/** What the client needs of the browser. */
+/** What the client uses of the browser. */
 export interface Browser {
   fetch(path: string, init: RequestInit): Promise<Response>;
   nowMs(): number;
-  /** Aborted after so long. */
+  /** A signal that is aborted after this time. */
   timeout(ms: number): AbortSignal;
   readonly storage: Pick<Storage, "getItem" | "setItem" | "removeItem">;
 }
@@ -40,12 +40,12 @@ export class RouterClient {
     this.#browser = browser;
   }
 
-  /** Whether a key is sent. */
+  /** Whether it sends a key. */
   get hasKey(): boolean {
     return this.#key !== "";
   }
 
-  /** Sends this key from now on; "" none. */
+  /** Sets the key to send; "" for none. */
   setKey(key: string): void {
     if (key === "") this.#browser.storage.removeItem(KEY_NAME);
     else this.#browser.storage.setItem(KEY_NAME, key.trim());
@@ -105,7 +105,7 @@ export class RouterClient {
   }
 }
 
-/** JSON as TensorFlow Serving writes it: NaN and Infinity are among its numbers. */
+/** JSON as TensorFlow Serving writes it, with bare NaN and Infinity. */
 function readJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -123,7 +123,7 @@ function errorText(text: string): string {
     const { error } = JSON.parse(text) as { error?: unknown };
     if (typeof error === "string") return error;
   } catch {
-    // Not JSON: a proxy's page.
+    // Not JSON, for example a proxy's page.
   }
   return text.slice(0, 300);
 }

@@ -1,20 +1,20 @@
-// The course of one request as the router tells it (`X-Winnow-Timeline`), read into lanes to be drawn: one for each
-// stage that the request went through, and under it one for each worker that was asked.
+// The timeline of one request (`X-Winnow-Timeline`), as lanes to be drawn: one for each stage of the request,
+// and below it one for each worker that was asked.
 
-/** A bar. */
+/** A bar of the chart. */
 export interface TimelineLane {
   readonly name: string;
   /** Whether it is a worker's. */
   readonly isWorker: boolean;
   readonly fromMs: number;
   readonly toMs: number;
-  /** Why it failed, or was left. */
+  /** Why it failed or was abandoned. */
   readonly fault: string | undefined;
 }
 
 const LANES_MAX = 64;
 
-/** Lanes in the order in which they began; none where nothing was told. */
+/** Lanes in the order in which they began; empty if there is no timeline. */
 export function timelineLanes(text: string | undefined): readonly TimelineLane[] {
   if (text === undefined) return [];
   let parts: unknown;

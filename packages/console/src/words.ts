@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Numbers in a readable form.
 
 /** `0.4 s`, `12 s`, `5 min`, `3 h`, `2 d`. */
 export function ageText(ms: number): string {

@@ -1,5 +1,5 @@
-// Six charts of the last ten minutes. uPlot draws on canvases, which screen readers cannot read: each chart
-// has its newest values as text.
+// Six charts of the last ten minutes. uPlot draws on canvases, which screen readers cannot read, so each
+// chart has its newest values as text.
 
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -69,7 +69,7 @@ const CHARTS: readonly Omit<ChartProps, "samples" | "isDark">[] = [
   },
 ];
 
-/** Of stages that a request did not have, 0. */
+/** The sum of some stages; 0 for a stage that a request did not have. */
 function sumOf(stages: Sample["stages"], ...names: readonly string[]): number | undefined {
   return stages && names.reduce((sum, name) => sum + (stages[name] ?? 0), 0);
 }

@@ -1,5 +1,5 @@
-// What a model is made of that asks other models: the stages of a pipeline as a chain, the arms of an experiment with
-// their parts of the requests. The router tells it in the model's metadata.
+// The models that a model asks: the stages of a pipeline as a chain, the arms of an experiment with their
+// fractions of the requests. They come from the model's metadata.
 
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -8,14 +8,14 @@ import type { RouterClient } from "../router-client.ts";
 import { percentText } from "../words.ts";
 import { h } from "./element.ts";
 
-/** What a composition is read by; it is read again where another version answers. */
+/** The parts that a composition is read with; it is read again if another version answers. */
 export interface CompositionProps {
   readonly client: RouterClient;
   readonly model: string;
   readonly version: number | undefined;
 }
 
-/** The drawing; nothing for a model of its own. */
+/** The drawing; empty for a model that asks no other. */
 export function CompositionView({ client, model, version }: CompositionProps): VNode {
   const [composition, setComposition] = useState<Composition | undefined>();
   useEffect(() => {
@@ -31,7 +31,7 @@ export function CompositionView({ client, model, version }: CompositionProps): V
   }, [model, version]);
   if (composition === undefined) return h("span", {});
   if (composition.kind === "pipeline") {
-    // Retrievals run side by side; what stands behind them runs in turn.
+    // Retrievals run in parallel; the stages after them run in sequence.
     const stages = composition.stages.map(({ stage, does }) => {
       const tone = stage === "retrieve" ? "chain-stage beside-others" : "chain-stage";
       return h("li", { class: tone }, h("strong", {}, stage), h("span", {}, does));

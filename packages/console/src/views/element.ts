@@ -1,10 +1,10 @@
-// How elements are made, and the small elements that all views share. Everything that comes from
-// the cluster is handed over as a child, and so becomes text: no view sets HTML.
+// How elements are made, and the small elements that all views share. Everything that comes from the cluster
+// is passed as a child, and so becomes text: no view sets HTML.
 
 import { h as make } from "preact";
 import type { ComponentChildren, VNode } from "preact";
 
-/** What may stand in an element. */
+/** What an element may contain. */
 export type Children = ComponentChildren;
 
 /** An element. */
@@ -16,7 +16,7 @@ export function h(
   return make(tag, properties, ...children);
 }
 
-/** A component with a state of its own. */
+/** A component with its own state. */
 export function use<Properties extends object>(
   component: (properties: Properties) => VNode,
   properties: Properties & { readonly key?: string },
@@ -24,7 +24,7 @@ export function use<Properties extends object>(
   return make(component, properties) as VNode;
 }
 
-/** A section with a heading, which names it for screen readers. */
+/** A section whose heading names it for screen readers. */
 export function section(id: string, heading: string, ...children: Children[]): VNode {
   return h(
     "section",
@@ -34,12 +34,12 @@ export function section(id: string, heading: string, ...children: Children[]): V
   );
 }
 
-/** A word in a colour of its own; the word says it without the colour. */
+/** A word in colour; the word has the meaning without the colour, too. */
 export function badge(tone: string, text: string): VNode {
   return h("span", { class: `badge ${tone}` }, text);
 }
 
-/** A fraction as a bar, with its words. */
+/** A fraction as a bar with a text. */
 export function bar(fraction: number, text: string, tone = ""): VNode {
   const width = `${Math.max(0, Math.min(1, fraction)) * 100}%`;
   return h(
@@ -54,7 +54,7 @@ export function bar(fraction: number, text: string, tone = ""): VNode {
   );
 }
 
-/** A table that scrolls sideways where it has no room. */
+/** A table that scrolls sideways if it does not fit. */
 export function table(caption: string, head: readonly string[], rows: readonly VNode[]): VNode {
   return h(
     "div",
@@ -69,7 +69,7 @@ export function table(caption: string, head: readonly string[], rows: readonly V
   );
 }
 
-/** What stands where there is nothing to show. */
+/** A text in place of an empty table. */
 export function empty(text: string): VNode {
   return h("p", { class: "empty" }, text);
 }

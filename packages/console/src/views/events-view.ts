@@ -1,4 +1,4 @@
-// What happened lately, and which requests took longest.
+// The latest events, and the slowest requests.
 
 import type { ClusterReport } from "@winnow/router";
 import type { VNode } from "preact";
@@ -7,7 +7,7 @@ import { badge, empty, h, section, table } from "./element.ts";
 
 const EVENTS_SHOWN = 50;
 
-/** Events, the newest first. */
+/** Events, newest first. */
 export function eventsView({ events }: ClusterReport): VNode {
   if (events.length === 0) {
     return section(

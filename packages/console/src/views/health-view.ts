@@ -1,4 +1,4 @@
-// The sentence, what to do, and everything else that is not as it should be.
+// The health sentence, what to do, and all other findings.
 
 import type { ClusterReport, Finding, Severity } from "@winnow/router";
 import type { VNode } from "preact";

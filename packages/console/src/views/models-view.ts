@@ -1,4 +1,5 @@
-// Models with their versions: which answers, how far the next one is, whom it waits for, why one failed.
+// Models with their versions: which one answers, the progress of the next one, which workers it waits for,
+// why one failed.
 
 import type { ClusterReport, ModelReport, VersionReport } from "@winnow/router";
 import type { VNode } from "preact";
@@ -60,7 +61,7 @@ function versionRow(model: ModelReport, version: VersionReport, isFirst: boolean
   );
 }
 
-/** Only what has no tables may be made of other models. */
+/** Only a model without tables may ask other models. */
 function compositionRow({ name, versions, defaultVersion }: ModelReport, client: RouterClient) {
   const chosen = versions.find(({ isDefault }) => isDefault);
   if (chosen === undefined || chosen.tables.length > 0 || chosen.state !== "AVAILABLE") return [];

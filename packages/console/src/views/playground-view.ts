@@ -1,4 +1,4 @@
-// A place to try a request: the form, the answer as a table, and the same request for a shell and for Python.
+// The form to try a request, its answer as a table, and the same request for a shell and for Python.
 
 import type { ClusterReport } from "@winnow/router";
 import type { VNode } from "preact";
@@ -17,7 +17,7 @@ import { durationText } from "../words.ts";
 import { badge, empty, h, section, table, use } from "./element.ts";
 import { timelineView } from "./timeline-view.ts";
 
-/** What the playground is given. */
+/** The properties of the playground. */
 export interface PlaygroundProps {
   readonly client: RouterClient;
   readonly models: ClusterReport["models"];
@@ -93,7 +93,7 @@ export function Playground({ client, models, origin, copy }: PlaygroundProps): V
 
 type Model = ClusterReport["models"][number];
 
-/** The signatures of a model; asked for when it is chosen, and again when it begins to answer. */
+/** The signatures of a model; read when it is chosen, and again when it begins to answer. */
 function useSignatures(
   client: RouterClient,
   model: Model | undefined,
@@ -154,7 +154,7 @@ function choices({ models, model, signatures, wanted, change }: ChoicesParts): V
   ];
 }
 
-/** What is typed: instances, and what else a request may hold. */
+/** The text fields: instances, and the other parts of a request. */
 function texts(wanted: Wanted, built: Built, change: ChoicesParts["change"]): VNode[] {
   const wrongField = built.kind === "wrong" ? built.field : undefined;
   const control = (field: keyof Wanted, properties: Readonly<Record<string, unknown>>) => ({
@@ -187,7 +187,7 @@ function labelled(field: string, label: string, control: VNode): VNode {
 
 interface Chooser {
   readonly value: string;
-  /** Values and how they are called. */
+  /** Values and their labels. */
   readonly options: readonly (readonly [string, string])[];
   readonly onChoice: (value: string) => void;
 }
@@ -206,7 +206,7 @@ interface CopyProps {
   readonly copy: PlaygroundProps["copy"];
 }
 
-/** Copies a text; where the browser does not let it, shows the text to be copied by hand. */
+/** Copies a text; if the browser forbids it, shows the text to be copied by hand. */
 function CopyButton({ name, text, copy }: CopyProps): VNode {
   const [shown, setShown] = useState<{ readonly text: string; readonly isCopied: boolean }>();
   const onClick = async (): Promise<void> => {

@@ -1,11 +1,11 @@
-// The limits and waits that are in effect; those that an operator has set stand out.
+// The limits and times in effect; those that an operator has set are highlighted.
 
 import type { ClusterReport } from "@winnow/router";
 import type { VNode } from "preact";
 import { ageText, sizeText } from "../words.ts";
 import { badge, h, section, table } from "./element.ts";
 
-/** The router, and its settings folded away. */
+/** The router, with its settings folded. */
 export function settingsView({ router }: ClusterReport): VNode {
   const changed = new Set(router.changedSettings);
   const entries = Object.entries(router.settings).toSorted(

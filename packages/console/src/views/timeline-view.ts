@@ -1,11 +1,11 @@
-// The course of a request, drawn: stages, and the workers that each asked, over the time that the router took.
+// The timeline of a request: stages, and the workers that each of them asked, over the time of the request.
 
 import type { VNode } from "preact";
 import { timelineLanes } from "../timeline.ts";
 import { durationText } from "../words.ts";
 import { h } from "./element.ts";
 
-/** Nothing where the router tells no timeline. */
+/** Empty if the router sent no timeline. */
 export function timelineView(told: string | undefined): VNode | null {
   const lanes = timelineLanes(told);
   if (lanes.length === 0) return null;

@@ -1,4 +1,4 @@
-// Workers, and which partitions each of them answers for: a row for each worker, a cell for each partition.
+// Workers, and which partitions each of them serves: a row for each worker, a cell for each partition.
 
 import type { ClusterReport, ModelReport, VersionReport, WorkerReport } from "@winnow/router";
 import type { VNode } from "preact";
@@ -73,12 +73,12 @@ function workerRow(worker: WorkerReport, busiest: number): VNode {
   );
 }
 
-/** Cells of one map; a table of more partitions is told in words. */
+/** Most cells of a map; a table with more partitions is described in words. */
 const CELLS_MAX = 8192;
 
 const ENDING: ReadonlySet<string> = new Set(["UNLOADING", "END"]);
 
-/** A map for each version that answers by default, or is on its way to. */
+/** A map for each version that is the default, or is about to become it. */
 export function partitionsView(report: ClusterReport): VNode {
   const maps = report.models.flatMap((model) =>
     model.versions

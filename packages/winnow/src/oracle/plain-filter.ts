@@ -1,17 +1,18 @@
-// Filters as docs/filters.md defines them, tried on the values of one item after the other: no codes, no bitmaps.
+// Filters as docs/filters.md defines them, evaluated on the values of one item after the other, without codes
+// or bitmaps.
 
 import { type AttributeColumn, type Filter, valueOfCode } from "@winnow/core";
 
-/** A value of an item, or in a filter; integers that a number cannot hold are bigints. */
+/** A value of an item or in a filter; integers beyond the range of a number are bigints. */
 export type FilterValue = string | number | bigint | boolean;
 
-/** A filter that questions are made of, which is also its JSON. */
+/** A filter in a question; it has the form of its JSON. */
 export type PlainFilter =
   | { readonly $and: readonly PlainFilter[] }
   | { readonly $or: readonly PlainFilter[] }
   | { readonly [attribute: string]: PlainCondition };
 
-/** What one attribute must be. */
+/** The condition on one attribute. */
 export interface PlainCondition {
   readonly $eq?: FilterValue;
   readonly $ne?: FilterValue;
@@ -21,7 +22,7 @@ export interface PlainCondition {
   readonly $exists?: boolean;
 }
 
-/** Values of an item's attribute: one, those of a list, or `undefined` where it has none. */
+/** Values of an item's attribute: one value, those of a list, or `undefined` if there is none. */
 export type ItemValues = (attribute: string) => readonly FilterValue[] | undefined;
 
 /** Whether an item is admitted. */
@@ -46,7 +47,7 @@ function holds(condition: PlainCondition, values: readonly FilterValue[] | undef
   return $exists === undefined || $exists === (values !== undefined);
 }
 
-/** Whether a mask of the model, or a filter of a pipeline, keeps an item. Timestamps are microseconds. */
+/** Whether a mask of the model or a filter of a pipeline admits an item. Timestamps are microseconds. */
 export function isKept(filter: Filter, valuesOf: ItemValues): boolean {
   switch (filter.kind) {
     case "not":
@@ -86,14 +87,14 @@ function comparesAs(
   }
 }
 
-/** Names of the attributes that a filter asks for. */
+/** Names of the attributes in a filter. */
 export function namesInFilter(filter: PlainFilter): readonly string[] {
   return Object.entries(filter).flatMap(([name, inner]) =>
     name.startsWith("$") ? (inner as PlainFilter[]).flatMap(namesInFilter) : [name],
   );
 }
 
-/** Numbers are equal by their values, whatever holds them. */
+/** Numbers are equal if their values are, in whatever type. */
 function isEqual(a: FilterValue, b: FilterValue): boolean {
   const areNumbers = isNumber(a) && isNumber(b);
   return areNumbers ? !(a < b) && !(a > b) : a === b;
@@ -103,7 +104,7 @@ function isNumber(value: FilterValue): value is number | bigint {
   return typeof value === "number" || typeof value === "bigint";
 }
 
-/** Strings by their UTF-8 bytes. */
+/** Strings compare by their UTF-8 bytes. */
 function isBelow(a: FilterValue, b: FilterValue): boolean {
   if (typeof a !== "string" || typeof b !== "string") return a < b;
   return Buffer.compare(Buffer.from(a), Buffer.from(b)) < 0;
@@ -118,7 +119,7 @@ export function valuesInColumn(
   const from = offsets === undefined ? row : offsets[row]!;
   const end = offsets === undefined ? row + 1 : offsets[row + 1]!;
   const own = Array.from(codes.subarray(from, end));
-  // The code one past the last value says that there is none.
+  // The code after that of the last value means no value.
   if (own.length === 1 && own[0]! >= values.length) return undefined;
   return own.map((code) => valueOfCode(column, code)!);
 }

@@ -1,5 +1,5 @@
-// What an experiment must answer, by docs/experiments.md: each instance gets what the model of its arm answers. The
-// arm of a key is computed here as the document's Python computes it.
+// The expected answers of an experiment, by docs/experiments.md: each instance gets what the model of its arm
+// answers. The arm of a key is computed as by the Python code in that document.
 
 import { createHash } from "node:crypto";
 import {
@@ -23,14 +23,14 @@ import type {
 } from "./reference.ts";
 import { scalarAt, tensorOfScalars } from "./scalars.ts";
 
-/** The model of an arm, with the version that must answer. */
+/** The model of an arm and the version that must answer. */
 export interface ArmModel {
   readonly model: string;
   readonly version: number;
   readonly reference: Reference;
 }
 
-/** What the arms of an experiment must answer. */
+/** The expected answers of an experiment. */
 export class ReferenceExperiment implements Reference {
   readonly signatures: readonly SignatureProgram[];
   readonly warmUp: readonly WarmUpRequest[] = [];
@@ -126,7 +126,7 @@ export class ReferenceExperiment implements Reference {
     for (const { reference } of this.#arms) await reference.release();
   }
 
-  /** The arm of each instance. @throws WinnowError INVALID_ARGUMENT where a request has no key */
+  /** The arm of each instance. @throws WinnowError INVALID_ARGUMENT if a request has no key */
   #armsOf({ inputs, headers }: ReferenceQuestion, instances: number): readonly number[] {
     const { arms, sticky, salt = this.#own.model } = this.#experiment;
     const all = (arm: number): readonly number[] => Array.from({ length: instances }, () => arm);
@@ -143,14 +143,14 @@ export class ReferenceExperiment implements Reference {
   }
 }
 
-/** Bytes of a key; more than 512 are refused. @throws WinnowError INVALID_ARGUMENT */
+/** Bytes of a key. @throws WinnowError INVALID_ARGUMENT for more than 512 */
 function keyBytes({ dtype, data }: Tensor, at: number): Uint8Array {
   const bytes = data instanceof StringColumn ? data.at(at) : Buffer.from(String(data[at]));
   if (dtype !== "string" || bytes.length <= 512) return bytes;
   throw new WinnowError("INVALID_ARGUMENT", `The key has ${bytes.length} bytes`);
 }
 
-/** Position of the arm with the least −ln(u) / weight; of equals the least name. */
+/** Position of the arm with the least −ln(u) / weight; of equal ones, that with the least name. */
 function armOf(arms: Experiment["arms"], salt: string, key: Uint8Array): number {
   const costs = arms.flatMap(({ name, weight }, at) => {
     if (weight === 0) return [];
@@ -162,7 +162,7 @@ function armOf(arms: Experiment["arms"], salt: string, key: Uint8Array): number 
   return costs.toSorted((a, b) => a.cost - b.cost || (a.name < b.name ? -1 : 1))[0]!.at;
 }
 
-/** Arms as `X-Winnow-Arm` tells them: one name, or runs of instances; what is longer than 2 KiB names each once. */
+/** The value of `X-Winnow-Arm`: one name, or runs of instances; above 2 KiB, each name once. */
 function armsText(names: readonly string[]): string {
   const starts = names.flatMap((name, at) => (at > 0 && names[at - 1] === name ? [] : [at]));
   if (starts.length <= 1) return names[0] ?? "";

@@ -1,5 +1,5 @@
-// What questions are asked of, and what says their answers: a model, a pipeline over models, or an experiment over
-// either. Each knows the rules of its kind from the documents, and shares no code with the router that it judges.
+// What can be asked, and computes the expected answers: a model, a pipeline of models, or an experiment over
+// either. Each is written from the documents, and shares no code with the router that is under test.
 
 import type { SignatureProgram, SignatureTensor, Tensor, WarmUpRequest } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
@@ -8,44 +8,44 @@ import type { AnswerFormat, AnswerRecord } from "./answer-records.ts";
 import type { PlainFilter } from "./plain-filter.ts";
 import type { WholeCandidates, WholeKeyed } from "./whole-table.ts";
 
-/** What is asked of a signature. */
+/** A question to a signature. */
 export interface ReferenceQuestion {
   readonly inputs: ReadonlyMap<string, Tensor>;
   readonly k?: number | undefined;
-  /** Ids never to be answered: none, one list for all instances, or one for each. */
+  /** Ids that must not be answered: none, one list for all instances, or one for each. */
   readonly exclude?: readonly Tensor[] | undefined;
-  /** Likewise, the only ids that may be answered. */
+  /** The only ids that may be answered, in the same form. */
   readonly include?: readonly Tensor[] | undefined;
-  /** Which items may be answered, by their attributes; for all instances. */
+  /** The filter for all instances. */
   readonly filter?: PlainFilter | undefined;
-  /** Names of attributes that are wanted of each item (`return`). */
+  /** Names of attributes to return for each item (`return`). */
   readonly attributes?: readonly string[] | undefined;
-  /** Headers of the request, by their names in lower case. */
+  /** Headers of the request, names in lower case. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** A search that a question led to. */
+/** A search that was part of an answer. */
 export interface ReferenceSearch {
   readonly table: number;
   readonly dim: number;
   /** `[queries, dim]`. */
   readonly vectors: Float32Array;
-  /** Best rows of each query. */
+  /** Best rows for each query. */
   readonly rows: readonly Int32Array[];
 }
 
-/** Values of one item's attributes, in the order in which they were wanted. */
+/** Values of one item's attributes, in the order of the question. */
 export type ItemAttributes = Readonly<Record<string, AnswerValue>>;
 
-/** What must be answered, and how it was found. */
+/** The expected answer, and how it was found. */
 export interface ReferenceAnswer {
   readonly outputs: ReadonlyMap<string, Tensor>;
   readonly searches: readonly ReferenceSearch[];
-  /** Of each instance, of each of its items; absent where none are wanted. */
+  /** For each instance and each of its items; absent if none were asked for. */
   readonly attributes?: readonly (readonly ItemAttributes[])[] | undefined;
 }
 
-/** What headers must say beside an answer; what is absent is not judged. */
+/** Expected headers of an answer; absent ones are not judged. */
 export interface ToldBeside {
   /** `X-Winnow-Arm`. */
   readonly arm?: string | undefined;
@@ -53,34 +53,34 @@ export interface ToldBeside {
   readonly members?: string | undefined;
 }
 
-/** An answer as clients get it. */
+/** The answer that clients must get. */
 export interface ExpectedAnswer {
   readonly records: readonly AnswerRecord[];
   readonly beside: ToldBeside;
-  /** Where the items stand in the files; absent where a row says nothing about a place in the answer. */
+  /** Where the items are in the files; absent if rows say nothing about places in the answer. */
   readonly rows?: AnsweredRows | undefined;
 }
 
 /** The rows of an answer's items, for messages. */
 export interface AnsweredRows {
   at(instance: number, place: number): number | undefined;
-  /** Where an id stands, and its score for that instance; `undefined` where no item has it. */
+  /** The row of an id and its score for that instance; `undefined` if no item has the id. */
   of(instance: number, id: string | bigint): FoundItem | undefined;
 }
 
-/** One row of a table that is searched. */
+/** A row of a table that is searched. */
 export interface FoundItem {
   readonly row: number;
   readonly score: number;
 }
 
-/** A model whose tables know keys. */
+/** A model and its tables of keys. */
 export interface KnowingModel {
   readonly version: ModelVersion;
   keyed(table: number): WholeKeyed;
 }
 
-/** An input of a model, to which an input of what is asked leads. */
+/** The input of a model that gets the values of an input. */
 export interface InputOfModel {
   readonly model: KnowingModel;
   readonly signature: SignatureProgram;
@@ -90,39 +90,39 @@ export interface InputOfModel {
 /** The items that exclusions, filters and attributes of a question are about. */
 export interface SearchedItems {
   readonly table: WholeCandidates;
-  /** Items that are answered where a question does not say how many. */
+  /** Number of items in an answer if a question has no `k`. */
   readonly k: number;
-  /** Items that one instance is compared by: what a question costs. */
+  /** Items that are compared for one instance: the cost of a question. */
   readonly candidates: number;
-  /** Whether attributes can be wanted. */
+  /** Whether items have attributes. */
   readonly hasAttributes: boolean;
 }
 
-/** What questions are asked of. */
+/** What can be asked. */
 export interface Reference {
   readonly fingerprint: string;
-  /** Signatures that are called: one without inputs only fills tables. */
+  /** Signatures that are asked: one without inputs only fills tables. */
   readonly signatures: readonly SignatureProgram[];
   readonly warmUp: readonly WarmUpRequest[];
-  /** Why no file says what must be answered; absent where they do. */
+  /** Why the files do not determine the answers; absent if they do. */
   readonly untold?: string | undefined;
-  /** The header whose value chooses an arm. */
+  /** The header whose value chooses the arm. */
   readonly stickyHeader?: string | undefined;
-  /** What must be answered. @throws WinnowError INVALID_ARGUMENT where it must be refused */
+  /** The expected answer. @throws WinnowError INVALID_ARGUMENT if the question must be refused */
   expected(
     signature: SignatureProgram,
     question: ReferenceQuestion,
     format: AnswerFormat,
   ): Promise<ExpectedAnswer>;
-  /** Where the values of an input end up; `undefined` where nothing tells. */
+  /** Where the values of an input are used; `undefined` if that is not known. */
   inputOf(signature: SignatureProgram, input: SignatureTensor): InputOfModel | undefined;
-  /** What is searched; `undefined` where nothing is, or several tables are. */
+  /** What is searched; `undefined` if nothing is, or several tables are. */
   searchedBy(signature: SignatureProgram): SearchedItems | undefined;
-  /** What a question finds in `searchedBy`. @throws WinnowError INVALID_ARGUMENT */
+  /** The result of a question in `searchedBy`. @throws WinnowError INVALID_ARGUMENT */
   find(
     signature: SignatureProgram,
     question: ReferenceQuestion,
   ): Promise<ReferenceSearch | undefined>;
-  /** Frees what it holds. */
+  /** Frees the models. */
   release(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-// Single values of tensors: what questions, candidates and keys are made of.
+// Single values of tensors, of which questions, candidates and keys are made.
 
 import { type Dtype, StringColumn, type Tensor, dtypeArrays, tensor } from "@winnow/core";
 

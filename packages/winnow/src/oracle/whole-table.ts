@@ -1,5 +1,5 @@
-// A model's tables as one process holds them: all rows, all keys, nothing cut. Rows come from the reader
-// of model files; that they are the file's is proven by its checksum, over all of them.
+// A model's tables in one process: all rows and keys, uncut. The reader of model files reads the rows; the
+// checksum over all of them proves that they are the file's.
 
 import type { AttributeColumn, CandidateTable, KeyedTable, Tensor } from "@winnow/core";
 import { WinnowError, excerpt, hashBucketFast } from "@winnow/core";
@@ -7,14 +7,14 @@ import type { ModelVersion, PartitionReader } from "@winnow/model";
 import { type RowPiece, type RowPieces, rowPiece } from "./brute-force.ts";
 import { type FilterValue, valuesInColumn } from "./plain-filter.ts";
 
-/** A table that is searched, with what filters may ask of its items. */
+/** A table that is searched, with the attributes of its items. */
 export interface WholeCandidates extends RowPieces {
   readonly spec: CandidateTable;
-  /** By row; `undefined`: the row number itself is the id. */
+  /** Ids by row; `undefined`: the row number is the id. */
   readonly ids: readonly Tensor[] | undefined;
   /** The row after the last of each tensor of `ids`. */
   readonly idEnds: readonly number[];
-  /** Attributes of the rows of each partition, and the row after its last; none where the version brings none. */
+  /** Attributes of each partition's rows, and the row after its last; empty if the version has none. */
   readonly attributes: readonly AttributePart[];
 }
 
@@ -24,10 +24,10 @@ interface AttributePart {
   readonly columns: readonly AttributeColumn[];
 }
 
-/** A table in which keys are looked up. */
+/** A table for look-ups. */
 export interface WholeKeyed {
   readonly spec: KeyedTable;
-  /** Keys that lead to rows, tensor by tensor; none where rows are asked for by number. */
+  /** Keys of the rows, tensor by tensor; empty if rows are looked up by number. */
   readonly keys: readonly Tensor[];
   /** Row-major, by global row. */
   readonly values: Float32Array;
@@ -35,10 +35,10 @@ export interface WholeKeyed {
   rowOf(key: string | bigint): number;
 }
 
-/** Most values of a keyed table: what one array holds. */
+/** Most values of a keyed table: the limit of one array. */
 const VALUES_MAX = 2 ** 32 - 1;
 
-/** Reads a table that is searched. @throws WinnowError DATA_LOSS where its checksum does not add up */
+/** Reads a table that is searched. @throws WinnowError DATA_LOSS if its checksum does not add up */
 export function readCandidates(version: ModelVersion, table: number): WholeCandidates {
   const spec = version.program.tables[table];
   if (spec?.kind !== "candidate") throw new RangeError(`table ${table} is not searched`);
@@ -60,7 +60,7 @@ export function readCandidates(version: ModelVersion, table: number): WholeCandi
   return { spec, rows, dim, pieces, ids: ids.length === 0 ? undefined : ids, idEnds, attributes };
 }
 
-/** Values of a row's attribute; `undefined` where it has none. */
+/** Values of a row's attribute; `undefined` if it has none. */
 export function valuesOfRow(
   { attributes }: WholeCandidates,
   row: number,
@@ -78,7 +78,10 @@ export function idOfRow({ ids, idEnds }: WholeCandidates, row: number): string |
   return keyAt(ids[part]!, row - (idEnds[part - 1] ?? 0));
 }
 
-/** Finds the rows of an id. The maps, one per tensor of ids (one holds at most 2²⁴ entries), are made when first asked. */
+/**
+ * Finds the rows of an id. The maps, one per tensor of ids (a map holds at most 2²⁴ entries), are made at
+ * first use.
+ */
 export function rowsById(table: WholeCandidates): (id: string | bigint) => readonly number[] {
   const { ids, rows } = table;
   if (ids === undefined) return (id) => (Number(id) >= 0 && Number(id) < rows ? [Number(id)] : []);
@@ -100,7 +103,7 @@ function rowMap(ids: Tensor, firstRow: number): ReadonlyMap<string | bigint, rea
   return map;
 }
 
-/** Reads a table in which keys are looked up. @throws WinnowError as `readCandidates` */
+/** Reads a table for look-ups. @throws WinnowError as `readCandidates` */
 export function readKeyed(version: ModelVersion, table: number): WholeKeyed {
   const spec = version.program.tables[table];
   if (spec?.kind !== "keyed") throw new RangeError(`table ${table} is searched`);
@@ -175,7 +178,7 @@ export function keyAt({ dtype, data }: Tensor, at: number): string | bigint {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
 }
 
-/** Visits all partitions of a table, then checks that what was read is what the file says of itself. */
+/** Visits all partitions of a table, then checks that the rows add up to the checksum of the file. */
 function eachPartition(
   version: ModelVersion,
   table: number,

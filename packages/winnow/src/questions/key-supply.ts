@@ -1,5 +1,5 @@
-// Values for the inputs of a signature: keys that the model really knows, taken from the vocabulary or the
-// table that an input leads to, and others that it does not.
+// Values for the inputs of a signature: known keys, from the vocabulary or the table that an input leads to,
+// and unknown ones.
 
 import type { Dtype, Step, Tensor, ValueId } from "@winnow/core";
 import { dtypeArrays } from "@winnow/core";
@@ -8,19 +8,19 @@ import type { ScalarValue } from "../oracle/scalars.ts";
 import { keyAt } from "../oracle/whole-table.ts";
 import { type Random, draw, pick } from "./seeded-random.ts";
 
-/** Keys that the model knows for one input. */
+/** Keys that one input knows. */
 export interface KnownKeys {
   readonly count: number;
   at(index: number): ScalarValue;
 }
 
-/** Which keys an input knows; `undefined` where nothing tells. */
+/** The known keys of an input; `undefined` if they cannot be found. */
 export function knownKeysOf(origin: InputOfModel | undefined): KnownKeys | undefined {
   if (origin === undefined || isFloat(origin.input.dtype)) return undefined;
   const { input } = origin;
   const keys = keysBehind(origin);
   if (keys === undefined || keys.count === 0) return undefined;
-  // A key of another kind is made by steps in between, from something that cannot be guessed.
+  // A key of another type is computed by steps in between, from values that cannot be guessed.
   const isFitting = (typeof keys.at(0) === "string") === (input.dtype === "string");
   return isFitting ? keys : undefined;
 }
@@ -44,7 +44,7 @@ function keysBehind({ model, signature, input }: InputOfModel): KnownKeys | unde
   return undefined;
 }
 
-/** What a step takes that looks one of these values up, or searches for as many items as one of them says. */
+/** Which keys a step looks up, or how many items it searches for, by values of the input. */
 function keysWanted(
   model: KnowingModel,
   step: Step,
@@ -77,7 +77,7 @@ function keysOfTensors(tensors: readonly Tensor[]): KnownKeys {
 }
 
 const INT32 = 2 ** 31;
-/** Small: an input may be the row of a table within a dense part, whose size nothing tells. */
+/** Small, because an input may be a row number of a table in a dense part, whose size is not known. */
 const PLAUSIBLE_MAX = 4;
 const STRANGE_TEXTS = [
   "",
@@ -91,7 +91,7 @@ const STRANGE_TEXTS = [
   "x".repeat(300),
 ];
 
-/** A value that a model probably takes, where nothing tells which it knows. */
+/** A value that a model probably accepts, if its keys are not known. */
 export function plausibleScalar(dtype: Dtype, random: Random): ScalarValue {
   if (isFloat(dtype)) return normal(random);
   if (dtype === "bool") return draw(random, 2);
@@ -99,7 +99,7 @@ export function plausibleScalar(dtype: Dtype, random: Random): ScalarValue {
   return dtype === "string" ? String(number) : BigInt(number);
 }
 
-/** A value that the model need not know. */
+/** A value that the model may not know. */
 export function strangeScalar(dtype: Dtype, random: Random): ScalarValue {
   if (dtype === "string") {
     const text = pick(random, [...STRANGE_TEXTS, `stranger ${draw(random, INT32)}`] as [string]);
@@ -121,7 +121,7 @@ function integerRange(dtype: Dtype): { readonly min: bigint; readonly max: bigin
   return { min: -(1n << (bits - 1n)), max: (1n << (bits - 1n)) - 1n };
 }
 
-/** About normally distributed, as embeddings and features are. */
+/** About normally distributed, like embeddings and features. */
 function normal(random: Random): number {
   return (random() + random() + random() + random() - 2) * Math.sqrt(3);
 }

@@ -1,11 +1,11 @@
-// Tensors as the JSON of a request. Written here rather than by `JSON.stringify`: integers have 64 bits, and
-// strings that are not UTF-8 go as base64.
+// Tensors as the JSON of a request. `JSON.stringify` cannot write them: integers have 64 bits, and strings
+// that are not UTF-8 are base64.
 
 import type { Tensor } from "@winnow/core";
 import type { AnswerFormat } from "../oracle/answer-records.ts";
 import type { PlainFilter } from "../oracle/plain-filter.ts";
 
-/** What a request's body is made of. */
+/** The parts of a request's body. */
 export interface RequestParts {
   readonly format: AnswerFormat;
   readonly signature: string;
@@ -14,7 +14,7 @@ export interface RequestParts {
   readonly exclude?: readonly Tensor[] | undefined;
   readonly include?: readonly Tensor[] | undefined;
   readonly filter?: PlainFilter | undefined;
-  /** Names of attributes that are wanted of each item. */
+  /** Names of attributes to return for each item. */
   readonly attributes?: readonly string[] | undefined;
 }
 
@@ -52,7 +52,7 @@ export function requestBody(parts: RequestParts): string {
   return `{${fields.join(",")}}`;
 }
 
-/** Values in an element at this depth. */
+/** Number of values in an element at this depth. */
 function sizeOf({ shape }: Tensor, depth: number): number {
   return shape.slice(depth).reduce((product, size) => product * size, 1);
 }

@@ -1,6 +1,6 @@
-// Which questions a model is asked, by number: question 17 of a seed is the same in every run. They mix
-// what clients send with what breaks servers: single instances and batches, known keys from all over the
-// vocabulary and strange ones, other `k`, exclusions of what would have won, and both formats.
+// Which questions a model is asked, by number: question 17 of a seed is the same in every run. They mix usual
+// requests with unusual ones: single instances and batches, known keys from the whole vocabulary and strange
+// ones, other `k`, exclusions of items that would have won, and both formats.
 
 import type { Dtype, SignatureProgram, SignatureTensor, Tensor } from "@winnow/core";
 import { VECTOR_ATTRIBUTE } from "@winnow/core";
@@ -19,27 +19,27 @@ export interface PlannedRequest extends ReferenceQuestion {
   readonly instances: number;
 }
 
-/** What is varied. */
+/** What may vary. */
 export interface PlanOptions {
   readonly model: string;
   readonly seed: number;
-  /** Whether `k` and exclusions are asked for: TensorFlow Serving passes over them. */
+  /** Whether to use `k` and exclusions, which TensorFlow Serving ignores. */
   readonly hasOwnFields: boolean;
 }
 
-/** Instances of a request, and items of an answer, at most: a question is to cost milliseconds. */
+/** Most instances of a request and items of an answer, so that a question costs milliseconds. */
 const INSTANCES_MAX = 32;
 const K_MAX = 512;
 const EXCLUDED_MAX = 24;
-/** Candidates of all instances of a request: of a pipeline, each may be ranked. */
+/** Most candidates of all instances of a request: a pipeline may rank each of them. */
 const CANDIDATES_MAX = 4096;
-/** Attributes wanted in one answer; a router gives 8,192 at most. */
+/** Most attributes of an answer; a router gives at most 8,192. */
 const ATTRIBUTES_MAX = 4096;
-/** The fraction of requests that want attributes. */
+/** The fraction of requests that ask for attributes. */
 const DESCRIBED_REQUESTS = 0.2;
-/** Requests for warming up that are asked. */
+/** Most warm-up requests that are sent. */
 const WARM_UPS_MAX = 256;
-/** Values that an input of free length gets, at most. */
+/** Most values for an input of free length. */
 const FREE_LENGTH_MAX = 5;
 /** Requests with strange values, and these values' fraction in them: some models refuse a request for one. */
 const STRANGE_REQUESTS = 0.25;
@@ -48,7 +48,7 @@ const STRANGE_VALUES = 0.4;
 interface PlannedSignature {
   readonly signature: SignatureProgram;
   readonly keys: ReadonlyMap<string, KnownKeys | undefined>;
-  /** What it searches; `undefined` where nothing, or several tables. */
+  /** What it searches; `undefined` if nothing is searched, or several tables are. */
   readonly search: SearchedItems | undefined;
 }
 
@@ -81,7 +81,7 @@ export class RequestPlan {
     return this.#signatures.length;
   }
 
-  /** Question `number`; the first are the requests that come with the model for warming up. */
+  /** Question `number`; the first ones are the model's warm-up requests. */
   async request(number: number): Promise<PlannedRequest> {
     const { model, seed } = this.#options;
     const warmUp = this.#warmUps[number];
@@ -104,7 +104,7 @@ export class RequestPlan {
     const asked = { signature, inputs, instances, format, headers } as const;
     if (search === undefined || !this.#options.hasOwnFields) return asked;
     const k = random() < 0.4 ? undefined : this.#someK(search, random);
-    // Lists that conditions shorten have no room in the column format.
+    // The column format cannot hold lists that conditions have shortened.
     const isPlain = isColumn || random() < 0.6;
     const whole = isPlain
       ? { ...asked, k }
@@ -112,14 +112,14 @@ export class RequestPlan {
     return { ...whole, attributes: this.#attributes(whole, search, random) };
   }
 
-  /** The header by which an experiment chooses an arm; now and then none. */
+  /** The header by which an experiment chooses an arm; sometimes none. */
   #headers(random: Random): PlannedRequest["headers"] {
     const { stickyHeader } = this.#reference;
     if (stickyHeader === undefined || random() < 0.1) return undefined;
     return { [stickyHeader]: `user ${draw(random, 1e6)}` };
   }
 
-  /** Names of some attributes that are wanted of each item, and perhaps its vector. */
+  /** Names of some attributes to return, and perhaps the vector. */
   #attributes(
     { k, instances }: PlannedRequest,
     search: SearchedItems,
@@ -134,7 +134,7 @@ export class RequestPlan {
     return names.length === 0 || items * ofItem > ATTRIBUTES_MAX ? undefined : names;
   }
 
-  /** A question with exclusions, or with the only items that may be answered, and perhaps with a filter. */
+  /** A question with exclusions or with a list of the only items that may be answered, and perhaps with a filter. */
   async #withConditions(
     asked: PlannedRequest,
     search: SearchedItems,
@@ -175,9 +175,9 @@ export class RequestPlan {
     return Math.min(most, pick(random, [1, 2, 3, own + 1, 2 * own, 100, most]));
   }
 
-  /** A filter of values that items have; `undefined` where nothing is known of them. */
+  /** A filter with values that items have; `undefined` if no values are known. */
   #filter({ table }: SearchedItems, random: Random): PlainFilter | undefined {
-    // Timestamps are written in many ways; integers beyond 2⁵³ would be rounded here.
+    // Timestamps can be written in many ways, and integers beyond 2⁵³ would be rounded here.
     const specs = (table.spec.attributes ?? []).filter(({ type }) => type !== "timestamp");
     if (specs.length === 0) return undefined;
     const one = (): PlainFilter => {
@@ -203,14 +203,14 @@ export class RequestPlan {
     return random() < 0.5 ? { $and: [one(), one()] } : { $or: [one(), one()] };
   }
 
-  /** Some ids, the only ones to be answered. */
+  /** Some ids, as the only ones that may be answered. */
   #included({ table }: SearchedItems, random: Random): Tensor {
     const rows = Array.from({ length: draw(random, 40) }, () => draw(random, table.rows));
     const ids = rows.map((row) => idOfRow(table, row));
     return tensorOfScalars(table.spec.idDtype ?? "int32", [ids.length], ids);
   }
 
-  /** Ids to leave out: some of those that would be answered, some others, some that no item has. */
+  /** Ids to exclude: some that would be answered, some others, some that no item has. */
   async #exclusions(
     request: PlannedRequest,
     { table }: SearchedItems,
@@ -238,7 +238,7 @@ function strangeId(dtype: Dtype, random: Random): ScalarValue {
   return dtype === "string" ? `no such item ${draw(random, 1e6)}` : BigInt(draw(random, 2 ** 30));
 }
 
-/** How many instances a request has: as many as the inputs' shapes fix, where they do. */
+/** How many instances a request has: fixed by the inputs' shapes, or drawn. */
 function sizeFor(
   { signature: { inputs }, search }: PlannedSignature,
   random: Random,
@@ -255,7 +255,7 @@ function batchSize(random: Random): number {
   return random() < 0.8 ? 2 + draw(random, 7) : 2 + draw(random, INSTANCES_MAX - 1);
 }
 
-/** Position `index` of a walk through all of `count`, neighbours far apart. */
+/** Position `index` of a walk through `count` places, in which successive positions are far apart. */
 function spread(index: number, count: number): number {
   let step = Math.max(1, Math.round(count * 0.618));
   while (commonDivisor(step, count) > 1) step += 1;

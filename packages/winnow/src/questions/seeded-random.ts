@@ -1,10 +1,10 @@
-// Chance that can be repeated: the same words give the same numbers, on every machine. Question 17 of a run
-// can be made without the sixteen before it, so that a run may stop, go on, and be split among connections.
+// Repeatable random numbers: the same words give the same numbers on every machine. Question 17 of a run can
+// be made without the sixteen before it, so a run may stop, continue, and be divided among connections.
 
-/** A number in [0, 1), as `Math.random`. */
+/** A number in [0, 1), like `Math.random`. */
 export type Random = () => number;
 
-/** Chance of its own for these words (xmur3 to seed, mulberry32 to go on; both public domain). */
+/** The random numbers of these words (xmur3 as the seed, mulberry32 as the generator; both public domain). */
 export function seededRandom(...words: readonly (string | number)[]): Random {
   const text = words.join("\u0000");
   let hash = 1779033703 ^ text.length;

@@ -1,4 +1,4 @@
-// Lines in colours, where there are any.
+// Lines in colours, if the terminal has them.
 
 import picocolors from "picocolors";
 import type { Line, Tone } from "./report-lines.ts";

@@ -1,5 +1,5 @@
-// A report of the cluster as lines for a terminal: pure, so that a test shows each state to itself. Names and
-// messages come from models and workers: nothing of them may steer the terminal.
+// A report of the cluster as lines for a terminal, without side effects, so that tests can show each state.
+// Names and messages come from models and workers, so they must not be able to control the terminal.
 
 import type {
   ClusterReport,
@@ -11,7 +11,7 @@ import type {
 } from "@winnow/router";
 import { terminalLine } from "../terminal-text.ts";
 
-/** How a line is to look, where there are colours. */
+/** The style of a line, if there are colours. */
 export type Tone = "title" | "good" | "warning" | "bad" | "dim" | "plain";
 
 /** One line. */
@@ -23,7 +23,7 @@ export interface Line {
 const TONES: Readonly<Record<Severity, Tone>> = { ok: "good", degraded: "warning", down: "bad" };
 const LABEL_WIDTH = 10;
 
-/** Health, and everything that is not as it should be; then workers, models and the router. */
+/** Health and all findings, then workers, models and the router. */
 export function statusLines(report: ClusterReport): Line[] {
   return harmless([
     ...healthLines(report),
@@ -37,7 +37,7 @@ export function statusLines(report: ClusterReport): Line[] {
   ]);
 }
 
-/** The same, with what happened lately, for a terminal that is drawn again and again. */
+/** The same with the latest events, for a terminal that is redrawn. */
 export function liveLines(report: ClusterReport): Line[] {
   const events = report.events.slice(0, 8).map(({ agoMs, text, severity }): Line => ({
     text: `${age(agoMs).padEnd(LABEL_WIDTH)}${text}`,
@@ -57,7 +57,7 @@ export function liveLines(report: ClusterReport): Line[] {
   ]);
 }
 
-/** Whatever part of a line the router, a worker or a model wrote. */
+/** Removes control characters from lines, because routers, workers and models wrote parts of them. */
 function harmless(lines: readonly Line[]): Line[] {
   return lines.map(({ text, tone }) => ({ text: terminalLine(text), tone }));
 }
@@ -233,7 +233,7 @@ function trafficLines({ router }: ClusterReport): Line[] {
 
 const BARS = "▁▂▃▄▅▆▇█";
 
-/** Each value as a bar, the largest as the highest; 0 as a space. */
+/** Each value as a bar; the largest value has the highest bar, 0 is a space. */
 function sparkline(values: readonly number[]): string {
   const max = Math.max(1, ...values);
   const bars = values.map((value) =>
@@ -258,7 +258,7 @@ function slowLines({ slowRequests }: ClusterReport): Line[] {
   return [blank, ...columns([head, ...rows], () => "plain")];
 }
 
-/** Rows of cells as aligned lines; the first is the head. */
+/** Rows of cells as aligned lines; the first row is the head. */
 function columns(rows: readonly (readonly string[])[], toneOf: (row: number) => Tone): Line[] {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   return rows.map((row, at) => ({

@@ -8,16 +8,15 @@ import type { RestAnswer, RestClient } from "../access/rest-client.ts";
 
 const ANSWER_MS_MAX = 5000;
 
-/** How long an answer is waited for: five seconds, or until the signal. */
+/** How long to wait for an answer: five seconds, or until the signal. */
 export interface ReportWait {
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * The report, asked once.
- * @throws WinnowError UNAVAILABLE where nobody answers in five seconds, UNAUTHENTICATED and PERMISSION_DENIED
- * for a key that does not fit, UNIMPLEMENTED for a server that tells no report
+ * Requests the report once. @throws WinnowError UNAVAILABLE if nothing answers in five seconds,
+ * UNAUTHENTICATED and PERMISSION_DENIED for a wrong key, UNIMPLEMENTED for a server that has no report
  */
 export async function askReport(
   client: RestClient,
@@ -27,7 +26,7 @@ export async function askReport(
   return (await askReportAndClock(client, url, wait)).report;
 }
 
-/** The same, with the time that the answer tells, in ms since 1970, to the second. @throws WinnowError likewise */
+/** The same, with the time of the answer, in ms since 1970, to the second. @throws WinnowError likewise */
 export async function askReportAndClock(
   client: RestClient,
   url: string,
@@ -71,12 +70,12 @@ function readReport(text: string, url: string): ClusterReport {
     const report = JSON.parse(text) as Partial<ClusterReport> | null;
     if (isReport(report)) return report;
   } catch {
-    // Told below.
+    // The error follows.
   }
   throw notARouter(url, "its answer is no report");
 }
 
-/** Whether the parts of a report are there: another server may answer anything. */
+/** Whether the parts of a report are there: another kind of server may answer anything. */
 function isReport(told: Partial<ClusterReport> | null): told is ClusterReport {
   const { health, router, workers, models, events, slowRequests } = told ?? {};
   const isWhole = typeof router?.traffic === "object" && Array.isArray(health?.findings);
@@ -93,7 +92,7 @@ function errorText(text: string): string {
     const { error } = JSON.parse(text) as { error?: unknown };
     if (typeof error === "string") return excerpt(error);
   } catch {
-    // Not JSON: a proxy's page.
+    // Not JSON, for example a proxy's page.
   }
   return excerpt(text);
 }

@@ -1,4 +1,4 @@
-// A question as it is sent, and what became of it, whatever the server speaks.
+// A question to a server and its outcome, for REST and gRPC alike.
 
 import { type Clock, sleep } from "@winnow/core";
 import type { Difference } from "../oracle/answer-comparison.ts";
@@ -11,7 +11,7 @@ import type {
 import type { ToldBeside } from "../oracle/reference.ts";
 import type { PlannedRequest } from "../questions/request-plan.ts";
 
-/** A model, and the version that must answer; `undefined`: whichever does. */
+/** A model and the version that must answer; `undefined`: any version. */
 export interface AskedModel {
   readonly model: string;
   readonly version: number | undefined;
@@ -26,46 +26,46 @@ export type Expected =
     }
   | { readonly kind: "refusal"; readonly text: string };
 
-/** A question as it is sent and judged. */
+/** A question, ready to be sent and judged. */
 export interface Question {
   readonly body: string;
-  /** What the body was made of; absent where it comes from a file. */
+  /** What the body was made of; absent if it comes from a file. */
   readonly request?: PlannedRequest;
   readonly format: AnswerFormat;
   readonly instances: number;
   readonly outputs: readonly OutputSpec[];
-  /** Absent where only servers are compared. */
+  /** Absent if only servers are compared. */
   readonly expected?: Expected;
-  /** Where the item of a difference stands in the files. */
+  /** Says where the item of a difference is in the files. */
   readonly noteOf?: ((difference: Difference) => string | undefined) | undefined;
 }
 
-/** What a server says beside its answer. */
+/** What a server sends beside its answer. */
 interface Told extends ToldBeside {
   readonly version: string | undefined;
 }
 
-/** What became of a question. */
+/** The outcome of a question. */
 export type ServerReply =
   | { readonly kind: "answered"; readonly records: AnswerRecords; readonly told: Told }
   /** The server says that the request is at fault. */
   | { readonly kind: "refused"; readonly text: string }
   | { readonly kind: "missing"; readonly text: string };
 
-/** A server that predicts. */
+/** A server that answers predictions. */
 export interface PredictServer {
   readonly url: string;
   /** Asks once; gives up when interrupted. */
   predict(asked: AskedModel, question: Question, signal: AbortSignal): Promise<ServerReply>;
 }
 
-/** What one attempt came to: `passing` is tried again, by another wait each time. */
+/** The outcome of one attempt. After `passing` there is another attempt, after a longer wait. */
 export type Attempt = ServerReply | { readonly kind: "passing"; readonly text: string };
 
 const ATTEMPTS_MAX = 6;
 const FIRST_WAIT_MS = 200;
 
-/** Tries until there is an answer that will not change. What then is still none counts as missing. */
+/** Tries until there is an answer that will not change. If there is none in the end, it counts as missing. */
 export async function askAgain(
   clock: Clock,
   signal: AbortSignal,

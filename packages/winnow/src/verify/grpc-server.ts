@@ -1,5 +1,5 @@
-// The router's gRPC port, asked through grpc-js and the messages of the .proto files: tensors are written and read
-// here by protobufjs, not by the router's own reader and writer, which are judged as well.
+// The router's gRPC port, asked with grpc-js and the messages of the .proto files. Here protobufjs encodes
+// and decodes tensors, not the router's own code, because that code is under test, too.
 
 import {
   type ChannelCredentials,
@@ -28,14 +28,14 @@ import {
 } from "./exchange.ts";
 import { type TensorMessage, messageOfTensor, tensorOfMessage } from "./tensor-messages.ts";
 
-/** Whom to ask. */
+/** The server, and how to ask it. */
 export interface GrpcServerOptions {
   /** host:port. */
   readonly address: string;
   readonly isSecure: boolean;
   readonly trust: RestTrust;
   readonly clock: Clock;
-  /** How long one attempt may take. */
+  /** Longest time of one attempt. */
   readonly timeoutMs: number;
 }
 
@@ -69,14 +69,14 @@ const definitions = fromJSON(servingDescriptor as Parameters<typeof fromJSON>[0]
   oneofs: true,
 });
 
-/** A port that speaks PredictionService. */
+/** A server with PredictionService. */
 export class GrpcServer implements PredictServer {
   readonly url: string;
   readonly #client: Client & { readonly Predict: Unary };
   readonly #headers: Readonly<Record<string, string>>;
   readonly #options: GrpcServerOptions;
 
-  /** @throws WinnowError for an address that is none, or files of keys and authorities that cannot be read */
+  /** @throws WinnowError for an invalid address, or files of keys and authorities that cannot be read */
   constructor(options: GrpcServerOptions) {
     const { address, isSecure, trust } = options;
     if (!/^(\[[0-9a-fA-F:.]+\]|[^\s:/[\]]+):\d{1,5}$/.test(address)) {
@@ -155,7 +155,7 @@ function replyOf(
   };
 }
 
-/** Outputs as records; descriptions of items are texts of JSON here. */
+/** Outputs as records; attributes of items are JSON texts here. */
 function recordsOfMessages(
   messages: PredictResponse["outputs"],
   { outputs, format }: Question,
@@ -186,7 +186,7 @@ function recordsOfMessages(
   return { kind: "records", records };
 }
 
-/** A PredictRequest; what REST has beside the instances are inputs with names of their own. */
+/** A PredictRequest. The fields that REST has beside the instances are inputs with reserved names. */
 function predictMessage({ model, version }: AskedModel, request: PlannedRequest): object {
   const { signature, inputs, k, exclude = [], include = [], filter, attributes } = request;
   const named = new Map<string, Tensor>(inputs);
@@ -207,7 +207,7 @@ function predictMessage({ model, version }: AskedModel, request: PlannedRequest)
   };
 }
 
-/** Lists as one tensor: one as it is; several filled up with an id that no item has. */
+/** Lists as one tensor: a single list as it is; several lists padded with an id that no item has. */
 function ofEqualLength(lists: readonly Tensor[]): Tensor {
   const [first, second] = lists;
   if (first === undefined || second === undefined) return first!;

@@ -1,5 +1,5 @@
-// Where questions come from: made from a model's own files, with what must be answered, or read from a file of
-// requests, to be compared between servers.
+// The sources of questions: made from a model's own files, with the expected answers, or read from a file of
+// requests, to compare servers.
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -18,15 +18,15 @@ import type { Question } from "./exchange.ts";
 /** Questions to one model, by number. */
 export interface QuestionSource {
   readonly model: string;
-  /** The version that must answer; `undefined`: whichever does. */
+  /** The version that must answer; `undefined`: any version. */
   readonly version: number | undefined;
   readonly fingerprint: string;
-  /** How many there are. */
+  /** Number of questions. */
   readonly count: number;
   question(number: number): Promise<Question>;
 }
 
-/** Questions that are made from the files of a model, with their answers. */
+/** Questions made from the files of a model, with their answers. */
 export function questionsOfFiles(
   { model, version, count }: Pick<QuestionSource, "model" | "version" | "count">,
   reference: Reference,
@@ -61,7 +61,7 @@ export function questionsOfFiles(
   };
 }
 
-/** Says of a difference in a list where both items stand in the files. */
+/** Says where in the files both items of a difference are. */
 function noteMaker(
   rows: AnsweredRows,
   { exclude = [] }: PlannedRequest,
@@ -92,7 +92,7 @@ function idOf(value: AnswerValue): string | bigint | undefined {
   return typeof b64 === "string" ? Buffer.from(b64, "base64").toString("latin1") : undefined;
 }
 
-/** A file of requests: the bodies to send, one a line. */
+/** A file of requests: one body per line. */
 export interface RequestsFile {
   readonly digest: string;
   readonly bodies: readonly ReplayedBody[];
@@ -158,7 +158,7 @@ function replayedBody(text: string, where: string): ReplayedBody {
   };
 }
 
-/** The requests of a file, for servers that are compared; the first one tells the outputs. */
+/** The requests of a file, to compare servers; the outputs are those of the first server. */
 export function questionsOfRequests(
   asked: Pick<QuestionSource, "model" | "version" | "count">,
   requests: RequestsFile,

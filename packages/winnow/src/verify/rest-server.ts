@@ -1,5 +1,5 @@
-// A server that is asked over REST: Winnow or TensorFlow Serving. A refusal that will pass (503, 429, 504, a
-// connection that breaks) is tried again a few times, and so is an answer that lacks a stage or an arm.
+// A server asked over REST: Winnow or TensorFlow Serving. A refusal that may pass (503, 429, 504, a broken
+// connection) is tried again a few times, and so is an answer that lacks a stage or an arm.
 
 import type { Clock } from "@winnow/core";
 import { type Dtype, WinnowError, excerpt, isDtype } from "@winnow/core";
@@ -20,12 +20,12 @@ import {
   askAgain,
 } from "./exchange.ts";
 
-/** Whom to ask. */
+/** The server, and how to ask it. */
 export interface ServerOptions {
   readonly url: string;
   readonly trust: RestTrust;
   readonly clock: Clock;
-  /** How long one attempt may take. */
+  /** Longest time of one attempt. */
   readonly timeoutMs: number;
 }
 
@@ -37,7 +37,7 @@ export class RestServer implements PredictServer {
   readonly #client: RestClient;
   readonly #options: ServerOptions;
 
-  /** @throws WinnowError for an URL that is none, or files of keys and authorities that cannot be read */
+  /** @throws WinnowError for an invalid URL, or files of keys and authorities that cannot be read */
   constructor(options: ServerOptions) {
     if (!/^https?:\/\/[^/\s]+(\/[^\s?#]*)?$/.test(options.url)) {
       const text = `${excerpt(options.url)} is no server's address; write for example http://127.0.0.1:8501`;
@@ -64,8 +64,8 @@ export class RestServer implements PredictServer {
   }
 
   /**
-   * Whether Winnow is behind the address, which tells its models.
-   * @throws WinnowError UNAVAILABLE where nobody answers, UNAUTHENTICATED or PERMISSION_DENIED where it will not
+   * Whether the server is Winnow, which can list its models. @throws WinnowError UNAVAILABLE if nothing
+   * answers, UNAUTHENTICATED or PERMISSION_DENIED if the server refuses
    */
   async isWinnow(): Promise<boolean> {
     const answer = await this.#ask("/v1/models").catch(reasonOf);
@@ -80,14 +80,14 @@ export class RestServer implements PredictServer {
     return status === 200;
   }
 
-  /** What the server says of a model that does not answer, for messages. */
+  /** The server's state of a model that does not answer, for messages. */
   async stateOf(asked: AskedModel): Promise<string> {
     const answer = await this.#ask(pathOf(asked)).catch(reasonOf);
     if (typeof answer === "string") return answer;
     return answer.status === 200 ? "available" : errorText(answer.text);
   }
 
-  /** Outputs of a signature, as the server tells them. @throws WinnowError NOT_FOUND, UNAVAILABLE */
+  /** Outputs of a signature, from the server's metadata. @throws WinnowError NOT_FOUND, UNAVAILABLE */
   async outputsOf(asked: AskedModel, signature: string): Promise<readonly OutputSpec[]> {
     const answer = await this.#ask(`${pathOf(asked)}/metadata`).catch(reasonOf);
     const what = `the metadata of model ${asked.model} at ${this.url}`;
@@ -156,7 +156,7 @@ function errorText(text: string): string {
     const error = isAnswerObject(body) ? body["error"] : undefined;
     if (typeof error === "string") return excerpt(error);
   } catch {
-    // Not JSON: shown as it is.
+    // Not JSON: shown unchanged.
   }
   return excerpt(text);
 }

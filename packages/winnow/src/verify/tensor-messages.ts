@@ -38,13 +38,13 @@ export function messageOfTensor(from: Tensor): TensorMessage {
   return { dtype, tensor_shape: { dim }, [field]: values };
 }
 
-/** Integers of 64 bits as texts, as proto-loader takes them. */
+/** Integers of 64 bits as text, as proto-loader expects them. */
 function wireValue(value: ScalarValue, dtype: Dtype): unknown {
   if (dtype === "bool") return value !== 0;
   return typeof value === "bigint" ? String(value) : value;
 }
 
-/** The tensor of a message. @throws WinnowError DATA_LOSS for a message that is no tensor */
+/** The tensor of a message. @throws WinnowError DATA_LOSS if it is none */
 export function tensorOfMessage(message: TensorMessage): Tensor {
   const found = Object.entries(KINDS).find(([, [name]]) => name === message.dtype);
   const shape = (message.tensor_shape?.dim ?? []).map(({ size }) => Number(size));

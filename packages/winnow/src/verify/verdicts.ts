@@ -1,10 +1,10 @@
-// Judges replies: one server's against the files, or two servers' against each other.
+// Judges replies: those of one server against the files, or of two servers against each other.
 
 import { excerpt } from "@winnow/core";
 import { type Comparison, type Difference, compareAnswers } from "../oracle/answer-comparison.ts";
 import type { Expected, Question, ServerReply } from "./exchange.ts";
 
-/** How a reply was judged. */
+/** The result for one reply. */
 export interface Verdict {
   readonly kind: "exact" | "close" | "reordered" | "refused" | "different";
   readonly differences: readonly Difference[];
@@ -19,7 +19,7 @@ const KINDS = {
   different: "different",
 } as const;
 
-/** Judges a reply by the files. `version`: the one that had to answer. */
+/** Judges a reply by the files. `version` had to answer. */
 export function judgeByFiles(
   question: Pick<Question, "outputs"> & { readonly expected: Expected },
   reply: Given,
@@ -42,7 +42,7 @@ export function judgeByFiles(
   return verdictOf(compareAnswers(expected.records, records, { outputs, tolerance }));
 }
 
-/** A header that says something else than it must; servers that say nothing are not judged by it. */
+/** A header with a wrong value; if a server does not send it, it is not judged. */
 function toldOtherwise(
   kind: "version" | "arm",
   expected: string | undefined,

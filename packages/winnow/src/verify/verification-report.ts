@@ -1,12 +1,12 @@
-// What a run found: the verdict, the exit code, and the text for people.
+// The result of a run: the verdict, the exit code, and the text for people.
 
 import type { ModelProgress, ReportedDifference, VerdictCounts } from "./verification-state.ts";
 
-/** A model of the run; `unchecked` says why it was not, or not wholly, checked. */
+/** A model of the run; `unchecked` says why it was not checked completely. */
 export interface VerifiedModel {
   readonly model: string;
   readonly version: number | undefined;
-  /** Requests that the run was to ask. */
+  /** Number of requests that the run had to send. */
   readonly wanted: number;
   readonly progress: ModelProgress | undefined;
   readonly unchecked: string | undefined;
@@ -15,7 +15,7 @@ export interface VerifiedModel {
 /** The result of a run. */
 export interface VerificationReport {
   readonly url: string;
-  /** Where the server was asked over gRPC, too. */
+  /** Present if the server was asked over gRPC, too. */
   readonly grpc: string | undefined;
   readonly against: string | undefined;
   readonly seed: number;
@@ -25,7 +25,7 @@ export interface VerificationReport {
   readonly models: readonly VerifiedModel[];
 }
 
-/** 0: all is equal; 1: differences, or answers are missing; 2: something was not checked; 130: interrupted. */
+/** 0: all is equal; 1: differences or missing answers; 2: something was not checked; 130: interrupted. */
 export const EXIT_CODES: Readonly<Record<VerificationReport["verdict"], number>> = {
   equal: 0,
   different: 1,

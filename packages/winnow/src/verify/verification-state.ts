@@ -1,31 +1,31 @@
-// What a run has checked so far, kept in a file where one is named: the next run goes on behind it. The file is
-// replaced as a whole, so that an interrupted run leaves the state before or after a block of questions.
+// What a run has checked so far, kept in a file if one is named, so that the next run continues there. The
+// file is replaced as a whole, so an interrupted run leaves the state before or after a block of questions.
 
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { WinnowError, excerpt } from "@winnow/core";
 
-/** What a run compares; another one is another file. */
+/** What a run compares; another comparison needs another file. */
 export interface RunIdentity {
   readonly url: string;
-  /** Where the server is asked over gRPC, too. */
+  /** Present if the server is asked over gRPC, too. */
   readonly grpc?: string | undefined;
   readonly against: string | undefined;
   readonly seed: number;
   readonly tolerance: number;
   readonly serverTolerance: number;
-  /** Digest of the file of requests; absent where questions are made from the models. */
+  /** Digest of the file of requests; absent if questions are made from the models. */
   readonly requests?: string | undefined;
 }
 
-/** How many requests ended how. */
+/** Number of requests by result. */
 export interface VerdictCounts {
   /** Equal to the bit. */
   readonly exact: number;
   /** Equal within the tolerance. */
   readonly close: number;
-  /** As close, and items whose scores are that close in another order. */
+  /** Equal within the tolerance, with items of close scores in another order. */
   readonly reordered: number;
-  /** Refused as the model refuses them. */
+  /** Refused, as the model refuses them. */
   readonly refused: number;
   readonly different: number;
 }
@@ -41,30 +41,30 @@ export interface ReportedDifference {
   readonly expected: string;
   readonly given: string;
   readonly note?: string | undefined;
-  /** The request's body, cut. */
+  /** The request's body, shortened. */
   readonly body: string;
 }
 
-/** What is known of one model. */
+/** The progress of one model. */
 export interface ModelProgress {
   readonly model: string;
   readonly version: number | undefined;
-  /** The content that was read; another content is checked from the beginning. */
+  /** Fingerprint of the content that was read; another content is checked from the beginning. */
   readonly fingerprint: string;
-  /** All questions below this number were asked. */
+  /** All questions below this number were sent. */
   readonly next: number;
-  /** Questions of these that got no answer, to be asked again. */
+  /** Those of them without an answer, to be sent again. */
   readonly missing: readonly number[];
-  /** Instances of all that were answered. */
+  /** Instances of all answered questions. */
   readonly instances: number;
-  /** Against the files; absent without them. */
+  /** Results against the files; absent without them. */
   readonly files: VerdictCounts | undefined;
-  /** Of the answers over gRPC; absent where only REST is asked. */
+  /** Results of the answers over gRPC; absent if only REST is asked. */
   readonly grpc: VerdictCounts | undefined;
-  /** Of the two servers; absent without a second. */
+  /** Results of the two servers; absent without a second one. */
   readonly servers: VerdictCounts | undefined;
   readonly differences: readonly ReportedDifference[];
-  /** What the last missing answer said. */
+  /** The text of the last missing answer. */
   readonly missingText: string | undefined;
 }
 
@@ -85,13 +85,13 @@ interface StateDocument {
   readonly models: readonly ModelProgress[];
 }
 
-/** Progress of all models, in memory and in the file. */
+/** The progress of all models, in memory and in the file. */
 export class VerificationState {
   readonly #file: string | undefined;
   readonly #run: RunIdentity;
   readonly #models = new Map<string, ModelProgress>();
 
-  /** @throws WinnowError FAILED_PRECONDITION for the file of another run, DATA_LOSS for one that cannot be read */
+  /** @throws WinnowError FAILED_PRECONDITION if the file belongs to another run, DATA_LOSS if it cannot be read */
   constructor(run: RunIdentity, file?: string) {
     this.#file = file;
     this.#run = run;
@@ -105,13 +105,13 @@ export class VerificationState {
     for (const model of models) this.#models.set(model.model, model);
   }
 
-  /** What was known of a model's content. */
+  /** The progress of a model's content. */
   progressOf(model: string, fingerprint: string): ModelProgress | undefined {
     const known = this.#models.get(model);
     return known?.fingerprint === fingerprint ? known : undefined;
   }
 
-  /** Keeps the progress of a model. @throws WinnowError where the file cannot be written */
+  /** Keeps the progress of a model. @throws WinnowError if the file cannot be written */
   keep(progress: ModelProgress): void {
     this.#models.set(progress.model, progress);
     if (this.#file === undefined) return;
@@ -143,7 +143,7 @@ function documentOf(text: string, file: string): StateDocument {
     const isOurs = document.format === FORMAT && Array.isArray(document.models);
     if (isOurs && document.models.every(isProgress)) return document;
   } catch {
-    // Told below.
+    // The error follows.
   }
   const advice = "name another --state, or remove it";
   throw new WinnowError("DATA_LOSS", `${file} is no state of winnow verify; ${advice}`);

@@ -1,7 +1,7 @@
-// Asks a model's questions, block by block, and judges the replies. What must be answered is worked out before
-// a block is sent, so that a busy event loop is never taken for a slow server.
+// Sends a model's questions, block by block, and judges the replies. The expected answers of a block are
+// computed before it is sent, so that a busy event loop is not mistaken for a slow server.
 //
-//   questions of a block ─▶ files say ─▶ all sent at once ─▶ judged ─▶ progress kept ─▶ next block
+//   questions of a block ─▶ expected answers ─▶ all sent at once ─▶ judged ─▶ progress kept ─▶ next block
 
 import { excerpt } from "@winnow/core";
 import type { Difference } from "../oracle/answer-comparison.ts";
@@ -16,35 +16,35 @@ import {
   type VerdictCounts,
 } from "./verification-state.ts";
 
-/** How a run asks and judges. */
+/** How a run sends and judges. */
 export interface VerificationSettings {
-  /** Requests under way at a time. */
+  /** Requests in flight at a time. */
   readonly connections: number;
-  /** Of a server against the files; 0: to the bit. */
+  /** For a server against the files; 0: equal to the bit. */
   readonly tolerance: number;
-  /** Of one server against another. */
+  /** For one server against another. */
   readonly serverTolerance: number;
 }
 
-/** What a run speaks to and tells. */
+/** What a run needs. */
 export interface VerificationParts {
   readonly server: PredictServer;
-  /** The same server over gRPC, whose answers are held to the files, too. */
+  /** The same server over gRPC, whose answers are compared with the files, too. */
   readonly grpc: PredictServer | undefined;
   /** Another server whose answers are compared with the first one's. */
   readonly against: PredictServer | undefined;
   readonly signal: AbortSignal;
-  /** Called after every block, with all that is known. */
+  /** Called after every block, with the whole progress. */
   readonly keep: (progress: ModelProgress) => void;
 }
 
-/** Differences kept of one model; all are counted. */
+/** Differences kept for one model; all are counted. */
 const DIFFERENCES_MAX = 20;
-/** Questions without an answer at which a model is given up: more would be asked in vain. */
+/** Missing answers after which a model is given up. */
 const MISSING_MAX = 64;
 const BODY_TEXT_MAX = 400;
 
-/** Checks a model from where `before` left off. Ends early on the signal, or where too many answers are missing. */
+/** Checks a model from the end of `before`. Ends early on the signal, or if too many answers are missing. */
 export async function verifyModel(
   source: QuestionSource,
   settings: VerificationSettings,
@@ -113,7 +113,7 @@ async function askBlock(numbers: readonly number[], block: Block): Promise<reado
   );
 }
 
-/** Replies to one question: of the server, of it over gRPC, and of another server. */
+/** Replies to one question: from the server, from its gRPC port, and from another server. */
 interface Replies {
   readonly first: ServerReply;
   readonly second: ServerReply | undefined;
@@ -143,7 +143,7 @@ function judge(
   return { number, question, files, grpc, servers, missing: undefined };
 }
 
-/** Lists of different lengths are no tensor: over gRPC such a question is refused. */
+/** Lists of different lengths do not fit into a tensor: over gRPC such a question must be refused. */
 function asTensors(expected: Expected): Expected {
   if (expected.kind === "refusal" || !isRagged(expected.records)) return expected;
   return { kind: "refusal", text: "lists of different lengths" };
@@ -169,7 +169,7 @@ function nothingOf(
   };
 }
 
-/** The progress with one question more. */
+/** The progress after one more question. */
 function withJudged(progress: ModelProgress, judged: Judged): ModelProgress {
   const { number, question, files, grpc, servers, missing } = judged;
   const others = progress.missing.filter((each) => each !== number);
