@@ -1,10 +1,10 @@
-// What processes hold, read from /proc: memory, descriptors, threads, processor time. Looked at once a
-// second through a run, and compared at rest before and after: what a fault leaves behind is a leak.
+// Resources of processes, from /proc: memory, descriptors, threads, processor time. They are read once a
+// second during a run, and compared at rest before and after: what a fault leaves behind is a leak.
 
 import { readFileSync, readdirSync } from "node:fs";
 import { ROUTERS } from "./chaos-cluster.ts";
 
-/** What one process holds at one moment. */
+/** The resources of a process at one moment. */
 export interface ProcessHolding {
   readonly rssBytes: number;
   readonly descriptors: number;
@@ -12,7 +12,7 @@ export interface ProcessHolding {
   readonly cpuSeconds: number;
 }
 
-/** The most that a process was seen to hold, and what it has computed meanwhile in all its lives. */
+/** The largest values of a process, and its processor time over all its lives. */
 export interface PeakHolding extends ProcessHolding {
   readonly name: string;
 }
@@ -65,7 +65,7 @@ export class ResourceWatch {
       const now = holdingOf(pid);
       if (now === undefined) continue;
       const peak = this.#peaks.get(name);
-      // A process that is new has computed what it says; the others since the last look.
+      // A new process has used its whole processor time; others the difference to the last reading.
       const before = this.#computed.get(pid) ?? (peak === undefined ? now.cpuSeconds : 0);
       this.#computed.set(pid, now.cpuSeconds);
       const cpuSeconds = now.cpuSeconds - before;
@@ -86,7 +86,7 @@ function higher(peak: ProcessHolding, now: ProcessHolding, cpuSeconds: number): 
   };
 }
 
-/** Resting processes may hold so much more than they first did at rest. */
+/** How much more a resting process may hold than when it first rested. */
 const RESTING_GROWTH = { rssBytes: 384 * 2 ** 20, descriptors: 48, threads: 12 } as const;
 /**
  * The same for routers: what bodies held (512 MiB at most) and half of it again for reading them. Once
@@ -94,7 +94,7 @@ const RESTING_GROWTH = { rssBytes: 384 * 2 ** 20, descriptors: 48, threads: 12 }
  * That no body is held any more is seen in `winnow_held_bytes` (`heldFindings`).
  */
 const RESTING_ROUTER_RSS_GROWTH = 768 * 2 ** 20;
-/** Collectors of garbage and closing connections get so long, looked at so often. */
+/** How long garbage collectors and closing connections get, and how often to look. */
 const RESTING_MS = 15_000;
 const RESTING_LOOK_MS = 500;
 
@@ -108,7 +108,7 @@ export class LeakWatch {
     this.#processes = processes;
   }
 
-  /** What processes still hold beyond their bounds, after they had time to let go; told once. */
+  /** What processes still hold above their bounds after some time at rest; each is reported once. */
   async findings(): Promise<string[]> {
     const endMs = Date.now() + RESTING_MS;
     let grown = this.#grown();

@@ -10,7 +10,7 @@ import type { ModelName, SpoilDirectory } from "./answers/model-content.ts";
 type ScenarioGroup =
   "processes" | "network" | "versions" | "scale" | "Redis" | "machine" | "hostile clients";
 
-/** What holds in every window of a scenario; nothing wrong and nothing hung always does. */
+/** What holds in every window of a scenario. In any scenario, nothing may be wrong and nothing may hang. */
 interface ScenarioPromise {
   /** Requests that may fail. Default 0. */
   readonly failedMax?: number;
@@ -43,10 +43,10 @@ export interface Scenario {
   readonly wholeWithinMs?: number;
   /** Why it cannot run here; empty where it can. */
   readonly absence?: () => string;
-  /** Before the load, while nothing is wrong. */
+  /** Runs before the load, while nothing is wrong. */
   readonly prepare?: (stage: Stage) => Promise<void>;
   readonly run: (stage: Stage) => Promise<void>;
-  /** Before "after": leaves the cluster as the next scenario expects it. Links are healed anyway. */
+  /** Runs before "after", and leaves the cluster as the next scenario expects it. Links are healed anyway. */
   readonly heal?: (stage: Stage) => Promise<void>;
 }
 
@@ -57,7 +57,7 @@ export interface Stage {
   readonly models: StagedModels;
   /** From the seed: which worker is hit, in which order. */
   readonly random: () => number;
-  /** Says what happens now, and that recovery counts from here. */
+  /** Reports what happens now; recovery counts from here. */
   readonly inject: (what: string) => void;
   /** How often a short fault is repeated: once, more often in a longer run. */
   readonly rounds: number;
@@ -75,13 +75,13 @@ export interface Stage {
   readonly expectWorkers: (count: number) => void;
   /** SIGTERM, as an update does it; a process that does not end in time, or badly, is a finding. */
   readonly terminate: (name: string) => Promise<void>;
-  /** Something that should have happened did not: the scenario fails, and goes on. */
+  /** Something that should have happened did not: the scenario fails, but goes on. */
   readonly finding: (text: string) => void;
   /** Sends so many requests for single instances at once. */
   readonly burst: (count: number) => void;
   /** Requests per second; 0 is silence. Without a number, the usual rate. */
   readonly setRate: (perSecond?: number) => void;
-  /** Starts hostile clients; what it gives ends them and tells what they saw. */
+  /** Starts hostile clients; the function that it returns ends them and gives their counts. */
   readonly hostile: (attack: string, options?: object) => Promise<() => Promise<string>>;
 }
 

@@ -1,5 +1,5 @@
-// The models' folder of a chaos cluster and what should answer from it. Whatever lies there is told to
-// the load before it can answer, so that no right answer is taken for a wrong one.
+// The models' folder of a chaos cluster, and which versions should answer. The load is notified of a version
+// before it can answer, so that no right answer is taken for a wrong one.
 
 import {
   appendFileSync,
@@ -23,7 +23,7 @@ import {
 } from "./answers/model-content.ts";
 import type { SlowCopy, StagedModels } from "./scenario.ts";
 
-/** The order that looks complete soonest: the largest file comes last, its index before it. */
+/** The order in which a copy looks complete earliest: the largest file last, its index before it. */
 function copyRank(file: string): number {
   return ["saved_model.pb", ".index", "assets", ".data-"].findIndex((part) => file.includes(part));
 }

@@ -1,5 +1,5 @@
-// A server that answers as the one behind it does, but for what a test spoils: the wrong answers that a faulty
-// cluster could give.
+// A server that passes on the answers of the server behind it, but changes those that a test wants changed,
+// like a faulty cluster.
 
 import { type Server, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -27,7 +27,7 @@ export type Spoil = (answer: ProxiedAnswer) => void;
 export class SpoilingProxy {
   /** Predictions that were asked for. */
   predictions = 0;
-  /** Which answers are spoilt, and how; by default none. */
+  /** Which answers are changed, and how; by default none. */
   spoil: Spoil = () => undefined;
   /** Called when a prediction is asked for. */
   asked: (body: string) => void = () => undefined;

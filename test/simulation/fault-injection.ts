@@ -95,8 +95,8 @@ export class FaultInjection {
     const { routers, staff, time } = this.#world;
     if (this.#harms > 0 || !staff.every(({ isWell }) => isWell)) return false;
     if (time.nowMs - this.#harmedMs < SETTLE_MS) return false;
-    // A router that stands still, or did just before, knows only what was; with none at work nobody
-    // knows.
+    // A router that stands still, or did until a moment ago, knows only an old state; if none is running,
+    // nobody knows the current one.
     const isLate = routers.some(
       ({ process }) =>
         process !== undefined &&
@@ -209,7 +209,7 @@ export class FaultInjection {
         this.#harmedMs = this.#world.time.nowMs; // The worker itself has not noticed yet.
         this.#worker(fault).device?.lose();
       },
-      // As a machine that is restored from an older state.
+      // Like a machine that is restored from an older snapshot.
       "set clock back": (fault) => {
         const place = this.#worker(fault);
         place.clockErrorMs -= CLOCK_ERROR_MS_MAX * fault.variant;
@@ -229,14 +229,14 @@ export class FaultInjection {
           fault.durationMs,
           () => {
             place.isMisreading = true;
-            // What it held was read before; it starts anew to read.
+            // What it held was read before the fault; it starts anew to read the file again.
             place.crash(false);
             place.start();
           },
           () => (place.isMisreading = false),
         );
       },
-      // Its copy of the files, not that of others; what it holds already stays as it was.
+      // Only its own copy of the files; replicas that it already holds stay as they were.
       "spoil assets": (fault) => {
         const place = this.#worker(fault);
         this.#during(
@@ -258,7 +258,7 @@ export class FaultInjection {
     } satisfies Partial<Record<FaultKind, Injection>>;
   }
 
-  /** Writes a directory file by file: what is there is not what will be, until the last one is. */
+  /** Writes a directory file by file, so that its content is mixed until the last file is written. */
   #copy(version: number, { durationMs }: PlannedFault, first: Writing = {}): void {
     const { disk, time } = this.#world;
     const stepMs = Math.min(durationMs, COPY_MS_MAX) / COPY_STEPS;
@@ -390,7 +390,7 @@ export class FaultInjection {
       "pause router": (fault) => {
         const { process } = router(fault);
         const { mode, requestDeadlineMsMax } = this.#world.scenario;
-        // A router that stands still for longer than versions are kept finds its own gone.
+        // A router that stands still for longer than versions are kept finds that its own versions are gone.
         const longestMs = mode === "safety" ? Infinity : requestDeadlineMsMax;
         during(
           { ...fault, durationMs: Math.min(fault.durationMs, longestMs) },
@@ -402,5 +402,5 @@ export class FaultInjection {
   }
 }
 
-/** After a fault is over, the links and routers have so long to find out. */
+/** Time for links and routers to notice that a fault is over. */
 const SETTLE_MS = 1000;

@@ -1,5 +1,5 @@
-// What others may write into a store that is not protected by a secret: it must take nothing away from
-// workers that live, and be forgotten.
+// Records that others may write into a store without a secret. They must not affect live workers, and must be
+// forgotten.
 
 import { MODEL } from "./simulated-models.ts";
 import type { PlannedFault } from "./scenario.ts";
@@ -11,7 +11,7 @@ import { redisKeys } from "../../packages/cluster/src/membership/redis-keys.ts";
 const LEASE_MS = 60_000;
 const KEYS = redisKeys("default");
 
-/** Writes one forged record, or takes a sound one away. */
+/** Writes one forged record, or deletes a genuine one. */
 export function forgeRecords(world: SimulatedWorld, { victim, variant }: PlannedFault): void {
   const { redis, staff } = world;
   if (!redis.isUp) return;
@@ -28,7 +28,7 @@ export function forgeRecords(world: SimulatedWorld, { victim, variant }: Planned
   redis.publish();
 }
 
-/** Of a worker that nobody reaches, and that claims to serve what nobody has. */
+/** A record of a worker that cannot be reached, with partitions that nobody has. */
 function announcementOf(name: string, life: number): string {
   return announcementToJson({
     workerId: workerId(name),

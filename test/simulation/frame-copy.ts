@@ -1,5 +1,5 @@
-// What a wire does to a message: the receiver gets bytes of its own. Without this a worker that hands
-// an array to its compute thread would take it away from the router.
+// Copies a message like a real connection: the receiver gets its own bytes. Without this, a worker that
+// transfers an array to its compute thread would take it away from the router.
 
 import { StringColumn, WinnowError } from "@winnow/core";
 

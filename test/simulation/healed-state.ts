@@ -1,4 +1,4 @@
-// What a cluster owes some seconds after the last fault is over: everything as if nothing had been.
+// The state that a cluster must reach some seconds after the last fault: as if there had been no fault.
 
 import { partitionNames, place } from "@winnow/cluster";
 import type { Announcement } from "@winnow/cluster";
@@ -40,7 +40,7 @@ function checkWorker(world: SimulatedWorld, { name, worker, device }: WorkerPlac
     const texts = `holds [${held.join(" ")}] instead of [${expected.join(" ")}]`;
     world.violate("L3", `${name} ${texts} of version ${version}: ${summary(announcement)}`);
   }
-  // A flawed version may be tried again and again, and is held while it is judged.
+  // A flawed version may be tried again and again, and is held while it is checked.
   const others = announcement.versions.filter(
     ({ version, fingerprint }) =>
       !tried.has(version) &&
@@ -57,7 +57,7 @@ function checkWorker(world: SimulatedWorld, { name, worker, device }: WorkerPlac
   }
 }
 
-/** `table/partition` of all that a worker is to hold, ascending: tables that are not cut lie on each. */
+/** `table/partition` of all that a worker should hold, ascending: tables that are not cut are on each worker. */
 function intendedOn(world: SimulatedWorld, name: string, version: number): string[] {
   const ids = world.staff.map((each) => workerId(each.name));
   const { replication } = world.scenario;

@@ -1,6 +1,6 @@
-// One large cluster without a fault, on virtual time: how much its members say to each other at rest,
-// while they start, and when one of them leaves and one joins; and whether every answer is exact
-// meanwhile. Workers, router and membership are the real ones.
+// One large cluster without a fault, on virtual time: how many messages its members exchange at rest, at the
+// start, and when one of them leaves and one joins; and whether every answer is exact meanwhile. Workers,
+// router and membership are the real ones.
 
 import type { WorkerConnector } from "@winnow/cluster";
 import { CheckedRequests } from "./checked-requests.ts";
@@ -20,17 +20,17 @@ export interface LargeCluster {
   readonly cpuMs: () => number;
 }
 
-/** Without it, the seed draws how unkind clocks and network are. */
+/** By default the seed draws how much clocks and network vary. */
 const SEED = 1;
 const ITEMS_PER_PARTITION = 2;
 const STEP_MS = 100;
-/** Longer than anything that begins with a start or a leave still goes on. */
+/** Longer than any activity after a start or a leave. */
 const SETTLE_MS = 10_000;
 const READY_MS_MAX = 120_000;
-/** Longer than the place of a worker that is gone is kept for it, and than others take to load. */
+/** Longer than the time for which the place of a lost worker is kept, plus the time that others take to load. */
 const LEAVE_MS = 15_000;
 
-/** Runs it; the violations are requests that failed or were answered wrongly. */
+/** Runs it. The violations are requests that failed or got a wrong answer. */
 export async function runLargeCluster(cluster: LargeCluster): Promise<readonly string[]> {
   const world = new SimulatedWorld(scenarioOfLarge(cluster));
   const { counts, reset } = countTraffic(world);
@@ -73,7 +73,7 @@ export async function runLargeCluster(cluster: LargeCluster): Promise<readonly s
   requests.stop();
   await time.runUntil(time.nowMs + SETTLE_MS);
   const { asked, exact, failed } = requests.counts;
-  // Some ask for versions that are not there, or leave early.
+  // Some requests pin versions that do not exist, or are cancelled early.
   print(`${asked} requests: ${exact} exact, ${failed} failed as they should`);
   return world.violations.map(({ invariant, what }) => `${invariant}: ${what}`);
 }
@@ -109,7 +109,7 @@ async function untilReady(world: SimulatedWorld): Promise<void> {
   if (!isReady()) world.violate("L3", "the cluster does not become ready");
 }
 
-/** What goes over the network and to the store from now on, by kind. */
+/** Counts messages on the network and to the store from now on, by kind. */
 function countTraffic(world: SimulatedWorld): {
   readonly counts: ReadonlyMap<string, number>;
   readonly reset: () => void;
@@ -160,7 +160,7 @@ function counted(connector: WorkerConnector, count: (kind: string) => void): Wor
   };
 }
 
-/** Who holds what of the items; `loaded` counts what is held now and was not then. */
+/** Which worker holds which partitions of the items; `loaded` counts those that are held now and were not before. */
 class Held {
   readonly #names: ReadonlySet<string>;
 

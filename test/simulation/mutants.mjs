@@ -1,7 +1,7 @@
-// Shows that the simulation can fail: puts one thing wrong at a time into the sources on their way
-// into this process, and expects some seed to notice that passes without it. What a unit test or a
-// transcript shows at once, and a seed in thousands, is left to them.
-// `npm run simulate:mutants -- grace` takes those whose name has the word.
+// Shows that the simulation can fail: it puts one fault at a time into the sources as they are loaded, and
+// expects that some seed fails that passes without it. Faults that a unit test or a transcript shows at once,
+// or only one seed in thousands, are not in the list.
+//  `npm run simulate:mutants -- grace` runs those whose name has this word.
 
 import path from "node:path";
 import process from "node:process";
@@ -11,8 +11,9 @@ const SEEDS_MAX = 200;
 const campaign = path.join(import.meta.dirname, "simulation-campaign.ts");
 
 /**
- * Each: what is wrong, the mode that shows it, where, the text and what replaces it; and for what is
- * rarely seen the kinds of fault that show it (any), or a seed to begin with (1).
+ * Each has a name, the mode that shows the fault, the file, the text and its replacement; for faults that are
+ * rarely seen, also the kinds of injected faults that show it (default: any), or a seed to begin with
+ * (default: 1).
  */
 const MUTANTS = [
   {
@@ -238,7 +239,7 @@ async function firstFailure(sources, { mode, faults, longestMs }, { from, seeds 
   return failed.length === 0 ? undefined : { seed: failed[0], why: why.slice(1, 120) };
 }
 
-/** In words what is amiss with the simulation, or undefined: it noticed. */
+/** Describes what is wrong with the simulation; `undefined` if it noticed the mutant. */
 async function tryMutant(mutant, sound) {
   const { name, from = 1, file, text, replacement } = mutant;
   let found = 0;

@@ -1,6 +1,6 @@
-// What a seed means: the size of the cluster, how unkind its clocks are, what it is asked, and the
-// list of faults that befall it. Swarm testing: each seed draws which kinds of fault exist at all, so
-// that some worlds know one kind only, and that often.
+// What a seed determines: the size of the cluster, how much its clocks vary, the requests, and the list of
+// faults. Swarm testing: each seed first draws which kinds of fault exist, so that some worlds have only one
+// kind, but often.
 
 import type { ClockUnkindness } from "./simulated-process.ts";
 import type { ModelSize } from "./simulated-models.ts";
@@ -10,7 +10,7 @@ import type { Random } from "./virtual-time.ts";
 /** Safety: anything may happen at once. Liveness: each partition keeps a healthy replica. */
 export type Mode = "safety" | "liveness";
 
-/** What may befall a worker; in liveness mode one at a time. */
+/** Faults of a worker; in liveness mode only one at a time. */
 const WORKER_FAULTS = [
   "crash worker",
   "crash worker in a burst",
@@ -88,7 +88,7 @@ export interface Scenario {
   /** Faults begin after `calmMs` and end after `faultsMs`. */
   readonly calmMs: number;
   readonly faultsMs: number;
-  /** All is well then: how long the cluster has to show it. */
+  /** All faults are over: the time until which the cluster must have recovered. */
   readonly healedMs: number;
   readonly scanMs: number;
   readonly loadMs: number;
@@ -108,9 +108,9 @@ const LONGEST_MS = 6000;
 export const harmsWorker = (kind: FaultKind): boolean =>
   (WORKER_FAULTS as readonly string[]).includes(kind);
 
-/** Which faults a world knows, where the seed is not to draw them. */
+/** The faults of a world, if the seed should not draw them. */
 export interface FaultRange {
-  /** Their kinds; left out: the seed draws them. */
+  /** Kinds of faults; absent: the seed draws them. */
   readonly kinds?: readonly FaultKind[] | undefined;
   /** How long a fault lasts at most, ms. */
   readonly longestMs?: number | undefined;
@@ -148,7 +148,7 @@ export function scenarioOf(seed: number, mode: Mode, range: FaultRange = {}): Sc
     scanMs: oneOf(random, [0.5, 2, 8]),
     loadMs: oneOf(random, [1, 10, 60]),
     pollIntervalMs: oneOf(random, [200, 1000]),
-    // Versions are kept for twice as long: longer than it takes to find out that a link is dead.
+    // Versions are kept twice as long: longer than it takes to notice that a link is dead.
     requestDeadlineMsMax: oneOf(random, [2500, 4000]),
     versionsKept: random() < 0.8 ? 1 : 2,
     hedge: random() < 0.8,

@@ -17,9 +17,9 @@ import {
 } from "../../packages/worker/src/compute/reader/reader-channel.ts";
 import type { SimulatedProcess } from "./simulated-process.ts";
 
-/** How a device does at the moment; faults change it. */
+/** The state of a device; faults change it. */
 export interface DeviceHealth {
-  /** Times a scan's and a load's usual duration. */
+  /** Factors on the usual duration of a scan and a load. */
   slowness: number;
   isWedged: boolean;
   isFull: boolean;
@@ -40,7 +40,7 @@ export class SimulatedDevice implements Accelerator {
   #lose: (error: WinnowError) => void = () => undefined;
   #loss: WinnowError | undefined;
   readonly #timers = new Set<Timer>();
-  /** Under way: they keep the filters that they have. */
+  /** Searches in progress keep their filters. */
   readonly #searches = new Set<Promise<TopKBlock>>();
   /** Rows that are on the device, by load. */
   readonly residents = new Set<Resident>();
@@ -124,7 +124,7 @@ export class SimulatedDevice implements Accelerator {
     });
   }
 
-  /** The thread that drives it is ended, whatever it was doing. */
+  /** The thread of the device is ended, whatever it was doing. */
   abandon(): void {
     for (const timer of this.#timers) this.#process.clearTimer(timer);
     this.#timers.clear();

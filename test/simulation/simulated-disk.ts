@@ -36,7 +36,7 @@ export class SimulatedDisk {
     this.size = size;
   }
 
-  /** The highest number that ever was; numbers are not used again. */
+  /** The highest version number so far; numbers are not used again. */
   get newest(): number {
     return this.#newest;
   }
@@ -59,7 +59,7 @@ export class SimulatedDisk {
     this.#directories.delete(version);
   }
 
-  /** Versions that are there and sound, ascending. */
+  /** Versions that exist and are intact, ascending. */
   get sound(): number[] {
     return this.#numbers((each) => each.flaw === undefined && !each.isChanging);
   }
@@ -78,7 +78,7 @@ export class SimulatedDisk {
     return this.#directories.has(version);
   }
 
-  /** All contents that a version has had, whether or not its directory is there; the last is newest. */
+  /** All contents that a version has had, even if its directory is gone; the last is the newest. */
   contentsOf(version: number): VersionContent[] {
     const known = this.#contents.get(version);
     if (known !== undefined) return known;
@@ -93,7 +93,7 @@ export class SimulatedDisk {
   }
 
   /**
-   * The disk as a worker's version watch sees it; `isReadable` says whether it can be read now, `copyFlaw`
+   * The disk as a worker's version watch sees it. `isReadable` says whether it can be read now, `copyFlaw`
    * what is wrong with this worker's copy.
    */
   storage(
@@ -122,8 +122,8 @@ export class SimulatedDisk {
   }
 
   /**
-   * Opens a version directory as a worker finds it. Files are copied over, so that who has opened them
-   * reads what they hold by then, or what a removed one held last.
+   * Opens a version directory as a worker finds it. Files are overwritten in place, so a worker that has
+   * opened them reads their present bytes, or the last bytes of a removed file.
    */
   open(directory: string, copy: VersionCopy): ModelVersion {
     const version = versionOf(directory);

@@ -4,7 +4,7 @@ import type { WorkerListener, WorkerService } from "@winnow/cluster";
 import type { SimulatedProcess } from "./simulated-process.ts";
 import type { SimulatedStream } from "./simulated-stream.ts";
 
-/** Between the last stream's end and the listener's own. */
+/** Time between the end of the last stream and that of the listener. */
 const SHUTDOWN_MS = 20;
 
 /** A worker that can be reached. */

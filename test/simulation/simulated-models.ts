@@ -47,7 +47,7 @@ import { seededRandom } from "./virtual-time.ts";
 
 /** What is wrong with a version directory. */
 export type Flaw =
-  /** A byte differs from what the checksum was taken of. */
+  /** One byte differs from that of the checksum. */
   | "flipped"
   /** Its files cannot be opened. */
   | "unreadable"
@@ -98,10 +98,10 @@ const VOCABULARY: TextVocabulary = {
   delimiter: "\t",
   offset: 0,
 };
-/** Rows before those of users: the one of users that nobody knows. */
+/** Rows before those of the users: the row of unknown users. */
 const UNKNOWN_ROWS = 1;
 
-/** Attributes of items; no other content gives all items the same ones. */
+/** Attributes of items; no other content has the same ones for all items. */
 const ATTRIBUTES: readonly AttributeSpec[] = [
   { name: "group", type: "string", isList: false },
   { name: "row", type: "integer", isList: false },
@@ -109,17 +109,17 @@ const ATTRIBUTES: readonly AttributeSpec[] = [
 /** Values of `group`. */
 export const GROUPS: readonly string[] = ["red", "green", "blue"];
 
-/** The id of an item; it names its version, and which of its contents. */
+/** The id of an item; it names the version and its content. */
 const itemId = ({ version, revision }: ContentName, row: number): string =>
   `v${version}${revision > 0 ? `.${revision}` : ""} item ${row}`;
 
-/** A version directory may hold one content after the other. */
+/** A version directory may have several contents, one after the other. */
 export interface ContentName {
   readonly version: number;
   readonly revision: number;
 }
 
-/** One content of one version, and what is right. */
+/** One content of a version, and its right answers. */
 export class VersionContent implements ContentName {
   readonly version: number;
   readonly revision: number;
@@ -152,8 +152,8 @@ export class VersionContent implements ContentName {
   }
 
   /**
-   * Whose rows a worker's copy with this fingerprint finds for a user: the user's own, or those of another
-   * where two lines of the copy are swapped. `undefined`: it is a copy of another content.
+   * Whose rows a worker's copy with this fingerprint finds for a user: those of the user, or of another one
+   * if two lines of the copy are swapped. `undefined`: the copy is of another content.
    */
   userIn(print: Fingerprint, user: number): number | undefined {
     if (print === this.program.fingerprint) return user;
@@ -163,14 +163,14 @@ export class VersionContent implements ContentName {
     return lines[user] ?? user;
   }
 
-  /** Every second version brings a request to be replayed before it answers anybody. */
+  /** Every second version has a warm-up request. */
   get warmUp(): readonly WarmUpRequest[] {
     if ((this.version + this.revision) % 2 === 1) return [];
     const users = tensor("int64", [1], BigInt64Array.of(0n));
     return [{ signature: "serving_default", inputs: new Map([["user", users]]) }];
   }
 
-  /** All items of a user, the best first; `size.users` and more are users that nobody knows. */
+  /** All items for a user, best first; numbers from `size.users` on are unknown users. */
   best(asked: number): BestItems {
     const user = asked < this.size.users ? asked + UNKNOWN_ROWS : 0;
     const known = this.#best.get(user);
@@ -190,13 +190,13 @@ export class VersionContent implements ContentName {
     return best;
   }
 
-  /** The group of an item, which another content gives to other items; the last items have none. */
+  /** The group of an item; in another content items have other groups. The last items have none. */
   groupOf(row: number): string | undefined {
     if (row >= this.size.items - 2) return undefined;
     return GROUPS[(row * 7 + this.version + this.revision) % GROUPS.length];
   }
 
-  /** What workers read of some rows: their groups, and which rows have an even number. */
+  /** What workers read for some rows: their groups, and which of them have an even number. */
   attributesOf({ firstRow, rows }: { firstRow: number; rows: number }): AttributeColumn[] {
     const builders = ATTRIBUTES.map(() => new ColumnBuilder());
     for (let row = firstRow; row < firstRow + rows; row += 1) {
@@ -275,7 +275,7 @@ interface KnownUsers {
   readonly fingerprint: Fingerprint;
 }
 
-/** Swaps the first two lines of one partition: no checksum of rows shows it. */
+/** Swaps the first two lines of one partition, which no checksum of rows shows. */
 function swapAlike(lines: unknown[], partitions: number): void {
   const places = lines.map((_, user) => partitionOfInteger(BigInt(user), partitions));
   const second = places.findIndex((place, user) => places.indexOf(place) < user);
@@ -283,7 +283,7 @@ function swapAlike(lines: unknown[], partitions: number): void {
   if (second >= 0) [lines[first], lines[second]] = [lines[second], lines[first]];
 }
 
-/** Reads the vocabulary as the model package does. @throws WinnowError where it would refuse it */
+/** Reads the vocabulary like the model package. @throws WinnowError if that would refuse it */
 function readUsers(
   { version, revision, size, program }: VersionContent,
   flaw: CopyFlaw | undefined,
@@ -312,7 +312,7 @@ function readUsers(
   return { vocabulary, fingerprint: fingerprintOf(files) };
 }
 
-/** The lookup of users as nodes: row 0 for a user that the file lacks, else the line and one more. */
+/** The lookup of users as nodes: row 0 for a user that the file lacks, otherwise the line plus one. */
 function graphOf(): SignatureGraph {
   const operation = (op: string, inputs: readonly GraphValue[]): GraphValue => {
     const attributes = new Attributes(op, new Map());
@@ -373,7 +373,7 @@ function signature(): SignatureProgram {
   };
 }
 
-/** What the files of a version directory hold. */
+/** What the files of a version directory contain. */
 export interface VersionFiles {
   readonly content: VersionContent;
   readonly flaw: Flaw | undefined;
@@ -396,10 +396,10 @@ export class SimulatedVersion implements ModelVersion {
   readonly #copy: VersionCopy;
   readonly #users: KnownUsers;
   readonly #tables: readonly TableReading[];
-  /** Its attributes are those of the file that was read when it was opened. */
+  /** Its attributes are those of the file at the time when it was opened. */
   readonly #opened: VersionContent;
 
-  /** `files` gives what its files hold now: they may be copied over while they are open. */
+  /** `files` gives the present content of its files, which may be overwritten while they are open. */
   constructor(files: () => VersionFiles, copy: VersionCopy) {
     const { content, flaw } = files();
     if (flaw === "unreadable") throw new WinnowError("PERMISSION_DENIED", "Cannot open the file");
@@ -426,7 +426,7 @@ export class SimulatedVersion implements ModelVersion {
 
   close(): void {}
 
-  /** Keys as they were when the version was opened, rows and ids as they are when they are read. */
+  /** Keys as they were when the version was opened; rows and ids as they are when they are read. */
   #readTables({ program, stored }: VersionContent): readonly TableReading[] {
     const checks = plainRowChecks;
     const [userRows, itemRows, itemIds] = stored.map((each, at) => ({
@@ -442,7 +442,7 @@ export class SimulatedVersion implements ModelVersion {
     );
   }
 
-  /** The stretch of the data file where a tensor lay when the version was opened: one piece. */
+  /** Where the tensor was in the data file when the version was opened, as one piece. */
   #regionOf(opened: Region, tensor: number): Region {
     const { size } = opened;
     return {
@@ -469,7 +469,7 @@ const tableOf = (spec: TableSpec, vocabulary: StoredTable["vocabulary"]): Stored
   vocabulary: spec.kind === "keyed" ? vocabulary : undefined,
 });
 
-/** The last row that is read of the items is not as it was written, if it is the last of all. */
+/** The last row of the items, if it is the last of all, is not as it was written. */
 function spoil(
   target: Uint8Array,
   { end, flaw }: { readonly end: boolean; readonly flaw: Flaw | undefined },
@@ -481,10 +481,10 @@ function spoil(
   if (flaw === "flipped") raise(target, at);
 }
 
-/** Of the lengths of strings, of one byte each here, which stand before the strings. */
+/** The lengths of strings, here of one byte each, come before the strings. */
 const CHECKSUM_BYTES = 4;
 
-/** What a disk gives that errs: another value in the first row, another digit in the last id. */
+/** What a faulty disk reads: another value in the first row, another digit in the last id. */
 function misread(target: Uint8Array, tensor: number): void {
   if (tensor === ITEM_IDS) target[target.length - 1]! ^= 1;
   else raise(target, 0);
@@ -499,7 +499,7 @@ function raise(target: Uint8Array, at: number): void {
 const floatsOf = ({ buffer, byteOffset, length }: Uint8Array): DataView =>
   new DataView(buffer, byteOffset, length);
 
-/** The rows of a partition in many chunks, as those of a large one come. */
+/** The rows of a partition in many chunks, like those of a large one. */
 function* smallChunks(reader: PartitionReader): ReturnType<PartitionReader["chunks"]> {
   const length = reader.dim * CHUNK_ROWS;
   for (const chunk of reader.chunks()) {

@@ -1,7 +1,7 @@
-// The network between simulated processes. It keeps what TCP and gRPC keep: messages of one stream
-// and direction arrive in order; what a cut link holds back arrives when it is mended, unless a
-// keepalive gave the connection up before; a process that ends resets its connections, a machine
-// that vanishes says nothing.
+// The network between simulated processes, with the guarantees of TCP and gRPC: messages of one stream and
+// direction arrive in order; what a cut link holds back arrives when the link is repaired, unless a keepalive
+// has closed the connection before; a process that ends resets its connections, a machine that vanishes does
+// not.
 
 import { WinnowError } from "@winnow/core";
 import type {
@@ -40,15 +40,15 @@ interface OpenCall {
 }
 
 const KEEPALIVE_CHECK_MS = 500;
-/** A connection whose peer does not answer is given up by its client, and later by its server. */
+/** If a peer does not answer, the client closes the connection first, the server later. */
 const CLIENT_SILENCE_MS_MAX = 3000;
 const SERVER_SILENCE_MS_MAX = 15_000;
-/** What was held back comes with a retransmission. */
+/** What was held back arrives with a retransmission. */
 const RETRANSMISSION_MS_MAX = 200;
 
 const unreachable = (): WinnowError => new WinnowError("UNAVAILABLE", "Nobody is there");
 
-/** Addresses, links and what is wrong with them. */
+/** Addresses, links and their faults. */
 export class SimulatedNetwork {
   readonly time: VirtualTime;
   readonly #random: Random;
@@ -78,7 +78,7 @@ export class SimulatedNetwork {
     };
   }
 
-  /** The network as a process sees it. Links belong to its role: they outlive a restart. */
+  /** The network as one process sees it. Links belong to the role, so they outlive a restart. */
   connectorOf(process: SimulatedProcess, client: string): WorkerConnector {
     const linkTo = (address: string): Link => this.link(client, address);
     return {
@@ -134,7 +134,7 @@ export class SimulatedNetwork {
     }
   }
 
-  /** A process has ended; a machine that vanished with it tells nobody. */
+  /** A process has ended; if its machine vanished too, nobody is notified. */
   end(process: SimulatedProcess, isSilent: boolean): void {
     for (const stream of this.#streams) {
       if (stream.process === process) stream.endClient();
@@ -160,7 +160,7 @@ export class SimulatedNetwork {
     return this.time.nowMs + between(this.#random, 0.05, this.#latencyMs) + link.extraMs;
   }
 
-  /** Hands something on at a time, or when the link is mended. */
+  /** Delivers something at a given time, or when the link is repaired. */
   transit(link: Link, way: Way, { atMs, arrive }: { atMs: number; arrive: () => void }): void {
     this.time.at(atMs, () => {
       if (link.cut[way] || link.held[way].length > 0) link.held[way].push(arrive);
@@ -226,7 +226,7 @@ export class SimulatedNetwork {
     });
   }
 
-  /** Keepalive: who has not been heard for long is given up. */
+  /** Keepalive: a connection on which nothing arrives for long is closed. */
   #checkLater(): void {
     this.time.after(KEEPALIVE_CHECK_MS, () => {
       for (const stream of this.#streams) this.#checkStream(stream);

@@ -1,6 +1,6 @@
-// Orders of models in the simulated world: given by its routers while anything may happen, kept in state
-// files that survive crashes, and, once everybody who was there has followed one, promised: from then on
-// nobody may end with a lower one.
+// Models orders in the simulated world. Routers give them while any fault may happen, and state files keep
+// them across crashes. Once all members that were there have followed an order it counts as promised: from
+// then on no member may end with a lower one.
 
 import { OrderBook, RefusedRecords, isAbove, isSameOrder, noSecret } from "@winnow/cluster";
 import type { MembershipStore, OrderMark, OrderedModels, StateFile } from "@winnow/cluster";
@@ -24,7 +24,7 @@ export class SimulatedOrders {
     this.#world = world;
   }
 
-  /** The order as a process of this place knows it. */
+  /** The order that a process of this place knows. */
   bookOf(process: SimulatedProcess, place: string, membership: MembershipStore): OrderBook {
     const { environment } = process;
     const store = membership instanceof RedisMembership ? membership.orders : undefined;
@@ -40,7 +40,7 @@ export class SimulatedOrders {
     });
   }
 
-  /** Orders what is served anyway, with another label; or withdraws the order. Never rejects. */
+  /** Orders the models that are served anyway, with another label, or withdraws the order. Never rejects. */
   async give(place: RouterPlace, version: number | undefined): Promise<void> {
     const { router, process } = place;
     if (router === undefined || process?.state !== "running") return;
@@ -59,7 +59,7 @@ export class SimulatedOrders {
     }
   }
 
-  /** All must follow one order, and none below what was promised. */
+  /** All must follow one order, and none a lower one than was promised. */
   checkHealed(): void {
     const world = this.#world;
     const known = [
@@ -78,7 +78,7 @@ export class SimulatedOrders {
     }
   }
 
-  /** As a client that waits for its order's answer. */
+  /** Like a client that waits for the answer to its order. */
   #promiseLater(place: RouterPlace, process: SimulatedProcess, order: OrderMark): void {
     this.#world.time.after(LOOK_MS, () => {
       if (place.process !== process || process.state !== "running") return;

@@ -1,17 +1,16 @@
-// One process of the simulated world: a clock of its own that is as unkind as a busy machine's, and a
-// life. Readings of the clock move on while something is decided; timers fire up to a millisecond
-// early or somewhat late, as Node's do; a process that stands still finds its timers and its mail
-// waiting afterwards, the timers first.
+// One process of the simulated world, with its own clock, as irregular as that of a busy machine. Readings of
+// the clock advance during a decision. Timers fire up to a millisecond early or somewhat late, like Node's. A
+// process that stands still finds its timers and its messages waiting afterwards, the timers first.
 
 import type { Clock, Environment, Logger, Timer } from "@winnow/core";
 import { between } from "./virtual-time.ts";
 import type { ComingEvent, Random, VirtualTime } from "./virtual-time.ts";
 
-/** How unkind the clock is. */
+/** How irregular the clock is. */
 export interface ClockUnkindness {
-  /** A reading is later than the one before by up to so much. */
+  /** The most by which a reading is later than the one before. */
   readonly readingMs: number;
-  /** Now and then by so much more: the process was set aside meanwhile. */
+  /** The most by which a reading is rarely later: the process was not scheduled meanwhile. */
   readonly hiccupMs: number;
   /** Timers fire so late at most. */
   readonly lateMs: number;
@@ -31,20 +30,20 @@ interface SetTimer {
   run: (() => void) | undefined;
 }
 
-/** Longest wait that Node's timers know; anything longer fires at once. */
+/** The longest wait that Node's timers support; longer ones fire at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 const HICCUP_RATIO = 0.002;
-/** However often it is read at one moment of the world, a clock is ahead of it by so much at most. */
+/** The most by which a clock is ahead of one moment of the world, however often it is read. */
 const LEAD_MS_MAX = 50;
 
-/** A process: its clock, its timers, its mail. */
+/** A process: its clock, its timers, its messages. */
 export class SimulatedProcess implements Clock {
   readonly name: string;
   readonly environment: Environment;
   state: "running" | "paused" | "dead" = "running";
   /** How often it has stood still. */
   pauses = 0;
-  /** When it last went on after that, virtual ms. */
+  /** When it last continued after standing still, virtual ms. */
   resumedMs = -Infinity;
   readonly #world: ProcessWorld;
   readonly #random: Random;
@@ -101,7 +100,7 @@ export class SimulatedProcess implements Clock {
     this.#world.time.after(this.#random() * 0.02, () => this.receive(run));
   };
 
-  /** Something arrives now: it waits while the process stands still, and is lost on a dead one. */
+  /** A message arrives now. It waits while the process stands still, and is lost if the process is dead. */
   receive(run: () => void): void {
     if (this.state === "dead") return;
     if (this.state === "paused" || this.#heldMail.length > 0) this.#heldMail.push(run);
@@ -122,7 +121,7 @@ export class SimulatedProcess implements Clock {
     this.#catchUp();
   }
 
-  /** The process is gone, with all it had to do. */
+  /** The process is gone, with everything that it had to do. */
   kill(): void {
     this.state = "dead";
     for (const timer of this.#timers) this.clearTimer(timer);

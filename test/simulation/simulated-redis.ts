@@ -41,7 +41,7 @@ export class SimulatedRedis {
     return open as OpenRedis;
   }
 
-  /** A process is gone, and its connections with it. */
+  /** A process is gone, with its connections. */
   forget(process: SimulatedProcess): void {
     for (const connection of this.connections) {
       if (connection.process === process) connection.disconnect();
@@ -58,7 +58,7 @@ export class SimulatedRedis {
     this.#state = { values: new Map(), members: new Map() };
   }
 
-  /** A replica takes over that lacks the last writes. */
+  /** A replica without the last writes takes over. */
   failOver(): void {
     this.#state = copyOf(this.#snapshot);
     for (const connection of this.connections) connection.break();
@@ -77,7 +77,7 @@ export class SimulatedRedis {
     return [...(this.#state.members.get(key) ?? [])].toSorted();
   }
 
-  /** Sets a key without an expiry if it holds what is expected; "" stands for nothing. */
+  /** Sets a key without expiry if it has the expected value; "" stands for no value. */
   replace(key: string, value: string, expected: string): boolean {
     if ((this.get(key) ?? "") !== expected) return false;
     this.#state.values.set(key, { value, untilMs: Infinity });
@@ -113,7 +113,7 @@ function copyOf({ values, members }: State): State {
 
 type Event = "ready" | "error" | "message";
 
-/** One connection; the methods are those of ioredis that are used. */
+/** One connection, with the methods of ioredis that are used. */
 class SimulatedConnection {
   readonly process: SimulatedProcess;
   readonly #server: SimulatedRedis;

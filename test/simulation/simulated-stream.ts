@@ -1,4 +1,4 @@
-// One stream between a router and a worker, both ends of it, as gRPC would carry it.
+// One stream between a router and a worker, with both ends, as gRPC would carry it.
 
 import { WinnowError } from "@winnow/core";
 import type {
@@ -25,7 +25,7 @@ export interface StreamParts {
   readonly handlers: FrameHandlers;
 }
 
-/** A stream; each end closes by itself and learns of the other by what arrives. */
+/** A stream; each end closes separately, and learns of the other's end when that message arrives. */
 export class SimulatedStream implements FrameChannel, WorkerLink {
   readonly process: SimulatedProcess;
   readonly link: Link;
@@ -54,7 +54,7 @@ export class SimulatedStream implements FrameChannel, WorkerLink {
     return this.#routerId;
   }
 
-  /** Whether nothing is to be heard of the worker. */
+  /** Whether nothing from the worker can be received. */
   get isWorkerSilent(): boolean {
     const isStill = this.listener?.process.state === "paused";
     const isGone = this.#network.isVanished(this.link.address);
@@ -81,7 +81,7 @@ export class SimulatedStream implements FrameChannel, WorkerLink {
     this.endClient();
   }
 
-  /** The router's end is gone; the worker hears of it. */
+  /** The router's end is closed; the worker is notified. */
   endClient(): void {
     this.#isClientOpen = false;
     this.#pass("toWorker", () => this.#leave());
@@ -122,7 +122,7 @@ export class SimulatedStream implements FrameChannel, WorkerLink {
     this.#tell({ kind: "drain" });
   }
 
-  /** In order: what was said before still arrives. */
+  /** In order: what was sent before still arrives. */
   close(): void {
     if (!this.#isWorkerOpen) return;
     if (this.#replies.length > 0) this.#tell({ kind: "replies", replies: this.#replies });
@@ -139,7 +139,7 @@ export class SimulatedStream implements FrameChannel, WorkerLink {
     this.#leave();
   }
 
-  /** The worker's process has ended, or cut its streams off. */
+  /** The worker's process has ended, or has closed its streams. */
   resetByWorker(): void {
     if (this.listener?.process.state !== "dead") this.#leave();
     this.#isWorkerOpen = false;

@@ -1,5 +1,5 @@
-// The workers of a simulated cluster: real workers on simulated processes, started, killed, drained
-// and started anew under the same name, numbered by a wall clock that may be wrong.
+// The workers of a simulated cluster: real workers on simulated processes. They are started, killed, drained,
+// and restarted under the same name, with incarnations from a wall clock that may be wrong.
 
 import type { MembershipStore, OrderBook } from "@winnow/cluster";
 import { startWorker } from "@winnow/worker";
@@ -18,7 +18,7 @@ const RESTART_MS = 300;
 /** A day of some year. */
 const WALL_CLOCK_START_MS = 1.7e12;
 
-/** A place for a worker: its name, its address and who is there now. */
+/** A place for a worker: its name, its address and the present worker. */
 export class WorkerPlace {
   readonly name: string;
   readonly address: string;
@@ -108,7 +108,7 @@ export class WorkerPlace {
     void this.#follow(process, starting);
   }
 
-  /** What the machine takes for the time of day. */
+  /** The machine's wall clock. */
   #wallClockMs(): number {
     return Math.floor(WALL_CLOCK_START_MS + this.#world.time.nowMs + this.clockErrorMs);
   }
@@ -121,7 +121,7 @@ export class WorkerPlace {
     this.#exit(process, failure !== undefined);
   }
 
-  /** The process ends at once; a machine that vanishes with it resets no connection. */
+  /** The process ends at once; if its machine vanishes too, no connection is reset. */
   crash(isSilent: boolean): void {
     const { process } = this;
     if (process === undefined || process.state === "dead") return;
@@ -137,7 +137,7 @@ export class WorkerPlace {
     void worker.drain();
   }
 
-  /** The worker is over: what is left of its process must be nothing. */
+  /** The worker has ended: nothing may be left of its process. */
   #exit(process: SimulatedProcess, isFailed: boolean): void {
     if (this.process !== process || process.state === "dead") return;
     this.worker = undefined;

@@ -1,5 +1,5 @@
-// A simulated world: time, network, store, disk, workers and routers of one scenario, and what was
-// found to be wrong in it.
+// A simulated world: time, network, store, disk, workers and routers of one scenario, and the violations that
+// were found.
 
 import { RedisMembership, StaticMembership } from "@winnow/cluster";
 import type { Describe, MembershipStore } from "@winnow/cluster";
@@ -15,7 +15,7 @@ import { RouterPlace } from "./simulated-routers.ts";
 import { WorkerPlace } from "./simulated-workers.ts";
 import { VirtualTime, seededRandom } from "./virtual-time.ts";
 
-/** Something that must never be, or is not as it must be. */
+/** A violation: something that must never be, or a state that is not as it must be. */
 export interface Violation {
   readonly invariant: string;
   readonly atMs: number;
@@ -44,7 +44,7 @@ export class SimulatedWorld implements ProcessWorld {
   readonly workers: WorkerPlace[];
   readonly routers: RouterPlace[];
   readonly violations: Violation[] = [];
-  /** What the label means; `undefined`: there is none yet. */
+  /** The version of the label; `undefined`: there is none yet. */
   label: number | undefined;
   /** All that it has meant. */
   readonly labelled = new Set<number>();
@@ -119,7 +119,7 @@ export class SimulatedWorld implements ProcessWorld {
     return new StaticMembership({ environment, describe, streams }, { members });
   }
 
-  /** A process is over: nothing is left of it but what others remember. */
+  /** A process has ended: nothing is left but what others remember. */
   bury(process: SimulatedProcess, isSilent: boolean): void {
     process.kill();
     this.network.end(process, isSilent);

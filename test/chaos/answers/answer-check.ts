@@ -5,11 +5,11 @@
 import type { RankedList } from "./answer-oracle.ts";
 import type { ModelName, VersionContent } from "./model-content.ts";
 
-/** What became of a request. */
+/** The class of a reply. */
 export type AnswerClass =
-  /** 200, equal to the oracle's answer for the version it names. */
+  /** 200, equal to the oracle's answer for the version that it names. */
   | "exact"
-  /** 200, marked as lacking partitions as the request allows, every item of it right. */
+  /** 200, marked as partial, which the request allows; every item is right. */
   | "partial"
   /** 503 or 429 with `Retry-After`, or the gRPC codes that mean the same. */
   | "refused"
@@ -32,29 +32,29 @@ export interface CheckedReply {
   readonly body: Buffer;
 }
 
-/** A class, and what was seen where that is not `exact`. */
+/** A class, and what was seen if it is not `exact`. */
 export interface Verdict {
   readonly class: AnswerClass;
   readonly text?: string;
 }
 
-/** What the run has put into the models' folder. */
+/** The versions that the run has published. */
 export interface PublishedVersion extends VersionContent {
-  /** A spoilt version must never answer. */
+  /** A damaged version must never answer. */
   readonly sound: boolean;
 }
 
 /** Judges a reply, given everything published so far. */
 export type Judge = (reply: CheckedReply, published: readonly PublishedVersion[]) => Verdict;
 
-/** What is wrong with a body if the content answered it; `undefined` if it is right. */
+/** What is wrong with a body if this content answered; `undefined` if it is right. */
 export type BodyFault = (body: Buffer, content: VersionContent) => string | undefined;
 
 /** How predictions are judged. */
 export interface PredictionCheck {
   readonly model: ModelName;
   readonly fault: BodyFault;
-  /** Judges answers that the request allows to lack partitions; absent where it does not. */
+  /** Judges answers that may be partial; absent if the request does not allow them. */
   readonly partialFault?: BodyFault | undefined;
   /** The request names a version. */
   readonly isPinned?: boolean;
@@ -63,7 +63,7 @@ export interface PredictionCheck {
 const EXACT: Verdict = { class: "exact" };
 const TEXT_MAX = 300;
 
-/** A judge of the predictions that one request is answered with. */
+/** Judges the predictions that answer one request. */
 export function predictionJudge(prediction: PredictionCheck): Judge {
   /** Bodies found right, by version. */
   const proven = new Map<string, Buffer>();
@@ -107,7 +107,7 @@ function predictionFault(
   return faults.includes(undefined) ? undefined : faults.join("; ");
 }
 
-/** A judge of what is told about a model itself, whose bodies alone name versions. */
+/** Judges status and metadata of a model, whose bodies are the only place that names versions. */
 export function toldJudge(
   judgeBody: (body: Buffer, published: readonly PublishedVersion[]) => Verdict,
 ): Judge {

@@ -1,6 +1,6 @@
-// What a version must answer, by brute force over its whole table in this process. The score is worked
-// out here from its definition in ARCHITECTURE.md, not with the product's code: float64, lane j mod 8
-// in increasing j, one tree, rounded once to float32.
+// The expected answers of a version, by brute force over its whole table in this process. The score is
+// computed here from its definition in ARCHITECTURE.md, not with the product's code: float64, lane j mod 8 in
+// increasing j, one tree, rounded once to float32.
 
 import {
   RANKING_SHAPE,
@@ -42,12 +42,12 @@ interface LoadedContent {
   readonly rankings: Map<number, UserRanking>;
 }
 
-/** Answers of any version; what was worked out once is kept. */
+/** Answers of any version; computed once and kept. */
 export class AnswerOracle {
   readonly #contents = new Map<string, LoadedContent>();
   readonly #rankingScores = new Map<string, number>();
 
-  /** The best items of a retrieval model for a user; one beyond the vocabulary is unknown to it. */
+  /** The best items of a retrieval model for a user; a number beyond the vocabulary is an unknown user. */
   best(content: VersionContent, { user, k, excluded }: WantedList): RankedList {
     const loaded = this.#load(content);
     const { order, scores } = this.#ranking(content, loaded, user);
@@ -59,7 +59,7 @@ export class AnswerOracle {
     return { scores: rows.map((row) => scores[row]!), ids: rows.map((row) => loaded.ids[row]!) };
   }
 
-  /** The score of one item by its name; `undefined` where the version has no such item. */
+  /** The score of an item by its name; `undefined` if the version has no such item. */
   scoreOf(content: VersionContent, user: number, id: string): number | undefined {
     const loaded = this.#load(content);
     const row = loaded.rowOfId.get(id);
@@ -121,7 +121,7 @@ export class AnswerOracle {
   }
 }
 
-/** A version's dense part on one input. Exact: see `model-content.ts` on the values. */
+/** The dense part of a version on one input. The sums are exact: see the values in `model-content.ts`. */
 function throughLayers(content: VersionContent, input: Float64Array): Float64Array {
   let values = input;
   for (const { kernel, bias, relu } of denseLayers(content)) {

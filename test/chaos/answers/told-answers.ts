@@ -1,4 +1,4 @@
-// What a router says about a model itself: its status and its metadata, and what is wrong with either.
+// Checks what a router says about a model: its status and its metadata.
 
 import type { PublishedVersion, Verdict } from "./answer-check.ts";
 
@@ -6,7 +6,7 @@ interface ToldStatus {
   readonly model_version_status: readonly { readonly version: string; readonly state: string }[];
 }
 
-/** No version is available but sound ones; a model without any is out of service. */
+/** Only intact versions may be available; a model without one is out of service. */
 export function judgeStatus(body: Buffer, published: readonly PublishedVersion[]): Verdict {
   const text = body.toString("utf8");
   const { model_version_status: told } = JSON.parse(text) as ToldStatus;
@@ -29,7 +29,7 @@ interface ToldMetadata {
   };
 }
 
-/** The signature is the one that was written, of a sound version. */
+/** The signature must be the one that was written for an intact version. */
 export function judgeMetadata(body: Buffer, published: readonly PublishedVersion[]): Verdict {
   const text = body.toString("utf8");
   const { model_spec: spec, metadata } = JSON.parse(text) as ToldMetadata;

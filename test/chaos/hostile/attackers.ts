@@ -1,5 +1,5 @@
-// The connections of hostile clients: raw sockets and HTTP/2 by hand, as a client library would refuse
-// to be this rude. What is opened is counted with what comes back, and all of it ends at once.
+// The connections of hostile clients: raw sockets and HTTP/2 by hand, because a client library would refuse
+// to send this. It counts what is opened and what comes back, and can end all of it at once.
 
 import {
   type ClientHttp2Session,
@@ -8,7 +8,7 @@ import {
 } from "node:http2";
 import { type Socket, connect } from "node:net";
 
-/** What was opened and what came back, and the end of all of it. */
+/** Counts of what was opened and what came back, and the end of all of it. */
 export class Attackers {
   readonly #closers = new Set<() => void>();
   readonly #seen = new Map<string, number>();
@@ -79,7 +79,7 @@ export class Attackers {
     return stream;
   }
 
-  /** Does something after a while, unless all is over. */
+  /** Does something after a while, unless the attack is over. */
   later(ms: number, work: () => void): void {
     const timer = setTimeout(() => {
       this.#closers.delete(close);
@@ -95,7 +95,7 @@ export class Attackers {
     this.#closers.add(() => clearInterval(timer));
   }
 
-  /** Ends everything; tells what was seen. */
+  /** Ends everything, and gives the counts. */
   end(): Promise<string> {
     this.#isOver = true;
     for (const close of this.#closers) close();

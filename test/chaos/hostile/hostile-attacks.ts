@@ -1,5 +1,5 @@
-// What hostile and careless clients do to the ports of a cluster. Each attack begins when it is called
-// and goes on until the function that it gives is; that tells what the attacker saw.
+// What hostile and careless clients do to the ports of a cluster. Each attack begins when its function is
+// called, and goes on until the function that it returns is called, which gives the attacker's counts.
 
 import { gzipSync } from "node:zlib";
 import { Attackers } from "./attackers.ts";
@@ -94,7 +94,7 @@ function largeExclusions(bytes: number): Buffer {
 /** Every attack, by name. */
 export const ATTACKS: Readonly<Record<string, Attack>> = {
   "stalled-bodies": attack((attackers, targets) => {
-    // After those of 64 MiB ever smaller ones, until no byte of any budget for bodies is left.
+    // Bodies of 64 MiB, then smaller and smaller ones, until no byte of any budget for bodies is left.
     const sizes = Array.from({ length: 36 }, (_, at) => Math.floor(64 * MIB * 0.5 ** (at - 7)));
     for (const port of restPorts(targets)) {
       for (const size of sizes) {

@@ -1,14 +1,14 @@
-// Hostile clients as the harness holds them: a process that attacks until it is told to stop.
+// The harness's side of hostile clients: a process that attacks until it is told to stop.
 
 import { type ChaosCluster, ROUTERS } from "../chaos-cluster.ts";
 import { ChildScript } from "../processes/child-script.ts";
 
-/** What the attackers' process is told. */
+/** Messages to the attackers' process. */
 export type HostileOrder =
   | { readonly type: "attack"; readonly attack: string; readonly targets: HostileTargets }
   | { readonly type: "stop" };
 
-/** What it says. */
+/** Messages from it. */
 export type HostileReport =
   | { readonly type: "ready" }
   | { readonly type: "started" }
@@ -49,7 +49,7 @@ export class HostileClients {
     return new HostileClients(child);
   }
 
-  /** Ends it and tells what the attackers saw. */
+  /** Ends it, and gives the attackers' counts. */
   async stop(): Promise<string> {
     const stopped = this.#child.next("stopped", ANSWERED_WITHIN_MS);
     this.#child.send({ type: "stop" });

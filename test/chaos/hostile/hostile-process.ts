@@ -1,4 +1,4 @@
-// Hostile clients, in a process of their own: one attack until told to stop.
+// Hostile clients in a separate process: one attack until it is told to stop.
 
 import { ATTACKS } from "./hostile-attacks.ts";
 import type { HostileOrder, HostileReport } from "./hostile-clients.ts";
@@ -18,6 +18,6 @@ process.on("message", (order: HostileOrder) => {
   }
 });
 process.on("disconnect", () => process.exit(0));
-// What breaks inside an attack is the point of it.
+// Errors inside an attack are expected.
 process.on("uncaughtException", (error) => process.stderr.write(`attacker: ${error.message}\n`));
 report({ type: "ready" });

@@ -13,7 +13,7 @@
 import { type Server, type Socket, connect, createServer } from "node:net";
 import { supplyPorts } from "../../port-supply.ts";
 
-/** What ails a link; an empty object is a healthy one. */
+/** The fault of a link; an empty object is a healthy link. */
 export interface LinkFault {
   readonly hold?: "both" | "to server" | "to client";
   readonly delayMs?: number;
@@ -45,7 +45,7 @@ export class FaultLink {
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
       this.#accept(socket),
     );
-    // A port may be taken while nobody listened on it: the link then stays refused, which shows.
+    // The port may have been taken while nobody listened on it: the link then stays refused, which a run shows.
     this.#server.on("error", (error) => process.stderr.write(`fault link: ${error.message}\n`));
   }
 
@@ -71,7 +71,7 @@ export class FaultLink {
     for (const connection of this.#connections) connection.setFault(fault);
   }
 
-  /** New connections lead elsewhere; open ones are reset. */
+  /** New connections go to another server; open ones are reset. */
   retarget(target: LinkTarget): void {
     this.#target = target;
     this.reset();

@@ -1,4 +1,4 @@
-// The fault links of a cluster as the harness holds them, by name: `router0>w1`, `w2>redis`.
+// The harness's side of the fault links of a cluster, by name: `router0>w1`, `w2>redis`.
 
 import { ChildScript } from "../processes/child-script.ts";
 import type { LinkFault, LinkTarget } from "./fault-link.ts";
@@ -44,7 +44,7 @@ export class FaultLinks {
     await this.#order({ type: "set", names: this.#known(pattern), fault });
   }
 
-  /** Takes all faults away. */
+  /** Removes all faults. */
   async heal(): Promise<void> {
     if (this.#ports.size > 0) await this.set(/./, {});
   }
@@ -54,7 +54,7 @@ export class FaultLinks {
     await this.#order({ type: "reset", names: this.#known(pattern) });
   }
 
-  /** Leads links elsewhere and resets their open connections. */
+  /** Redirects links, and resets their open connections. */
   async retarget(pattern: RegExp, target: LinkTarget): Promise<void> {
     await this.#order({ type: "retarget", names: this.#known(pattern), target });
   }

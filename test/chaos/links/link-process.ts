@@ -1,8 +1,8 @@
-// All fault links of a cluster, in a process of their own: what the harness does must not slow them.
+// All fault links of a cluster, in a separate process, so that the harness does not slow them down.
 
 import { FaultLink, type LinkFault, type LinkTarget } from "./fault-link.ts";
 
-/** What the process is told. */
+/** Messages to the process. */
 export type LinkOrder =
   | { readonly type: "open"; readonly name: string; readonly target: LinkTarget }
   | { readonly type: "set"; readonly names: readonly string[]; readonly fault: LinkFault }

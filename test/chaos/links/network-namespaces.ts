@@ -5,7 +5,7 @@
 
 import { execFileSync } from "node:child_process";
 
-/** Which packets are lost on a cable. */
+/** Which packets of a cable are lost. */
 export type CableCut = "both" | "to worker" | "from worker";
 
 interface Cable {
@@ -15,7 +15,7 @@ interface Cable {
   readonly address: string;
 }
 
-/** A queue that takes no packet: every one is dropped, and nobody is told. */
+/** A queue without room: every packet is dropped silently. */
 const DROP_ALL = ["pfifo", "limit", "0"];
 
 const ip = (...args: readonly string[]): void => {
@@ -77,7 +77,7 @@ export class NetworkNamespaces {
     return this.#cables.get(name)?.address;
   }
 
-  /** What precedes a command that is to run inside. */
+  /** The words before a command that should run inside. */
   commandIn(name: string): string[] {
     const cable = this.#cables.get(name);
     return cable === undefined ? [] : ["ip", "netns", "exec", cable.namespace];
@@ -141,7 +141,7 @@ function setQueue(tc: readonly string[], device: string, queue?: readonly string
   try {
     execFileSync(command, [...before, "qdisc", ...args], { stdio: ["ignore", "ignore", "pipe"] });
   } catch (error) {
-    // A queue that was never set cannot be deleted; that is what was wanted.
+    // A queue that was never set cannot be deleted, which is fine.
     if (queue !== undefined) throw error;
   }
 }

@@ -1,18 +1,18 @@
-// The load as the harness holds it: starts the process, tells it what happens, and gets the figures.
+// The harness's side of the load: starts its process, notifies it of events, and gets the figures.
 
 import type { AnswerClass, PublishedVersion } from "../answers/answer-check.ts";
 import { ChildScript } from "../processes/child-script.ts";
 import type { LoadFigures } from "./load-windows.ts";
 import type { ModelName } from "../answers/model-content.ts";
 
-/** What the load is told. */
+/** Messages to the load. */
 export type LoadOrder =
   | {
       readonly type: "start";
       readonly routers: readonly { readonly rest: number; readonly grpc: number }[];
       readonly seed: number;
       readonly perSecond: number;
-      /** A request without an answer for so long hangs. */
+      /** A request without an answer for this long counts as hanging. */
       readonly requestMsMax: number;
       /** Whether a request whose connection broke is sent again, once, to another router. */
       readonly resends: boolean;
@@ -30,7 +30,7 @@ export type LoadOrder =
     }
   | { readonly type: "stop" };
 
-/** What the load says. */
+/** Messages from the load. */
 export type LoadReport =
   | { readonly type: "ready" }
   | {
@@ -68,7 +68,7 @@ export class LoadGenerator {
     this.#child.send({ type: "window", name });
   }
 
-  /** A fault is injected, or taken away in a way that may disturb too. */
+  /** A fault is injected, or removed in a way that may also disturb. */
   inject(name: string): void {
     this.#child.send({ type: "inject", name });
   }

@@ -30,7 +30,7 @@ interface RouterDoors {
   readonly rest: RestDoor;
   readonly grpc: GrpcDoor;
   isReady: boolean;
-  /** When a look at readiness began that has no answer yet. */
+  /** When a probe of readiness began that has no answer yet. */
   lookedMs: number | undefined;
 }
 
@@ -175,7 +175,7 @@ class LoadProcess {
     }
   }
 
-  /** What has no answer long after its deadline hangs. */
+  /** A request without an answer long after its deadline counts as hanging. */
   #sweep(): void {
     const nowMs = performance.now();
     for (const request of this.#pending) {
