@@ -43,7 +43,7 @@ export const logLevelOption = (): Option =>
 export const logFormatOption = (): Option =>
   option(
     "--log-format <format>",
-    "lines for people or for machines (default: text on a terminal, else json)",
+    "log lines for people or for machines (default: text on a terminal, else json)",
     "WINNOW_LOG_FORMAT",
   ).choices(["text", "json"]);
 
@@ -81,7 +81,7 @@ export const requestTimeoutOption = (): Option =>
 export const configOption = (): Option =>
   option(
     "--config <file>",
-    "YAML file of settings by the names of their flags; flags and variables win over it",
+    "YAML file of settings by the names of their flags; flags and variables take precedence",
     "WINNOW_CONFIG",
   );
 
@@ -143,7 +143,7 @@ export function addTlsOptions(command: Command): Command {
     .addOption(
       option(
         "--tls-client-ca <file>",
-        "authorities in PEM: only clients with a certificate of one of them are answered, and probes",
+        "authorities in PEM: clients need a certificate of one of them, probes do not",
         "WINNOW_TLS_CLIENT_CA",
       ),
     );
@@ -153,7 +153,7 @@ export function addTlsOptions(command: Command): Command {
 export const sslConfigOption = (): Option =>
   option(
     "--ssl_config_file <file>",
-    "certificate, key and authorities of gRPC in TensorFlow Serving's format, in place of --tls-cert's; read again when it changes",
+    "TensorFlow Serving's file of certificate, key and authorities for gRPC, instead of --tls-cert; read again when it changes",
     "WINNOW_SSL_CONFIG_FILE",
   );
 
@@ -161,7 +161,7 @@ export const sslConfigOption = (): Option =>
 export const apiKeysOption = (answered: string): Option =>
   option(
     "--api-keys <file>",
-    `file of keys, as winnow keys create writes its lines: ${answered}; read again when it changes`,
+    `file of keys, made by winnow keys create: ${answered}; read again when it changes`,
     "WINNOW_API_KEYS",
   );
 
@@ -169,7 +169,7 @@ export const apiKeysOption = (answered: string): Option =>
 export const requireSecurityOption = (): Option =>
   option(
     "--require-security [yes]",
-    "do not start on an address beyond loopback unless connections are encrypted and clients known",
+    "on an address beyond loopback, start only if connections are encrypted and clients need a key or certificate",
     "WINNOW_REQUIRE_SECURITY",
   )
     .preset("true")
@@ -179,11 +179,13 @@ export const requireSecurityOption = (): Option =>
 /** Adds the flags with which a command authenticates itself to a router, and verifies it. */
 export function addClientOptions(command: Command): Command {
   return command
-    .addOption(option("--ca <file>", "authorities in PEM of the router's certificate", "WINNOW_CA"))
+    .addOption(
+      option("--ca <file>", "authorities in PEM that issued the router's certificate", "WINNOW_CA"),
+    )
     .addOption(
       option(
         "--key-file <file>",
-        "file with this command's key, or WINNOW_API_KEY, where a router asks for one",
+        "file with this command's key for the router, if it needs one; or WINNOW_API_KEY",
         "WINNOW_API_KEY_FILE",
       ),
     );
@@ -195,7 +197,7 @@ function addClusterTlsOptions(command: Command): Command {
     .addOption(
       option(
         "--cluster-tls-cert <file>",
-        "certificate chain in PEM of this member: TLS between routers and workers, both showing theirs",
+        "this member's certificate chain in PEM, for TLS between routers and workers",
         "WINNOW_CLUSTER_TLS_CERT",
       ),
     )
@@ -205,14 +207,14 @@ function addClusterTlsOptions(command: Command): Command {
     .addOption(
       option(
         "--cluster-tls-ca <file>",
-        "authorities in PEM of the members' certificates",
+        "authorities in PEM that issue the members' certificates",
         "WINNOW_CLUSTER_TLS_CA",
       ),
     )
     .addOption(
       option(
         "--cluster-tls-name <name>",
-        "name that every member's certificate carries (default: a worker's carries its host, and any of the authorities' may ask)",
+        "DNS name in every member's certificate (default: a worker's certificate has its host, a router's any name)",
         "WINNOW_CLUSTER_TLS_NAME",
       ),
     );
@@ -242,14 +244,14 @@ export function addRedisOptions(command: Command, description: string): Command 
     .addOption(
       option(
         "--redis-ca <file>",
-        "authorities in PEM of Redis' certificate, for rediss:// (default: Node's)",
+        "authorities in PEM that issued Redis' certificate, for rediss:// (default: Node's)",
         "WINNOW_REDIS_CA",
       ),
     )
     .addOption(
       option(
         "--redis-cert <file>",
-        "certificate chain in PEM that Redis is shown",
+        "certificate chain in PEM to present to Redis",
         "WINNOW_REDIS_CERT",
       ),
     )
@@ -272,14 +274,14 @@ export function addMembershipOptions(command: Command): Command {
     .addOption(
       option(
         "--cluster-secret-file <file>",
-        "secrets that sign what the cluster keeps in Redis, one a line: the first signs, all are accepted",
+        "secrets that sign the cluster's records in Redis, one per line: the first signs, all are accepted",
         "WINNOW_CLUSTER_SECRET_FILE",
       ),
     )
     .addOption(
       option(
         "--accept-unsigned [yes]",
-        "believe what is not signed too: while a secret is introduced",
+        "accept unsigned records too, while a secret is introduced",
         "WINNOW_ACCEPT_UNSIGNED",
       )
         .preset("true")
@@ -289,14 +291,14 @@ export function addMembershipOptions(command: Command): Command {
     .addOption(
       option(
         "--worker-addresses <list>",
-        "where workers may be: 10.0.0.0/8,shard-*.example.org:7600,… (default: any host and port)",
+        "addresses that workers may have: 10.0.0.0/8,shard-*.example.org:7600,… (default: any host and port)",
         "WINNOW_WORKER_ADDRESSES",
       ),
     )
     .addOption(
       option(
         "--state-dir <dir>",
-        "directory for what this process should know after a restart (default: none)",
+        "directory for state that should survive a restart (default: none)",
         "WINNOW_STATE_DIR",
       ),
     );
@@ -321,7 +323,7 @@ export const replicationOption = (): Option =>
 export const modelReplicationOption = (): Option =>
   option(
     "--model-replication <list>",
-    "models that are to have more or fewer replicas: movies=3,ads=1; equal on all processes",
+    "replicas of single models: movies=3,ads=1; equal on all processes",
     "WINNOW_MODEL_REPLICATION",
   ).argParser((text) => {
     const entries = text.split(",").map((entry) => /^([^=,]{1,256})=(\d+)$/.exec(entry.trim()));
@@ -334,7 +336,7 @@ export const modelReplicationOption = (): Option =>
 export const partitionBytesOption = (): Option =>
   option(
     "--partition-bytes <n>",
-    "bytes of values a partition has at most, larger tables are cut; equal on all workers (default: 64 MiB)",
+    "most bytes of values in a partition: larger tables are cut; equal on all workers (default: 64 MiB)",
     "WINNOW_PARTITION_BYTES",
   ).argParser(wholeNumber(1, Number.MAX_SAFE_INTEGER));
 
@@ -342,7 +344,7 @@ export const partitionBytesOption = (): Option =>
 export const extraMemoryOption = (): Option =>
   option(
     "--extra-memory <ratio>",
-    "share of a worker's memory for replicas beyond --replication, of tables that are not cut (default: 0.25)",
+    "share of a worker's memory for replicas of uncut tables beyond --replication (default: 0.25)",
     "WINNOW_EXTRA_MEMORY",
   ).argParser((text) => {
     const value = Number(text);

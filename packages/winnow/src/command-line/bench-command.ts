@@ -37,20 +37,23 @@ const CANNOT_MEASURE = 2;
 export function benchCommand(): Command {
   return addLongCommandOptions(new Command("bench"), "a request")
     .description(
-      "measure how much a running cluster answers and how soon (exit code 1: requests failed or answers were wrong)",
+      "measure throughput and latency of a running cluster (exit code 1: requests failed or answers were wrong)",
     )
     .argument("<url>", "the router, such as http://127.0.0.1:8501; TensorFlow Serving too")
     .addOption(option("--models <dir>", "models whose vocabularies give the keys", "WINNOW_MODELS"))
-    .option("--keys <file>", "instances to ask for, one JSON value a line, the most popular first")
+    .option(
+      "--keys <file>",
+      "instances to ask for, one JSON value per line, the most popular first",
+    )
     .option(
       "--model <list>",
-      "models and how often each is asked: movies=3,ads=1 (default: all of --models)",
+      "models and their weights: movies=3,ads=1 (default: all of --models)",
       weights,
       new Map(),
     )
     .option(
       "--connections <n>",
-      "connections of the closed loop; at most so many of the open one",
+      "connections of the closed loop; most connections of the open loop",
       wholeNumber(1, CONNECTIONS_MAX),
       16,
     )
@@ -65,16 +68,19 @@ export function benchCommand(): Command {
         .default("poisson"),
     )
     .option("--duration <s>", "seconds to measure", number(0.1, SECONDS_MAX), 10)
-    .option("--warmup <s>", "seconds of load before", number(0, SECONDS_MAX), 2)
-    .option("--ramp", "then raise the rate of an open loop step by step, and tell where it bends")
+    .option("--warmup <s>", "seconds of load before measuring", number(0, SECONDS_MAX), 2)
+    .option(
+      "--ramp",
+      "then raise the rate of an open loop step by step, and find the highest rate that the cluster keeps up with",
+    )
     .option(
       "--max-p99-ms <ms>",
-      "the ramp bends where p99 is above this (default: 4 times the lowest step's)",
+      "the ramp's limit of p99 (default: 4 times that of the lowest step)",
       number(0.01, 1e6),
     )
     .option(
       "--zipf <s>",
-      "how popular keys differ: 0 all alike, 1 as words of a language",
+      "how unequal the popularity of keys is: 0 all alike, 1 like words of a language",
       number(0, 5),
       1,
     )
@@ -82,12 +88,12 @@ export function benchCommand(): Command {
     .option("-k <n>", "items wanted per instance (default: the model's)", wholeNumber(1, INT32_MAX))
     .option(
       "--check <share>",
-      "share of the answers, at most 1000, to be held to the model files afterwards",
+      "share of the answers, at most 1000, to compare with the model files afterwards",
       number(0, 1),
       0,
     )
     .option("--compare <report>", "a report of --json to compare with")
-    .option("--compare-url <url>", "another server, measured afterwards and shown beside")
+    .option("--compare-url <url>", "another server to measure afterwards, for comparison")
     .action(async (url: string, options: BenchOptions) => {
       const { bench } = await import("../commands/bench.ts");
       const { benchText, hasFailures, readReport } = await import("../bench/bench-report.ts");

@@ -143,7 +143,7 @@ interface PredictOptions {
 
 function predictCommand(): Command {
   return addClientOptions(new Command("predict"))
-    .description("ask a running router")
+    .description("send a prediction request to a running router")
     .argument("<model>", "model name")
     .argument("<instances>", `JSON, such as '["42"]'`)
     .addOption(
@@ -151,22 +151,22 @@ function predictCommand(): Command {
     )
     .option(
       "--model-version <n>",
-      "this version, not the default",
+      "ask this version instead of the default",
       wholeNumber(0, Number.MAX_SAFE_INTEGER),
     )
-    .option("--signature <name>", "this signature, not serving_default")
+    .option("--signature <name>", "ask this signature instead of serving_default")
     .option("-k <n>", "items wanted per instance", wholeNumber(1, INT32_MAX))
-    .option("--exclude <json>", `item ids never to be answered, such as '["7","9"]'`)
-    .option("--include <json>", "the only item ids that may be answered")
-    .option("--filter <json>", `which items, by their attributes, such as '{"year":{"$gte":1990}}'`)
-    .option("--return <names...>", "attributes to give with each item")
+    .option("--exclude <json>", `item ids to exclude, such as '["7","9"]'`)
+    .option("--include <json>", "the only item ids to return")
+    .option("--filter <json>", `only items with these attributes, such as '{"year":{"$gte":1990}}'`)
+    .option("--return <names...>", "attributes to return for each item")
     .option(
       "--timeout-ms <ms>",
       "how long to wait for an answer",
       wholeNumber(1, INT32_MAX),
       60_000,
     )
-    .option("--json", "the answer as it came")
+    .option("--json", "the router's answer unchanged")
     .option("-v, --verbose", "also print the version and the same request for curl, on stderr")
     .action(async (model: string, json: string, options: PredictOptions) => {
       const command = { ...options, version: options.modelVersion, model, json };
@@ -185,10 +185,10 @@ function predictCommand(): Command {
 
 function drainCommand(): Command {
   const command = new Command("drain")
-    .description("have one worker hand over its partitions and end, and wait until it has left")
+    .description("make one worker hand over its partitions and end, and wait until it has left")
     .argument("<worker>", "its id, as `winnow status` lists it")
     .option("--timeout <s>", "seconds to wait for it to leave", wholeNumber(1, 86_400), 300)
-    .option("--force", "also where no other worker is ready to take over");
+    .option("--force", "even if no other worker is ready to take over");
   return addMembershipOptions(command).action(async (worker: string, options: DrainOptions) => {
     const { runDrain } = await import("../commands/drain.ts");
     process.stdout.write(`${terminalText(await runDrain(worker, options))}\n`);
@@ -197,7 +197,9 @@ function drainCommand(): Command {
 
 function orderCommand(): Command {
   const command = new Command("order")
-    .description("show the models order that was given over gRPC, who follows it, or withdraw it")
+    .description(
+      "show the models order that was given over gRPC and which workers follow it, or withdraw it",
+    )
     .option("--withdraw", "end it: processes go back to their own flags and files");
   return addMembershipOptions(command).action(async (options: OrderOptions) => {
     const { runOrder } = await import("../commands/order.ts");
@@ -215,8 +217,8 @@ interface KeyOptions {
 
 function keysCommand(): Command {
   const create = new Command("create")
-    .description("make a key for a client, and print it with the line that lets it in")
-    .requiredOption("--id <name>", "who it is for: letters a-z, digits and -")
+    .description("make a key for a client, and print it with its line for the file of --api-keys")
+    .requiredOption("--id <name>", "name of the client: letters a-z, digits and -")
     .option("--roles <list>", "what it may do: predict, status, administer", "predict")
     .option("--rate <n>", "requests a second", wholeNumber(1, 9_999_999))
     .option("--concurrency <n>", "requests worked on at the same time", wholeNumber(1, 9_999_999))

@@ -22,11 +22,11 @@ export function configCommand(supply: CommandSupply): Command {
   const names = Object.keys(supply);
   const print = new Command("print")
     .description(
-      "tell every setting that a command would start with, and where its value comes from",
+      "print every setting that a command would start with, and where its value comes from",
     )
     .usage(`[--json] <${names.join("|")}> [flags of that command...]`)
     .argument("<command>", names.join(", "))
-    .argument("[flags...]", "its flags; variables and --config count as they would")
+    .argument("[flags...]", "its flags; variables and --config are used, too")
     .option("--json", "machine-readable")
     .passThroughOptions()
     .exitOverride()
@@ -42,15 +42,17 @@ export function configCommand(supply: CommandSupply): Command {
       );
     });
   const list = new Command("list")
-    .description("tell every flag, variable, default and meaning; what --help leaves out too")
-    .option("--markdown", "as docs/settings.md")
+    .description(
+      "list every flag, variable, default and meaning, also those that --help leaves out",
+    )
+    .option("--markdown", "in the form of docs/settings.md")
     .exitOverride()
     .action(({ markdown }: { readonly markdown?: true }) => {
       const commands = names.map((name) => supply[name]!().command);
       process.stdout.write(markdown === true ? settingsDocument(commands) : settingsList(commands));
     });
   return new Command("config")
-    .description("tell which settings there are, and which values a command would start with")
+    .description("list all settings, or print the values that a command would start with")
     .enablePositionalOptions()
     .addCommand(print)
     .addCommand(list);

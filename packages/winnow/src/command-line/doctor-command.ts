@@ -28,11 +28,11 @@ interface DoctorOptions extends RedisFlags {
 export function doctorCommand(): Command {
   const command = new Command("doctor")
     .description(
-      "say what this machine has for Winnow and what it lacks, or what is amiss with a cluster (exit code 1)",
+      "check this machine for what Winnow needs, or a cluster for problems (exit code 1 if there are any)",
     )
     .argument(
       "[urls...]",
-      "routers of a cluster that runs, all of them best: they are compared; none: this machine",
+      "routers of a running cluster, best all of them, because they are compared; none: this machine",
     )
     .addOption(acceleratorOption())
     .addOption(portOption("--port <port>", "REST port", "WINNOW_PORT").default(REST_PORT))
@@ -45,7 +45,7 @@ export function doctorCommand(): Command {
       option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
     )
     .option("--json", "machine-readable");
-  addRedisOptions(command, "a Redis that must answer");
+  addRedisOptions(command, "a Redis that must be reachable");
   addClientOptions(command);
   return command.action(async (urls: readonly string[], options: DoctorOptions) => {
     const { diagnose, diagnoseCluster, diagnosisText } = await import("../commands/doctor.ts");
@@ -58,7 +58,7 @@ export function doctorCommand(): Command {
       ? await diagnoseCluster(urls, options)
       : await diagnose({ ...options, required });
     const isJson = options.json === true;
-    const verdict = isCluster ? "Nothing is amiss." : "Winnow can run here.";
+    const verdict = isCluster ? "No problems found." : "Winnow can run here.";
     const text = isJson
       ? JSON.stringify(diagnosis, undefined, 2)
       : terminalText(diagnosisText(diagnosis, verdict));

@@ -23,12 +23,12 @@ export function k8sCommand(): Command {
 
 function renderCommand(): Command {
   const command = new Command("render")
-    .description("print the manifests of a cluster: for kubectl apply -f -, or to keep")
+    .description("print the manifests of a cluster, for kubectl apply -f - or for a repository")
     .option("--namespace <name>", "namespace, which is created", "winnow")
     .option("--image <image>", "image with its tag or digest (default: the manifests' own)")
     .option(
       "--gpu-image <image>",
-      "image of workers with GPUs (default: --image with -gpu behind its name)",
+      "image of workers with GPUs (default: --image with -gpu after its name)",
     )
     .addOption(option("--routers <n>", "routers").argParser(replicas).default(2))
     .addOption(option("--workers <n>", "workers").argParser(replicas).default(3))
@@ -38,11 +38,15 @@ function renderCommand(): Command {
         .choices(["cpu", "gpu"])
         .default("cpu"),
     )
-    .option("--worker-memory <quantity>", "memory of a worker (winnow inspect tells it)", "4Gi")
-    .option("--worker-cpu <quantity>", "processors that a worker asks for", "2")
+    .option(
+      "--worker-memory <quantity>",
+      "memory of a worker (winnow inspect shows what it needs)",
+      "4Gi",
+    )
+    .option("--worker-cpu <quantity>", "processors that a worker requests", "2")
     .option(
       "--models <where>",
-      "claim, claim:<name> for one that is there, or s3://…, gs://…, az://…",
+      "claim, claim:<name> for an existing one, or s3://…, gs://…, az://…",
       "claim",
     )
     .option("--storage <quantity>", "size of the claim", "100Gi")
@@ -50,14 +54,14 @@ function renderCommand(): Command {
     .addOption(
       option(
         "--redis <which>",
-        "own, or external: its URL in the Secret winnow-redis, rediss:// with --tls",
+        "own, or external with its URL in the Secret winnow-redis (rediss:// with --tls)",
       )
         .choices(["own", "external"])
         .default("own"),
     );
   return command
     .option("--tls", "TLS on every connection and API keys; needs cert-manager", false)
-    .option("--cluster-secret", "sign what members keep in Redis", false)
+    .option("--cluster-secret", "sign the members' records in Redis", false)
     .option("--ingress <host>", "an Ingress for REST under this host")
     .option("--ingress-class <name>", "its class (default: the cluster's)")
     .option("--monitoring", "pod monitors, alerts, dashboard; needs the Prometheus operator", false)
@@ -72,7 +76,7 @@ function renderCommand(): Command {
         "scale workers by queues, from --workers up; needs KEDA",
       ).argParser(replicas),
     )
-    .option("--prometheus <url>", "Prometheus that KEDA asks")
+    .option("--prometheus <url>", "Prometheus that KEDA queries")
     .action(async (request: ClusterRequest) => {
       const { clusterManifests } = await import("../kubernetes/cluster-manifests.ts");
       const { manifestText } = await import("../kubernetes/manifest-text.ts");

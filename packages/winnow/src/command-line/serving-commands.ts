@@ -80,7 +80,7 @@ function up(): Command {
   command.addOption(requestTimeoutOption()).addOption(corsOption());
   addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command))));
   addTlsOptions(command).addOption(sslConfigOption());
-  command.addOption(apiKeysOption("REST answers nobody else, but for probes"));
+  command.addOption(apiKeysOption("REST requests need one, probes do not"));
   addClientOptions(command);
   addLimitOptions(command.addOption(configOption()).addOption(otlpEndpointOption()), [
     ...ROUTER_OWNERS,
@@ -95,7 +95,7 @@ function up(): Command {
 function serve(): Command {
   const command = new Command("serve")
     .description(
-      "serve as one TensorFlow Serving container does, with its flags and ports: a router and its worker on this machine",
+      "replace one TensorFlow Serving container, with its flags and ports: a router and its worker on this machine",
     )
     .addOption(
       portOption("--port <port>", "gRPC port; 0: none", "WINNOW_GRPC_PORT").default(GRPC_PORT),
@@ -125,7 +125,7 @@ function serve(): Command {
     .addOption(accessLogOption());
   addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command))));
   addTlsOptions(command).addOption(sslConfigOption());
-  command.addOption(apiKeysOption("REST and gRPC answer nobody else, but for probes"));
+  command.addOption(apiKeysOption("REST and gRPC requests need one, probes do not"));
   command
     .addOption(requireSecurityOption())
     .addOption(configOption())
@@ -143,7 +143,7 @@ function router(): Command {
     .addOption(
       portOption(
         "--port <port>",
-        "REST port; beside --rest_api_port the gRPC port, as in TensorFlow Serving",
+        "REST port; with --rest_api_port the gRPC port, as in TensorFlow Serving",
         "WINNOW_PORT",
       ).default(REST_PORT),
     )
@@ -164,7 +164,7 @@ function router(): Command {
     .addOption(
       option(
         "--router-table-bytes <n>",
-        "keyed tables up to this size are looked up in the router",
+        "keyed tables up to this many bytes are looked up in the router",
         "WINNOW_ROUTER_TABLE_BYTES",
       )
         .argParser(wholeNumber(0, INT32_MAX))
@@ -176,7 +176,7 @@ function router(): Command {
     .addOption(accessLogOption());
   addRequestOptions(addModelConfigOptions(addTlsOptions(command)));
   command.addOption(sslConfigOption());
-  command.addOption(apiKeysOption("REST and gRPC answer nobody else, but for probes"));
+  command.addOption(apiKeysOption("REST and gRPC requests need one, probes do not"));
   command
     .addOption(requireSecurityOption())
     .addOption(configOption())
@@ -184,7 +184,7 @@ function router(): Command {
     .addOption(
       option(
         "--seen-redis <url>",
-        "Redis that tells pipelines what users have seen (default: that of --redis)",
+        "Redis with the items that users have seen, for pipelines (default: that of --redis)",
         "WINNOW_SEEN_REDIS",
       ),
     );
@@ -198,11 +198,11 @@ function router(): Command {
 
 function worker(): Command {
   const command = new Command("worker")
-    .description("run a worker: holds partitions on its accelerator and answers routers")
+    .description("run a worker, which holds partitions on its accelerator and answers routers")
     .addOption(
       option(
         "--id <name>",
-        "name that stays across restarts (default: the address)",
+        "worker's name, the same after restarts (default: the address)",
         "WINNOW_WORKER_ID",
       ),
     )
@@ -212,12 +212,18 @@ function worker(): Command {
         "--metrics-port <port>",
         "HTTP or, with --tls-cert, HTTPS port of metrics and probes; 0: none",
         "WINNOW_METRICS_PORT",
-      ).default(METRICS_PORT, `${METRICS_PORT}, or none where it is taken`),
+      ).default(METRICS_PORT, `${METRICS_PORT}, or none if it is taken`),
     )
     .addOption(
       option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
     )
-    .addOption(option("--advertise <host:port>", "address others reach it at", "WINNOW_ADVERTISE"))
+    .addOption(
+      option(
+        "--advertise <host:port>",
+        "address at which others reach this worker",
+        "WINNOW_ADVERTISE",
+      ),
+    )
     .addOption(replicationOption())
     .addOption(modelReplicationOption())
     .addOption(partitionBytesOption())
@@ -229,7 +235,7 @@ function worker(): Command {
     .addOption(logFormatOption());
   addLoadOptions(addModelConfigOptions(addModelOptions(command)));
   addTlsOptions(command);
-  command.addOption(apiKeysOption("metrics are shown to nobody else"));
+  command.addOption(apiKeysOption("metrics need one"));
   command
     .addOption(requireSecurityOption())
     .addOption(configOption())

@@ -23,10 +23,10 @@ function urlOf(given: string | undefined): string {
 export function statusCommand(): Command {
   return addClientOptions(new Command("status"))
     .description(
-      "tell how a cluster is, and what to do: exit code 0 ok, 1 degraded, 2 down or no answer",
+      "show the state of a cluster and what to do: exit code 0 ok, 1 degraded, 2 down or no answer",
     )
     .argument("[url]", URL_HELP)
-    .option("--json", "the router's report as it came")
+    .option("--json", "the router's report unchanged")
     .action(async (given: string | undefined, { json, ...trust }: RouterQuestion) => {
       const { EXIT_CODES, clusterReport, statusText } = await import("../commands/status.ts");
       const { paint } = await import("../report/paint.ts");
@@ -45,7 +45,7 @@ export function statusCommand(): Command {
 /** `winnow top`. */
 export function topCommand(): Command {
   return addClientOptions(new Command("top"))
-    .description("show how a cluster is, live: drawn again each second; q or Ctrl-C ends it")
+    .description("show the state of a cluster live, redrawn each second; q or Ctrl-C ends it")
     .argument("[url]", URL_HELP)
     .action(async (given: string | undefined, trust: RouterQuestion) => {
       const { runTop } = await import("../commands/top.ts");

@@ -33,26 +33,23 @@ export function verifyCommand(): Command {
     .addOption(
       option(
         "--models <dir>",
-        "models whose files say what is right: <dir>/<name>/<version>/",
+        "models whose files give the right answers: <dir>/<name>/<version>/",
         "WINNOW_MODELS",
       ),
     )
-    .option("--model <name>", "this model alone; may be repeated", collect, [])
+    .option("--model <name>", "only this model; may be repeated", collect, [])
     .option(
       "--grpc <host:port>",
-      "the router's gRPC port: each question is asked there, too; with TLS where the URL is https",
+      "the router's gRPC port, to send each question there, too; with TLS if the URL is https",
     )
     .option("--against <url>", "another server, Winnow or TensorFlow Serving, to compare with")
     .option(
       "--requests <file>",
-      "requests to compare servers by, one JSON body or instance a line, instead of --models",
+      "requests to compare servers with, one JSON body or instance per line, instead of --models",
     )
     .option("--queries <n>", "requests for each model", wholeNumber(1, INT32_MAX), 1000)
-    .option(
-      "--state <file>",
-      "keeps what was checked; another run with this file goes on behind it",
-    )
-    .option("--connections <n>", "requests under way at a time", wholeNumber(1, 256), 8)
+    .option("--state <file>", "keeps what was checked; another run with this file continues there")
+    .option("--connections <n>", "requests in flight at a time", wholeNumber(1, 256), 8)
     .option(
       "--tolerance <x>",
       "how far scores may be from the files', relative to max(1, score); 0: to the bit",
