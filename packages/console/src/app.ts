@@ -96,7 +96,7 @@ function content({ state, client, origin, isDark, copy, onKey }: PageProps): (VN
         silent === undefined
           ? null
           : banner(
-              `The router has not answered for ${ageText(silent.sinceMs)}; below is what it told last.`,
+              `The router has not answered for ${ageText(silent.sinceMs)}; below is its last report.`,
             ),
         healthView(report),
         workersView(report),

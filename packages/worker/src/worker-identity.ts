@@ -118,7 +118,7 @@ export class WorkerIdentity {
   #raise(above: Incarnation | undefined, toldBy: string): boolean {
     const raised = incarnationAbove(above, this.#incarnation);
     if (raised === this.#incarnation) return false;
-    this.#parts.environment.log.info("worker numbered above an incarnation before it", {
+    this.#parts.environment.log.info("worker took an incarnation above a former one", {
       incarnation: raised,
       before: this.#incarnation,
       toldBy,

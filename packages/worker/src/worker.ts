@@ -421,8 +421,8 @@ export class Worker implements WorkerService {
 
   #stalled(stalled: boolean): void {
     const { log } = this.#environment;
-    if (stalled) log.error("compute side stands still", { queueRows: this.#answers.queueRows });
-    else log.info("compute side moves again", {});
+    if (stalled) log.error("compute thread stands still", { queueRows: this.#answers.queueRows });
+    else log.info("compute thread works again", {});
     this.#updateLease();
   }
 

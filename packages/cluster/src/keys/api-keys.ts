@@ -112,7 +112,7 @@ function readKey([id = "", written = "", ...settings]: readonly string[], where:
 function settingOf(setting: string, where: string): readonly [string, string] {
   const [, name = "", value = ""] = /^([a-z]+)=(.*)$/.exec(setting) ?? [];
   if (["roles", "rate", "concurrency"].includes(name)) return [name, value];
-  throw refusal(`${where}: behind the digest go roles=…, rate=… and concurrency=… alone`);
+  throw refusal(`${where}: after the digest only roles=…, rate=… and concurrency=… are allowed`);
 }
 
 function amountOf(text: string | undefined, what: string): number | undefined {

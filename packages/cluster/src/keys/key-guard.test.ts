@@ -65,7 +65,7 @@ describe("a file of keys", () => {
     [`shop ${digest} roles=predict,root`, /needs roles=… with one or more of predict, status/],
     [`shop ${digest} roles=predict rate=0`, /rate must be a whole number from 1/],
     [`shop ${digest} roles=predict rate=fast`, /not "fast"/],
-    [`shop ${digest} role=predict`, /behind the digest go roles=/],
+    [`shop ${digest} role=predict`, /after the digest only roles=/],
     [`shop sha256:00 roles=predict`, /behind the id goes sha256: and 64 hex digits/],
     [`Shop ${digest} roles=predict`, /must begin with an id/],
     [`a ${digest} roles=predict\n\na ${digest} roles=status`, /Line 3 of file: the id "a" stands/],

@@ -173,7 +173,7 @@ export class WorkerChannel {
   #receive(frame: WorkerFrame): void {
     if (frame.kind === "state") return this.#learn(frame.announcement);
     if (this.#state === "connecting") {
-      return this.#breakOff(new WinnowError("INTERNAL", "The worker's first frame told no state"));
+      return this.#breakOff(new WinnowError("INTERNAL", "The worker's first frame has no state"));
     }
     switch (frame.kind) {
       case "replies":

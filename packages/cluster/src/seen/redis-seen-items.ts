@@ -92,7 +92,7 @@ export class RedisSeenItems implements SeenItems {
   /** Resolves when the first connection is there. @throws WinnowError UNAVAILABLE where it failed */
   #opened(): Promise<void> {
     return new Promise((resolve, reject) => {
-      const text = "Redis, which tells what was seen, cannot be reached";
+      const text = "Redis with the seen items cannot be reached";
       const refuse = (): void => reject(new WinnowError("UNAVAILABLE", text));
       this.#opening.push({ resolve, reject: refuse });
     });

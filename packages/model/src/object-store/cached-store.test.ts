@@ -242,7 +242,7 @@ describe("a disk that fails", () => {
     await read({ start: 0, end: 9 });
     await read({ start: 9, end: 18 });
 
-    expect(told).toEqual([expect.stringContaining("EROFS; models are read from the store alone")]);
+    expect(told).toEqual([expect.stringContaining("EROFS; models are read from the store only")]);
     expect(writes).toBe(1);
   });
 });

@@ -189,7 +189,7 @@ export class CachedStore implements ObjectStore {
     const { directory, bytesMax } = this.#parts.cache;
     const why = isFull
       ? `its disk is full before it holds ${bytesMax} bytes: lower --model-cache-bytes`
-      : `${code}; models are read from the store alone`;
+      : `${code}; models are read from the store only`;
     const tell = this.#parts.tell ?? ((text) => process.emitWarning(text));
     tell(`The model cache in ${directory} cannot be written to: ${why}`);
   }

@@ -238,7 +238,7 @@ function routerObserver(registry: Registry): RouterObserver {
   });
   const late = new Counter({
     name: "winnow_late_replies_total",
-    help: "Replies to questions that nobody asks any more",
+    help: "Replies to questions that are no longer asked",
     registers,
   });
   return {

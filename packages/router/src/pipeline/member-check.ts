@@ -55,7 +55,7 @@ export function lackOf(
 }
 
 const SEEN_LACK =
-  "this router has no Redis that tells what was seen; start it with --seen-redis or --redis";
+  "this router has no Redis with the seen items; start it with --seen-redis or --redis";
 
 /** What a stage lacks, or what is known after it. */
 function checkStage(stage: PipelineStage, found: Found, memberOf: MemberOf): string | Found {

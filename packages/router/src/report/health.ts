@@ -178,7 +178,7 @@ function silenceFinding(model: ModelReport, severity: Severity): Finding {
 }
 
 const FAILED_REMEDY =
-  "Mend the version's files or export it again; winnow inspect DIR tells what is wrong with it";
+  "Repair the version's files or export it again; winnow inspect DIR shows what is wrong with it";
 
 function replicationFindings({ name, versions }: ModelReport): Finding[] {
   const serving = versions.find(({ isDefault }) => isDefault);

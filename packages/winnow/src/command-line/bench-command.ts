@@ -135,7 +135,7 @@ function weights(text: string): ReadonlyMap<string, number> {
   const parsed = entries.map((match) => [match?.[1] ?? "", Number(match?.[2] ?? 1)] as const);
   if (parsed.every(([name, weight]) => name !== "" && weight > 0 && weight <= 1e6))
     return new Map(parsed);
-  throw new InvalidArgumentError("Write model=weight,…, each weight above 0, or model alone.");
+  throw new InvalidArgumentError("Write model=weight,…, each weight above 0, or only the model.");
 }
 
 function number(min: number, max: number): (text: string) => number {

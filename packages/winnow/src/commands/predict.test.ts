@@ -98,6 +98,6 @@ test("ids and names in a table steer no terminal, and an answer of another kind 
     String.raw`1  "a\u001b]0;title\u0007\nb` + '\ufffd"',
   ]);
   for (const text of ["<html>\u001b[2J", "null", "7"]) {
-    expect(() => predictionTable(text)).toThrow(/^The answer holds no predictions: \P{Cc}+$/u);
+    expect(() => predictionTable(text)).toThrow(/^The answer has no predictions: \P{Cc}+$/u);
   }
 });

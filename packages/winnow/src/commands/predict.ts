@@ -209,7 +209,7 @@ function bodyOf(text: string): { readonly predictions?: unknown; readonly output
   } catch {
     // The error follows.
   }
-  throw new WinnowError("UNKNOWN", told(`The answer holds no predictions: ${excerpt(text)}`));
+  throw new WinnowError("UNKNOWN", told(`The answer has no predictions: ${excerpt(text)}`));
 }
 
 function blockOf(prediction: unknown, index: number): string {

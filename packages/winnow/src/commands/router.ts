@@ -195,7 +195,7 @@ function checkedPorts(options: RouterRoleOptions, isPortTyped: boolean): RouterP
   const ports = routerPorts(options, isPortTyped);
   if (!isGiven(options.ssl_config_file) || ports.grpc !== undefined) return ports;
   const text =
-    "--ssl_config_file gives TLS to gRPC alone, which has no port here: name one with --grpc-port, or give TLS to REST with --tls-cert and --tls-key";
+    "--ssl_config_file is only for gRPC, which has no port here: set --grpc-port, or use --tls-cert and --tls-key for REST";
   throw new WinnowError("INVALID_ARGUMENT", text);
 }
 

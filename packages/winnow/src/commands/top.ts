@@ -99,7 +99,7 @@ function failureLines({ error, sinceMs }: NonNullable<TopState["failure"]>): Lin
   const since = `${Math.round(sinceMs / 1000)} s`;
   return [
     { text: `The router has not answered for ${since}: ${error.message}`, tone: "bad" },
-    { text: "What follows is what it told last.", tone: "dim" },
+    { text: "Below is its last report.", tone: "dim" },
   ];
 }
 

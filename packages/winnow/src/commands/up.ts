@@ -111,7 +111,7 @@ function assertFitting({ ssl_config_file: file, tlsClientCa }: UpOptions): void 
   }
   if (!isGiven(file)) return;
   const text =
-    "--ssl_config_file gives TLS to gRPC alone, which winnow up does not serve: --tls-cert and --tls-key give it to REST, and winnow serve takes the file";
+    "--ssl_config_file is only for gRPC, which winnow up does not serve: use --tls-cert and --tls-key for REST, or winnow serve";
   throw new WinnowError("INVALID_ARGUMENT", text);
 }
 

@@ -134,7 +134,7 @@ describe("findings of a cluster", () => {
     ],
     "a model without a second replica": [
       [router({ replicasIntended: 1 })],
-      "note spare: one replica alone of movies: when a worker ends, requests fail until it is back (--replication 2)",
+      "note spare: only one replica of movies: when a worker ends, requests fail until it is back (--replication 2)",
     ],
     "fewer workers than replicas": [
       [router({ workers: [worker("w0")] })],

@@ -148,7 +148,7 @@ function memoryFinding(workers: readonly WorkerReport[]): Finding {
   const capacities = told.map(({ memoryCapacityBytes }) => memoryCapacityBytes);
   const [least, most] = [Math.min(...capacities), Math.max(...capacities)];
   const range = least === most ? byteText(most) : `${byteText(least)} to ${byteText(most)}`;
-  if (told.length === 0) return { subject, state: "note", text: "no worker has told" };
+  if (told.length === 0) return { subject, state: "note", text: "no worker has reported it" };
   if (most <= CAPACITIES_RATIO_MAX * least) {
     return { subject, state: "good", text: `${range} for rows per worker, none nearly full` };
   }
@@ -195,7 +195,7 @@ function spareFinding(
       text: `any ${replication - 1} of ${answering} workers may end`,
     };
   }
-  const text = `one replica alone of ${listed([...new Set(single)])}: when a worker ends, requests fail until it is back (--replication 2)`;
+  const text = `only one replica of ${listed([...new Set(single)])}: when a worker ends, requests fail until it is back (--replication 2)`;
   return { subject, state: "note", text };
 }
 

@@ -83,7 +83,7 @@ function isReport(told: Partial<ClusterReport> | null): told is ClusterReport {
 }
 
 function notARouter(url: string, why: string): WinnowError {
-  const text = `${url} is no router of Winnow that tells of its cluster: ${why}`;
+  const text = `${url} is not a Winnow router that reports on its cluster: ${why}`;
   return new WinnowError("UNIMPLEMENTED", text);
 }
 

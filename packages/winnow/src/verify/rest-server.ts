@@ -104,7 +104,7 @@ export class RestServer implements PredictServer {
       "outputs",
     ]);
     if (!isAnswerObject(outputs)) {
-      throw new WinnowError("NOT_FOUND", `${what} tells of no signature "${excerpt(signature)}"`);
+      throw new WinnowError("NOT_FOUND", `${what} has no signature "${excerpt(signature)}"`);
     }
     return Object.entries(outputs).map(([name, told]) => ({ name, dtype: dtypeOf(told) }));
   }

@@ -52,7 +52,7 @@ export function tensorOfMessage(message: TensorMessage): Tensor {
   const values = found === undefined ? undefined : message[found[1][1]];
   if (found === undefined || !Array.isArray(values) || values.length !== count) {
     const told = `${excerpt(message.dtype)} [${shape.join(",")}]`;
-    throw new WinnowError("DATA_LOSS", `An output is no tensor with all its values: ${told}`);
+    throw new WinnowError("DATA_LOSS", `An output is not a complete tensor: ${told}`);
   }
   const dtype = found[0] as Dtype;
   if (dtype === "string") {

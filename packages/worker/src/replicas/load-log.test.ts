@@ -115,7 +115,7 @@ test("a worker that was told another size of partitions is named, once", async (
   await cluster.run(2000);
 
   expect(
-    of("another worker cuts tables otherwise: give all workers the same --partition-bytes"),
+    of("another worker cuts tables differently: give all workers the same --partition-bytes"),
   ).toMatchObject([{ worker: "w1", table: "movies", partitions: 4, ownPartitions: 8 }]);
 });
 

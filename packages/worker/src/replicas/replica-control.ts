@@ -295,7 +295,7 @@ export class ReplicaControl {
         if (this.#cutsTold.has(worker)) continue;
         this.#cutsTold.add(worker);
         this.#dependencies.environment.log.error(
-          "another worker cuts tables otherwise: give all workers the same --partition-bytes",
+          "another worker cuts tables differently: give all workers the same --partition-bytes",
           { worker, model, version, table, partitions, ownPartitions: own },
         );
       }

@@ -180,7 +180,7 @@ describe("loops", () => {
 
   test("without a number of iterations are refused", () => {
     expect(open(modelOf({ nodes: [loopOf("")] }))).toThrow(
-      /node doubling ends by a condition alone .*; give the loop a number of iterations/,
+      /node doubling ends only by a condition.*; give the loop a number of iterations/,
     );
   });
 
@@ -206,7 +206,7 @@ describe("loops", () => {
       /node doubling computes its iterations inside of another graph/,
     );
     expect(open(modelOf({ nodes: [called] }, { functions: [body] }))).toThrow(
-      /node doubling lies in a function/,
+      /node doubling is in a function/,
     );
     version.close();
   });

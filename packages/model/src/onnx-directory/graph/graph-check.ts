@@ -96,7 +96,7 @@ function checkOperations({ graph, functions }: OnnxFile): void {
     else if (!isKnown(node)) unknown.set(domain === "" ? op : `${domain}.${op}`, titleOf(node));
   }
   if (unknown.size > 0) {
-    const text = `ONNX Runtime has no ${listOf(unknown)}; export with operations of ONNX alone`;
+    const text = `ONNX Runtime has no ${listOf(unknown)}; export with standard ONNX operations only`;
     throw refused("UNIMPLEMENTED", text);
   }
   if (random.size > 0) {
@@ -137,7 +137,7 @@ function checkLoops({ graph, functions }: OnnxFile): void {
   for (const { nodes } of functions) {
     const loop = [...nodesOf(nodes)].find(isLoop);
     if (loop === undefined) continue;
-    const text = `${titleOf(loop)} lies in a function, where nobody bounds its iterations`;
+    const text = `${titleOf(loop)} is in a function, where its iterations are not bounded`;
     throw refused("UNIMPLEMENTED", `${text}; export it inlined`);
   }
 }
@@ -176,7 +176,7 @@ function turnsOf(loop: OnnxNode, constants: ReadonlyMap<string, number>, isInner
   const name = loop.inputs[0] ?? "";
   const count = constants.get(name);
   if (name === "") {
-    const text = `${titleOf(loop)} ends by a condition alone and may take any number of iterations`;
+    const text = `${titleOf(loop)} ends only by a condition, so its iterations are not bounded`;
     throw refused("UNIMPLEMENTED", `${text}; give the loop a number of iterations at most`);
   }
   if (count === undefined && isInner) {

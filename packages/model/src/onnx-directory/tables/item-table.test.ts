@@ -496,9 +496,7 @@ describe("ids", () => {
 
     expect(() =>
       opened(files, { items: ITEMS, ids: { file: "ids.txt", crc32c: "0badcafe" }, k: 1 }),
-    ).toThrow(
-      `ids.txt has the CRC-32C ${checksum}, not the one that crc32c tells; copy the file again`,
-    );
+    ).toThrow(`ids.txt has the CRC-32C ${checksum}, not that of crc32c; copy the file again`);
   });
 
   test("of many rows are compared without one of them being missed", () => {

@@ -197,8 +197,5 @@ function storedRegion(
 
 function otherChecksum({ file, where }: TensorFile, found: number): WinnowError {
   const text = `${where}: ${excerpt(file)} has the CRC-32C ${found.toString(16).padStart(8, "0")}`;
-  return new WinnowError(
-    "DATA_LOSS",
-    `${text}, not the one that crc32c tells; copy the file again`,
-  );
+  return new WinnowError("DATA_LOSS", `${text}, not that of crc32c; copy the file again`);
 }

@@ -162,7 +162,7 @@ describe("is refused", () => {
     [
       "plain",
       { tensor: "id", crc32c: "00000000" },
-      /has the CRC-32C [0-9a-f]{8}, not the one that crc32c tells/,
+      /has the CRC-32C [0-9a-f]{8}, not that of crc32c/,
     ],
   ])("%s with ids %o", (name, ids, message) => {
     expect(() => read(opened(contentOf(name), { ids }))).toThrow(message);

@@ -118,7 +118,9 @@ function itemOf(lowering: Lowering, { node, inputs }: Visit): GraphValue {
   const item = elementsOf(list)?.[integerOf(index) ?? -1];
   if (item !== undefined) return item;
   const isOwn = list?.kind === "carried" || list?.kind === "written";
-  const why = isOwn ? "reads from a list that is being written" : "reads an element nobody wrote";
+  const why = isOwn
+    ? "reads from a list that is being written"
+    : "reads an element that was never written";
   throw unfollowed(node, `${why}; only lists made of a tensor are read`);
 }
 
