@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { createDenseEngine } from "@winnow/accelerator";
 import { GrpcConnector, StaticMembership } from "@winnow/cluster";
-import { WinnowError, silentLogger, stringTensor, systemClock, workerId } from "@winnow/core";
+import { WinnowError, stringTensor, systemClock, workerId } from "@winnow/core";
 import type { SignatureProgram, Tensor } from "@winnow/core";
 import { RequestContext, createRouter } from "@winnow/router";
 import type { PredictRequest, Router } from "@winnow/router";
@@ -18,6 +18,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { differenceOf } from "./models/answer-difference.ts";
 import { inputTensors, recordedModels } from "./models/recorded-answers.ts";
 import type { RecordedCase } from "./models/recorded-answers.ts";
+import { seededEnvironment as environment } from "./doubles/seeded-environment.ts";
 
 const NAMES = new Set([
   "distances",
@@ -29,7 +30,6 @@ const NAMES = new Set([
   "tied_scores",
 ]);
 const models = recordedModels("test/data/savedmodels").filter(({ name }) => NAMES.has(name));
-const environment = { clock: systemClock, random: Math.random, log: silentLogger };
 const closings: (() => Promise<void> | void)[] = [];
 const routers = new Map<number, Router>();
 let base = "";

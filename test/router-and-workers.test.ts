@@ -9,13 +9,14 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { canonicalScore, createDenseEngine, widenQueries } from "@winnow/accelerator";
 import { GrpcConnector, StaticMembership } from "@winnow/cluster";
-import { StringColumn, silentLogger, stringTensor, systemClock, workerId } from "@winnow/core";
+import { StringColumn, stringTensor, systemClock, workerId } from "@winnow/core";
 import { writeRetrievalModel } from "@winnow/model-writer";
 import { RequestContext, createHttpServer, createRouter } from "@winnow/router";
 import type { Prediction, PredictRequest, Router } from "@winnow/router";
 import { startWorker } from "@winnow/worker";
 import type { Worker } from "@winnow/worker";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { seededEnvironment as environment } from "./doubles/seeded-environment.ts";
 
 const ROWS = 900;
 const DIM = 8;
@@ -28,7 +29,6 @@ function noise(count: number, seed: number): Float32Array {
 }
 
 const userRows = noise((USERS + 1) * DIM, 5);
-const environment = { clock: systemClock, random: Math.random, log: silentLogger };
 let base = "";
 let router: Router;
 const workers = new Map<string, Worker>();

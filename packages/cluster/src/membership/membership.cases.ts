@@ -2,20 +2,12 @@
 // process.
 
 import { silentLogger, systemClock } from "@winnow/core";
-import type { Environment } from "@winnow/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { eventually } from "../fixtures/eventually.ts";
 import { announced } from "../fixtures/announcement-words.ts";
 import type { WorkerWords } from "../fixtures/announcement-words.ts";
 import { RefusedRecords } from "../trust/refused-records.ts";
 import type { MembershipStore, MembershipView } from "./membership.ts";
-
-/** The machine's clock, for tests with real stores. */
-export const environment: Environment = {
-  clock: systemClock,
-  random: Math.random,
-  log: silentLogger,
-};
 
 /** A store with two places for workers, `w0` and `w1`. */
 export interface MembershipSetup {

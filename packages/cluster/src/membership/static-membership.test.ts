@@ -7,7 +7,8 @@ import type { Announcement } from "../announcement/announcement.ts";
 import { announced } from "../fixtures/announcement-words.ts";
 import { RefusedRecords } from "../trust/refused-records.ts";
 import { parseAddressRules } from "../trust/worker-address.ts";
-import { Watcher, environment, membershipCases } from "./membership.cases.ts";
+import { seededEnvironment as environment } from "../../../../test/doubles/seeded-environment.ts";
+import { Watcher, membershipCases } from "./membership.cases.ts";
 import { StaticMembership, parseMembers } from "./static-membership.ts";
 
 const quick = { pollMs: 10, steadyPollMs: 10, describeTimeoutMs: 50, silentAfterMs: 200 };

@@ -2,16 +2,15 @@
 
 import { connect, createServer } from "node:net";
 import type { AddressInfo } from "node:net";
-import { silentLogger, systemClock } from "@winnow/core";
+import { systemClock } from "@winnow/core";
 import { expect, test } from "vitest";
 import { eventually } from "../fixtures/eventually.ts";
+import { seededEnvironment as environment } from "../../../../test/doubles/seeded-environment.ts";
 import { connectorCases } from "./connector.cases.ts";
 import { EchoWorker } from "./doubles/echo-worker.ts";
 import { GrpcConnector } from "./grpc-connector.ts";
 import { MemoryNetwork } from "./doubles/memory-network.ts";
 import { WorkerServer } from "./shard-server.ts";
-
-const environment = { clock: systemClock, random: Math.random, log: silentLogger };
 
 connectorCases("gRPC", async (service) => {
   const server = await WorkerServer.listen({ service, environment });

@@ -2,9 +2,10 @@
 // and its core, so a figure includes both sides and the kernel; 64 questions in flight, 1 KB query
 // vectors.
 
-import { fingerprint, silentLogger, systemClock } from "@winnow/core";
+import { fingerprint, systemClock } from "@winnow/core";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import { bench, describe } from "vitest";
+import { seededEnvironment as environment } from "../../../../test/doubles/seeded-environment.ts";
 import { EchoWorker } from "./doubles/echo-worker.ts";
 import type { WorkerReply } from "./frames/frames.ts";
 import { GrpcConnector } from "./grpc-connector.ts";
@@ -14,7 +15,6 @@ import { WorkerChannel } from "./shard-channel.ts";
 import { WorkerServer } from "./shard-server.ts";
 import type { WorkerLink } from "./worker-link.ts";
 
-const environment = { clock: systemClock, random: Math.random, log: silentLogger };
 const IN_FLIGHT = 64;
 
 const questionOf = (k: number): Question => ({

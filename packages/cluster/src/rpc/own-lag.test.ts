@@ -3,15 +3,15 @@
 
 import net from "node:net";
 import type { AddressInfo, Server, Socket } from "node:net";
-import { silentLogger, systemClock } from "@winnow/core";
+import { systemClock } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
 import { eventually } from "../fixtures/eventually.ts";
+import { seededEnvironment as environment } from "../../../../test/doubles/seeded-environment.ts";
 import { EchoWorker } from "./doubles/echo-worker.ts";
 import { GrpcConnector } from "./grpc-connector.ts";
 import { WorkerChannel } from "./shard-channel.ts";
 import { WorkerServer } from "./shard-server.ts";
 
-const environment = { clock: systemClock, random: Math.random, log: silentLogger };
 const open: (() => unknown)[] = [];
 
 afterEach(() => {

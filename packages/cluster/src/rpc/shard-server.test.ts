@@ -2,11 +2,12 @@
 
 import { credentials, makeClientConstructor } from "@grpc/grpc-js";
 import type { Client } from "@grpc/grpc-js";
-import { fingerprint, silentLogger, systemClock } from "@winnow/core";
+import { fingerprint, systemClock } from "@winnow/core";
 import { service as healthService } from "grpc-health-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { eventually } from "../fixtures/eventually.ts";
 import { RawGrpcClient, framed } from "../grpc-door/fixtures/raw-grpc-client.ts";
+import { seededEnvironment as environment } from "../../../../test/doubles/seeded-environment.ts";
 import { EchoWorker } from "./doubles/echo-worker.ts";
 import { lookupOf, rowReply } from "./fixtures/any-frames.ts";
 import type { WorkerReply } from "./frames/frames.ts";
@@ -18,8 +19,6 @@ import type { WorkerServerSettings } from "./shard-server.ts";
 import { createClient, frameMessages, shardService } from "./frames/shard-service.ts";
 import type { ExchangeCall } from "./frames/shard-service.ts";
 import type { ProgramQuery } from "./worker-connector.ts";
-
-const environment = { clock: systemClock, random: Math.random, log: silentLogger };
 
 const programMessages = shardService["GetProgram"]!;
 

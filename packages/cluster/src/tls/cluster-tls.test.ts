@@ -15,13 +15,14 @@ import { GrpcConnector } from "../rpc/grpc-connector.ts";
 import { WorkerServer } from "../rpc/shard-server.ts";
 import { anyAddress } from "../trust/worker-address.ts";
 import { ReplacedTls, tlsOf } from "../../../../test/doubles/replaced-tls.ts";
+import { seededEnvironment } from "../../../../test/doubles/seeded-environment.ts";
 import type { ClusterTls } from "./grpc-credentials.ts";
 
 const authority = testAuthority();
 const LOCAL = ["127.0.0.1", "localhost"];
 const logged: string[] = [];
 const log = { ...silentLogger, warn: (event: string) => void logged.push(event) };
-const environment = { clock: systemClock, random: Math.random, log };
+const environment = { ...seededEnvironment, log };
 
 const opened: { close(): unknown }[] = [];
 afterEach(() => {

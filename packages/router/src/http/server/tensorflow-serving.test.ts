@@ -3,9 +3,9 @@
 
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { silentLogger, systemClock } from "@winnow/core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { FixturePredictor, type FixtureWeights } from "../doubles/fixture-predictor.ts";
+import { seededEnvironment } from "../../../../../test/doubles/seeded-environment.ts";
 import { createHttpServer, type HttpServer } from "./http-server.ts";
 import type { HttpOptions } from "../http-settings.ts";
 import {
@@ -36,9 +36,7 @@ describe.skipIf(!isRecorded)("TensorFlow Serving's recorded answers, in ../share
     };
     for (const [name, options] of Object.entries(SERVERS)) {
       const server = createHttpServer(new FixturePredictor(weights), options, {
-        clock: systemClock,
-        random: Math.random,
-        log: silentLogger,
+        ...seededEnvironment,
         metrics: name === "plain" ? metrics : undefined,
       });
       const { port } = await server.listen({ host: "127.0.0.1", port: 0 });
