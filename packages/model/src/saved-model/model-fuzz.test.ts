@@ -32,6 +32,7 @@ import type { TextVocabulary } from "./partitions/stored-table.ts";
 import { parseTextVocabulary } from "./text-vocabulary.ts";
 import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
 import { requestsOf } from "./warm-up.ts";
+import { RECORDED_MODELS } from "./fixtures/version-directory.ts";
 import { writeRankingModel, writeRetrievalModel } from "@winnow/model-writer";
 
 const INPUTS = Number(process.env["FUZZ_INPUTS"] ?? 1000);
@@ -44,7 +45,6 @@ const INPUT_BYTES_MAX = 512 * 2 ** 20;
 const READ_BYTES_MAX = 2 ** 22;
 const FAULTS_MAX = 20;
 
-const EXPORTS = path.resolve(import.meta.dirname, "../../../../test/data/savedmodels");
 const EXPORTED = [
   "module_no_ids",
   "module_int64_ids",
@@ -98,7 +98,7 @@ function specimens(): Specimen[] {
     layers: [{ kernel: new Float32Array(4), bias: new Float32Array(1), relu: false }],
   });
   for (const name of EXPORTED) {
-    cpSync(path.join(EXPORTS, name, "1"), path.join(root, name), { recursive: true });
+    cpSync(path.join(RECORDED_MODELS, name, "1"), path.join(root, name), { recursive: true });
   }
   return ["retrieval", "ranking", ...EXPORTED].map((name) => {
     const directory = path.join(root, name);

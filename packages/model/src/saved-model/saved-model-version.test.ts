@@ -7,10 +7,10 @@ import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { StringColumn, WinnowError } from "@winnow/core";
 import { openModelVersion } from "../model-directory.ts";
+import { RECORDED_MODELS } from "./fixtures/version-directory.ts";
 import type { WrittenMatrix } from "@winnow/model-writer";
 import { writeRankingModel, writeRetrievalModel } from "@winnow/model-writer";
 
-const EXPORTS = path.resolve(import.meta.dirname, "../../../../test/data/savedmodels");
 const work = mkdtempSync(path.join(os.tmpdir(), "winnow-saved-model-"));
 
 afterAll(() => rmSync(work, { recursive: true, force: true }));
@@ -100,7 +100,7 @@ const FUZZED = ["keras3_features", "text_vectorization", "exclusions", "streamin
 
 describe.each(FUZZED)("a damaged %s", (name) => {
   const directory = path.join(work, `damaged-${name}`);
-  cpSync(path.join(EXPORTS, name, "1"), directory, { recursive: true });
+  cpSync(path.join(RECORDED_MODELS, name, "1"), directory, { recursive: true });
   const whole = readFileSync(path.join(directory, "saved_model.pb"));
 
   /** Opens the model with another graph file: it must open or be refused, never crash. */
@@ -147,7 +147,10 @@ test("a directory without a model is NOT_FOUND", () => {
 
 test("a graph saved as text is refused with advice", () => {
   const text = mkdtempSync(path.join(work, "text-"));
-  copyFileSync(path.join(EXPORTS, "hashing/oracle.json"), path.join(text, "saved_model.pbtxt"));
+  copyFileSync(
+    path.join(RECORDED_MODELS, "hashing/oracle.json"),
+    path.join(text, "saved_model.pbtxt"),
+  );
 
   expect(() => openModelVersion(text)).toThrow(/save it as binary/);
 });
@@ -156,7 +159,7 @@ describe("a real export, altered", () => {
   /** Replaces text of one length everywhere in the graph file. */
   function altered(name: string, from: string, to: string): string {
     const directory = path.join(work, `altered-${name}-${to}`);
-    cpSync(path.join(EXPORTS, name, "1"), directory, { recursive: true });
+    cpSync(path.join(RECORDED_MODELS, name, "1"), directory, { recursive: true });
     const graph = path.join(directory, "saved_model.pb");
     const text = readFileSync(graph, "latin1").replaceAll(from, to);
     writeFileSync(graph, text, "latin1");
@@ -204,7 +207,7 @@ describe("a real export, altered", () => {
   });
 
   test("lists the initialiser among its signatures", () => {
-    const version = openModelVersion(path.join(EXPORTS, "module_no_ids", "1"));
+    const version = openModelVersion(path.join(RECORDED_MODELS, "module_no_ids", "1"));
     version.close();
 
     const [initialiser] = version.program.signatures;
@@ -221,7 +224,7 @@ describe("a real export, altered", () => {
 
 describe("what real exports become", () => {
   const stepsOf = (name: string, signature = "serving_default"): string[] => {
-    const version = openModelVersion(path.join(EXPORTS, name, "1"));
+    const version = openModelVersion(path.join(RECORDED_MODELS, name, "1"));
     version.close();
     const found = version.program.signatures.find((program) => program.name === signature);
     return (found?.steps ?? []).map((step) => (step.kind === "host" ? step.op : step.kind));
@@ -242,7 +245,7 @@ describe("what real exports become", () => {
   });
 
   test("exclusions are handled after one search that both signatures share", () => {
-    const version = openModelVersion(path.join(EXPORTS, "exclusions", "1"));
+    const version = openModelVersion(path.join(RECORDED_MODELS, "exclusions", "1"));
     version.close();
 
     expect(version.program.tables.map(({ kind }) => kind)).toEqual(["keyed", "candidate"]);

@@ -18,10 +18,10 @@ import { describe, expect, test } from "vitest";
 import { openModelVersion } from "../model-directory.ts";
 import { parseManifest } from "./checksum-manifest.ts";
 import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
+import { RECORDED_MODELS } from "./fixtures/version-directory.ts";
 import type { WrittenMatrix } from "@winnow/model-writer";
 import { writeRankingModel, writeRetrievalModel } from "@winnow/model-writer";
 
-const EXPORTS = path.resolve(import.meta.dirname, "../../../../test/data/savedmodels");
 const root = temporaryDirectory();
 let copies = 0;
 
@@ -137,7 +137,9 @@ describe("S7: a vocabulary file", () => {
 
   test("is refused in real exports, with hashed buckets beside it", () => {
     const directory = directoryFor("export");
-    cpSync(path.join(EXPORTS, "lookup_file_vocabulary", "1"), directory, { recursive: true });
+    cpSync(path.join(RECORDED_MODELS, "lookup_file_vocabulary", "1"), directory, {
+      recursive: true,
+    });
     expect(outcomeOf(directory)).toBe("opens");
     rewrite(directory, assetOf(directory), (text) => `${linesOf(text, 23)}\n`);
 

@@ -13,8 +13,8 @@ import type { ModelVersion } from "../model-version.ts";
 import { readAsset } from "../saved-model/version-directory.ts";
 import { type FileStore, localFiles } from "./file-store.ts";
 import { StoredDirectory } from "./stored-directory.ts";
+import { RECORDED_MODELS } from "../saved-model/fixtures/version-directory.ts";
 
-const EXPORTS = path.resolve(import.meta.dirname, "../../../../test/data/savedmodels");
 const MANY_FILES = path.resolve(import.meta.dirname, "../../../../node_modules");
 
 /** Files in memory under locations that no file system has; reads give a few bytes at a time. */
@@ -62,19 +62,20 @@ function contentOf(version: ModelVersion): unknown {
   return { fingerprint: program.fingerprint, rows, files, warmUp, bytesRead: version.bytesRead };
 }
 
-test.each(readdirSync(EXPORTS).filter((name) => localFiles.exists(path.join(EXPORTS, name, "1"))))(
-  "%s is the same from another store",
-  (name) => {
-    const directory = path.join(EXPORTS, name, "1");
-    const store = memoryStore(copied(directory, "store://models/m/1"));
-    const [local, stored] = [
-      outcomeOf(() => openModelVersion(directory)),
-      outcomeOf(() => openModelVersion("store://models/m/1", { store })),
-    ];
+test.each(
+  readdirSync(RECORDED_MODELS).filter((name) =>
+    localFiles.exists(path.join(RECORDED_MODELS, name, "1")),
+  ),
+)("%s is the same from another store", (name) => {
+  const directory = path.join(RECORDED_MODELS, name, "1");
+  const store = memoryStore(copied(directory, "store://models/m/1"));
+  const [local, stored] = [
+    outcomeOf(() => openModelVersion(directory)),
+    outcomeOf(() => openModelVersion("store://models/m/1", { store })),
+  ];
 
-    expect(stored).toEqual(local);
-  },
-);
+  expect(stored).toEqual(local);
+});
 
 /** The content, or the refusal of an export that Winnow does not serve. */
 function outcomeOf(open: () => ModelVersion): unknown {
