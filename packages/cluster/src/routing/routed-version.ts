@@ -136,7 +136,9 @@ function refusalOf(
     const isSame = before?.code === code && before.message === text;
     return isSame ? before : new WinnowError(code, text);
   };
-  if (!facts.known) return refused("UNAVAILABLE", `The program of ${name} is not here yet`);
+  if (!facts.known) {
+    return refused("UNAVAILABLE", `This router has not received the program of ${name} yet`);
+  }
   for (const { spec, corruptSource } of facts.tables) {
     if (corruptSource === undefined) continue;
     const source = spec.sources[corruptSource]!;

@@ -68,7 +68,7 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
   const startedMs = systemClock.nowMs();
   const { replication, accelerator } = options;
   say(
-    `starting ${shape.workers} workers (${accelerator}, replication ${replication}) and a router`,
+    `starting ${shape.workers} ${shape.workers === 1 ? "worker" : "workers"} (${accelerator}, replication ${replication}) and a router`,
   );
   const stop = new AbortController();
   let cluster: LocalCluster | undefined;
