@@ -6,6 +6,7 @@ import type { Redis, RedisOptions } from "ioredis";
 import { WinnowError } from "@winnow/core";
 import type { TlsSource } from "../tls/tls-files.ts";
 import { secureOptions } from "../tls/tls-material.ts";
+import { endOnStrayAnswers } from "./redis-answers.ts";
 
 /** Opens a connection to the store; the connection reconnects by itself whenever it breaks. */
 export type OpenRedis = (url: string) => Redis;
@@ -33,7 +34,7 @@ const CONNECTION = {
 
 /** Loads the client library. */
 export async function loadRedis(access: RedisAccess = {}): Promise<OpenRedis> {
-  const { Redis: Client } = await import("ioredis");
+  const [{ Redis: Client }] = await Promise.all([import("ioredis"), endOnStrayAnswers()]);
   return (url) => {
     const redis = new Client(checkedUrl(url, access), { ...CONNECTION, ...accessOptions(access) });
     // The client reads its options again for each connection.

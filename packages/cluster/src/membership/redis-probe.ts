@@ -1,6 +1,7 @@
 // Asks a Redis server once whether it answers, for people who set a cluster up.
 
 import { WinnowError, toWinnowError } from "@winnow/core";
+import { endOnStrayAnswers } from "./redis-answers.ts";
 import { accessOptions, checkedUrl } from "./redis-connection.ts";
 import type { RedisAccess } from "./redis-connection.ts";
 
@@ -18,7 +19,7 @@ const CONNECTION = {
  * @throws WinnowError UNAVAILABLE with the reason, INVALID_ARGUMENT for a URL that is not one of Redis
  */
 export async function probeRedis(url: string, access: RedisAccess = {}): Promise<string> {
-  const { Redis } = await import("ioredis");
+  const [{ Redis }] = await Promise.all([import("ioredis"), endOnStrayAnswers()]);
   let fault: Error | undefined;
   const options = { ...CONNECTION, ...accessOptions(access) };
   const redis = new Redis(checkedUrl(url, access), options);
