@@ -1,6 +1,6 @@
 // Fuzzing the router's gRPC port: a short seeded run with every test run, a long one with `npm run fuzz:grpc`
-// (FUZZ_REQUESTS inputs from FUZZ_SEED). Broken PredictRequests, broken gRPC framing and packing, and broken
-// sequences of HTTP/2 frames. Whatever comes, another client is answered, nothing is a fault of the
+// (FUZZ_REQUESTS inputs from FUZZ_SEED). Broken requests of both protocols, broken gRPC framing and packing, and
+// broken sequences of HTTP/2 frames. Whatever comes, another client is answered, nothing is a fault of the
 // router, and afterwards nothing is held.
 
 import net from "node:net";
@@ -46,7 +46,11 @@ const TIMEOUT_MS = 120_000 + REQUESTS * 10;
 const SEQUENCE_MS = 5;
 
 const PREDICT = "/tensorflow.serving.PredictionService/Predict";
+const INFER = "/inference.GRPCInferenceService/ModelInfer";
 const PATHS = [
+  INFER,
+  INFER,
+  "/inference.GRPCInferenceService/ModelMetadata",
   PREDICT,
   PREDICT,
   PREDICT,
@@ -70,6 +74,24 @@ const MESSAGES: readonly Buffer[] = [
     inputs: { user_id: strings(["42"]), movie_title: strings(["Heat (1995)"]) },
   },
 ].map((message) => messageType("tensorflow.serving.PredictRequest").serialize(message));
+const input = { name: "input_1", datatype: "BYTES", shape: [2] };
+const texts = { bytes_contents: ["42", "nobody"].map((text) => Buffer.from(text)) };
+const INFERENCES: readonly Buffer[] = [
+  { inputs: [{ ...input, contents: texts }] },
+  { inputs: [input], raw_input_contents: [Buffer.from("\x02\0\0\x0042\x06\0\0\0nobody")] },
+  { inputs: [{ ...input, datatype: "INT64", contents: { int64_contents: [1, -1] } }] },
+  {
+    inputs: [{ ...input, contents: texts, parameters: { binary_data_size: { int64_param: 4 } } }],
+    outputs: [{ name: "output_1" }],
+    parameters: {
+      k: { int64_param: 2 },
+      filter: { string_param: '{"year":{"$gte":1990}}' },
+      binary_data_output: { bool_param: true },
+    },
+  },
+].map((request) =>
+  messageType("inference.ModelInferRequest").serialize({ model_name: "retrieval", ...request }),
+);
 
 /**
  * OK, INVALID_ARGUMENT, NOT_FOUND, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNIMPLEMENTED; INTERNAL where
@@ -146,12 +168,16 @@ test(
     const mutator = new ByteMutator(SEED + 3);
     const environment = { clock: systemClock, random: () => 0.5, log };
     const handlers = new ServingHandlers(predictor, resolveGrpcOptions({}), environment);
-    const predict = handlers.predictionService()["Predict"]!;
+    const methods = [
+      { answer: handlers.predictionService()["Predict"]!, messages: MESSAGES },
+      { answer: handlers.inferenceService()["ModelInfer"]!, messages: INFERENCES },
+    ];
     const faults: unknown[] = [];
     let answers = 0;
 
     for (let number = 0; number < REQUESTS * 10; number += 1) {
-      const request = mutator.mutated(MESSAGES);
+      const { answer, messages } = methods[number % methods.length]!;
+      const request = mutator.mutated(messages);
       const call = {
         request,
         metadata: { get: () => [] },
@@ -160,7 +186,7 @@ test(
         once: () => undefined,
       };
       const failure = await new Promise<FailureStatus | null>((resolve) => {
-        predict(call, (status) => resolve(status));
+        answer(call, (status) => resolve(status));
       });
       if (failure === null) answers += 1;
       else if (!STATUSES.has(failure.code))
@@ -183,7 +209,7 @@ test(
 
     await inParallel(REQUESTS, async (client, number) => {
       const path = mutator.pick(PATHS);
-      const message = mutator.mutated(MESSAGES);
+      const message = mutator.mutated(path === INFER ? INFERENCES : MESSAGES);
       const status = await statusOf(client, { path, body: framed(message) });
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
       if (!STATUSES.has(Number(status))) {

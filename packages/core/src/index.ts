@@ -182,7 +182,13 @@ export type { WarmUpRequest } from "./program/codec/warm-up.ts";
 export { ProtobufReader } from "./protobuf/protobuf-reader.ts";
 export type { ProtobufFault, ProtobufRules } from "./protobuf/protobuf-reader.ts";
 export { ProtobufWriter } from "./protobuf/protobuf-writer.ts";
-export { WIRE, sizeOfField, sizeOfVarint, sizeOfWords } from "./protobuf/wire-format.ts";
+export {
+  VARINT_BYTES_MAX,
+  WIRE,
+  sizeOfField,
+  sizeOfVarint,
+  sizeOfWords,
+} from "./protobuf/wire-format.ts";
 export { plainRowChecks } from "./checksum/row-checks.ts";
 export type { RowChecks } from "./checksum/row-checks.ts";
 export { StringColumn } from "./tensor/string-column.ts";

@@ -1,6 +1,6 @@
-// TensorFlow Serving's two services as grpc-js needs them, made from the embedded descriptor: no file is read
-// at run time. Handlers get requests as bytes: they are counted and refused before they are decoded, and a
-// faulty request gets a message that says what is wrong instead of "Error deserializing request".
+// TensorFlow Serving's two services and the Open Inference Protocol's as grpc-js needs them, made from the embedded
+// descriptor: no file is read at run time. Handlers get requests as bytes: they are counted and refused before they are
+// decoded, and a faulty request gets a message that says what is wrong instead of "Error deserializing request".
 
 import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
 import { fromJSON } from "@grpc/proto-loader";
@@ -10,6 +10,8 @@ import { servingDescriptor } from "./generated/serving-descriptor.ts";
 export const PREDICTION_SERVICE = "tensorflow.serving.PredictionService";
 /** @see PREDICTION_SERVICE */
 export const MODEL_SERVICE = "tensorflow.serving.ModelService";
+/** @see PREDICTION_SERVICE */
+export const INFERENCE_SERVICE = "inference.GRPCInferenceService";
 
 const definitions = fromJSON(servingDescriptor as Parameters<typeof fromJSON>[0], {
   keepCase: true,

@@ -58,6 +58,11 @@ describe("routeOf()", () => {
       "/v2/models/m/versions/3/ready",
       { kind: "v2-model", asked: "ready", model: { model: "m", version: 3 } },
     ],
+    [
+      "POST",
+      "/v2/models/m/versions/a%20b/infer",
+      { kind: "infer", model: { model: "m", label: "a b" } },
+    ],
     ["GET", "/v2", { kind: "v2-server", asked: "metadata" }],
     ["GET", "/v2/health/ready?x=1", { kind: "v2-server", asked: "ready" }],
     ["OPTIONS", "/v2/models/m/infer", { kind: "preflight" }],

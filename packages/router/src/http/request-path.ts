@@ -7,8 +7,8 @@
 //
 // The Open Inference Protocol's paths are case-sensitive, and a query string is ignored:
 //
-//   POST /v2/models/NAME[/versions/N]/infer
-//   GET  /v2, /v2/health/live, /v2/health/ready, /v2/models/NAME[/versions/N][/ready]
+//   POST /v2/models/NAME[/versions/V]/infer
+//   GET  /v2, /v2/health/live, /v2/health/ready, /v2/models/NAME[/versions/V][/ready]
 //
 // Winnow's own paths (list of models, report of the cluster, probes, metrics) must match exactly.
 
@@ -58,7 +58,7 @@ const STATUS_PATH =
   /^\/v1\/models(?:\/([^/:]+))?(?:(?:\/versions\/(\d+))|(?:\/labels\/([^/:]+)))?(?:\/(metadata))?$/i;
 const API_PATH = /^\/v1\//i;
 const V2_PATH = /^\/v2(?:[/?#]|$)/;
-const V2_MODEL_PATH = /^\/v2\/models\/([^/]+)(?:\/versions\/(\d+))?(?:\/(ready|infer))?$/;
+const V2_MODEL_PATH = /^\/v2\/models\/([^/]+)(?:\/versions\/([^/]+))?(?:\/(ready|infer))?$/;
 const V2_SERVER_PATHS: ReadonlyMap<string, "metadata" | "live" | "ready"> = new Map([
   ["/v2", "metadata"],
   ["/v2/", "metadata"],
@@ -98,18 +98,22 @@ function inferenceRoute(method: string, target: string): Route {
     return { kind: "v2-unknown", path, method: isKnown ? needed : undefined };
   }
   if (server !== undefined) return { kind: "v2-server", asked: server };
-  const model = versionOf(percentDecoded(match![1]!), match![2]);
+  const model = inferenceModel(percentDecoded(match![1]!), percentDecoded(match![2] ?? ""));
   if (needed === "POST") return { kind: "infer", model };
   return { kind: "v2-model", asked: match![3] === "ready" ? "ready" : "metadata", model };
 }
 
-/** A number beyond 2⁵³ is kept as digits; no model has such a version. */
-function versionOf(model: string, digits: string | undefined): NamedModel {
-  if (digits === undefined) return { model };
-  const version = Number(digits);
+/**
+ * What a request by the Open Inference Protocol names, whose versions are texts: a number, a label, or "" for the
+ * default. A label of digits alone is `/v1`'s. No model has a version that is no safe integer.
+ */
+export function inferenceModel(model: string, text: string): NamedModel {
+  if (text === "") return { model };
+  if (!/^\d+$/.test(text)) return { model, label: text };
+  const version = Number(text);
   return Number.isSafeInteger(version)
     ? { model, version }
-    : { model, version, unsafeVersion: excerpt(digits) };
+    : { model, version, unsafeVersion: excerpt(text) };
 }
 
 function predictRoute(path: string): Route {

@@ -161,8 +161,8 @@ function requestRecorder(registry: Registry, isKnown: (model: string) => boolean
   };
 }
 
-/** Kinds of requests that a model answers; "infer" is the Open Inference Protocol's. */
-const PREDICTIONS: ReadonlySet<string> = new Set(["predict", "Predict", "infer"]);
+/** Kinds of requests that a model answers; "infer" and "ModelInfer" are the Open Inference Protocol's. */
+const PREDICTIONS: ReadonlySet<string> = new Set(["predict", "Predict", "infer", "ModelInfer"]);
 
 /**
  * Records TensorFlow Serving's two metrics for predict requests. Its label for the API differs between REST

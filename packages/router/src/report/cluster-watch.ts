@@ -87,7 +87,7 @@ export class ClusterWatch {
       ...observer,
       answered: (call) => {
         observer.answered(call);
-        if (call.api === "Predict") this.#note(call);
+        if (call.api === "Predict" || call.api === "ModelInfer") this.#note(call);
       },
     };
   }

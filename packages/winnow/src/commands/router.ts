@@ -148,13 +148,13 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   metrics.watchDoor("http", () => http.held());
   const { host } = options;
   const openGrpc = async (port: number): Promise<GrpcServer> => {
-    const reload = reloadOf(options, environment, router);
     const parts = {
       ...environment,
       tls: grpcTls,
       keys: keys?.guard,
       observer: grpcObserver,
-      reload,
+      reload: reloadOf(options, environment, router),
+      release: winnowVersion,
     };
     const grpcOptions = { ...limitsOf(options, "grpc"), requestTimeoutMs };
     const server = await openGrpcServer(router, grpcOptions, parts);

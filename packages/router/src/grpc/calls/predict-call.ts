@@ -40,6 +40,8 @@ export interface GrpcAnswer {
   readonly degradations?: readonly Degradation[] | undefined;
   /** The arms of an experiment that answered. */
   readonly arms?: string | undefined;
+  /** Of an inference request: names of parameters that mean nothing, fit for a header. */
+  readonly ignored?: readonly string[] | undefined;
 }
 
 /** Answers Predict. @throws WinnowError as the request or the cluster is at fault */

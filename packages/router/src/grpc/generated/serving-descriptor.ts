@@ -1,6 +1,6 @@
-// Generated from tensorflow_serving/apis/prediction_service.proto, tensorflow_serving/apis/model_service.proto by `npm run generate`: the descriptor as data.
+// Generated from tensorflow_serving/apis/prediction_service.proto, tensorflow_serving/apis/model_service.proto, inference/open_inference.proto by `npm run generate`: the descriptor as data.
 
-/** The descriptor of tensorflow_serving/apis/prediction_service.proto, tensorflow_serving/apis/model_service.proto, as protobufjs reads it. */
+/** The descriptor of tensorflow_serving/apis/prediction_service.proto, tensorflow_serving/apis/model_service.proto, inference/open_inference.proto, as protobufjs reads it. */
 export const servingDescriptor: { readonly nested: Readonly<Record<string, unknown>> } = {
   nested: {
     tensorflow: {
@@ -360,6 +360,138 @@ export const servingDescriptor: { readonly nested: Readonly<Record<string, unkno
             Any: {
               fields: { type_url: { type: "string", id: 1 }, value: { type: "bytes", id: 2 } },
             },
+          },
+        },
+      },
+    },
+    inference: {
+      nested: {
+        GRPCInferenceService: {
+          methods: {
+            ServerLive: { requestType: "ServerLiveRequest", responseType: "ServerLiveResponse" },
+            ServerReady: { requestType: "ServerReadyRequest", responseType: "ServerReadyResponse" },
+            ModelReady: { requestType: "ModelReadyRequest", responseType: "ModelReadyResponse" },
+            ServerMetadata: {
+              requestType: "ServerMetadataRequest",
+              responseType: "ServerMetadataResponse",
+            },
+            ModelMetadata: {
+              requestType: "ModelMetadataRequest",
+              responseType: "ModelMetadataResponse",
+            },
+            ModelInfer: { requestType: "ModelInferRequest", responseType: "ModelInferResponse" },
+          },
+        },
+        ServerLiveRequest: { fields: {} },
+        ServerLiveResponse: { fields: { live: { type: "bool", id: 1 } } },
+        ServerReadyRequest: { fields: {} },
+        ServerReadyResponse: { fields: { ready: { type: "bool", id: 1 } } },
+        ModelReadyRequest: {
+          fields: { name: { type: "string", id: 1 }, version: { type: "string", id: 2 } },
+        },
+        ModelReadyResponse: { fields: { ready: { type: "bool", id: 1 } } },
+        ServerMetadataRequest: { fields: {} },
+        ServerMetadataResponse: {
+          fields: {
+            name: { type: "string", id: 1 },
+            version: { type: "string", id: 2 },
+            extensions: { rule: "repeated", type: "string", id: 3 },
+          },
+        },
+        ModelMetadataRequest: {
+          fields: { name: { type: "string", id: 1 }, version: { type: "string", id: 2 } },
+        },
+        ModelMetadataResponse: {
+          fields: {
+            name: { type: "string", id: 1 },
+            versions: { rule: "repeated", type: "string", id: 2 },
+            platform: { type: "string", id: 3 },
+            inputs: { rule: "repeated", type: "TensorMetadata", id: 4 },
+            outputs: { rule: "repeated", type: "TensorMetadata", id: 5 },
+          },
+          nested: {
+            TensorMetadata: {
+              fields: {
+                name: { type: "string", id: 1 },
+                datatype: { type: "string", id: 2 },
+                shape: { rule: "repeated", type: "int64", id: 3 },
+              },
+            },
+          },
+        },
+        ModelInferRequest: {
+          fields: {
+            model_name: { type: "string", id: 1 },
+            model_version: { type: "string", id: 2 },
+            id: { type: "string", id: 3 },
+            parameters: { keyType: "string", type: "InferParameter", id: 4 },
+            inputs: { rule: "repeated", type: "InferInputTensor", id: 5 },
+            outputs: { rule: "repeated", type: "InferRequestedOutputTensor", id: 6 },
+            raw_input_contents: { rule: "repeated", type: "bytes", id: 7 },
+          },
+          nested: {
+            InferInputTensor: {
+              fields: {
+                name: { type: "string", id: 1 },
+                datatype: { type: "string", id: 2 },
+                shape: { rule: "repeated", type: "int64", id: 3 },
+                parameters: { keyType: "string", type: "InferParameter", id: 4 },
+                contents: { type: "InferTensorContents", id: 5 },
+              },
+            },
+            InferRequestedOutputTensor: {
+              fields: {
+                name: { type: "string", id: 1 },
+                parameters: { keyType: "string", type: "InferParameter", id: 2 },
+              },
+            },
+          },
+        },
+        ModelInferResponse: {
+          fields: {
+            model_name: { type: "string", id: 1 },
+            model_version: { type: "string", id: 2 },
+            id: { type: "string", id: 3 },
+            parameters: { keyType: "string", type: "InferParameter", id: 4 },
+            outputs: { rule: "repeated", type: "InferOutputTensor", id: 5 },
+            raw_output_contents: { rule: "repeated", type: "bytes", id: 6 },
+          },
+          nested: {
+            InferOutputTensor: {
+              fields: {
+                name: { type: "string", id: 1 },
+                datatype: { type: "string", id: 2 },
+                shape: { rule: "repeated", type: "int64", id: 3 },
+                parameters: { keyType: "string", type: "InferParameter", id: 4 },
+                contents: { type: "InferTensorContents", id: 5 },
+              },
+            },
+          },
+        },
+        InferParameter: {
+          oneofs: {
+            parameter_choice: {
+              oneof: ["bool_param", "int64_param", "string_param", "double_param", "uint64_param"],
+            },
+          },
+          fields: {
+            bool_param: { type: "bool", id: 1 },
+            int64_param: { type: "int64", id: 2 },
+            string_param: { type: "string", id: 3 },
+            double_param: { type: "double", id: 4 },
+            uint64_param: { type: "uint64", id: 5 },
+          },
+        },
+        InferTensorContents: {
+          fields: {
+            bool_contents: { rule: "repeated", type: "bool", id: 1 },
+            int_contents: { rule: "repeated", type: "int32", id: 2 },
+            int64_contents: { rule: "repeated", type: "int64", id: 3 },
+            uint_contents: { rule: "repeated", type: "uint32", id: 4 },
+            uint64_contents: { rule: "repeated", type: "uint64", id: 5 },
+            fp32_contents: { rule: "repeated", type: "float", id: 6 },
+            fp64_contents: { rule: "repeated", type: "double", id: 7 },
+            bytes_contents: { rule: "repeated", type: "bytes", id: 8 },
           },
         },
       },

@@ -77,6 +77,33 @@ test("each key may call what its roles are for", async () => {
   expect(reload).not.toMatch(/PERMISSION_DENIED|UNAUTHENTICATED/);
 });
 
+test("the Open Inference Protocol's calls want the roles of its REST paths, and its probes none", async () => {
+  const { inference } = await guarded();
+  const input = { name: "input_1", datatype: "BYTES", shape: [1] };
+  const infer = {
+    model_name: "retrieval",
+    inputs: [{ ...input, contents: { bytes_contents: [Buffer.from("42")] } }],
+  };
+  const codes = async (key?: string): Promise<string[]> => {
+    const calls = [
+      ["ServerLive", {}],
+      ["ServerReady", {}],
+      ["ServerMetadata", {}],
+      ["ModelReady", { name: "retrieval" }],
+      ["ModelMetadata", { name: "retrieval" }],
+      ["ModelInfer", infer],
+    ] as const;
+    const all = await Promise.all(calls.map((call) => codeOf(inference, call, key)));
+    return all.map((code) => code.split(":")[0]!);
+  };
+  const no = "UNAUTHENTICATED";
+
+  expect(await codes()).toEqual(["OK", "OK", no, no, no, no]);
+  expect(await codes(monitor.key)).toEqual(["OK", "OK", "OK", "OK", "OK", "PERMISSION_DENIED"]);
+  expect((await codes(admin.key)).slice(2, 4)).toEqual(["OK", "PERMISSION_DENIED"]);
+  expect(await codeOf(inference, ["ModelInfer", infer], shop.key)).toBe("OK");
+});
+
 test("a key's rate holds here too, and health checks need none", async () => {
   const { prediction, port } = await guarded();
   const Health = makeClientConstructor(healthService, "health");

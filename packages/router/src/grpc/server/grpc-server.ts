@@ -1,9 +1,12 @@
-// TensorFlow Serving's gRPC port: PredictionService, ModelService, and the health service probes ask.
+// The gRPC port: TensorFlow Serving's PredictionService and ModelService, the Open Inference Protocol's service, and
+// the health service probes ask.
 // Start reading here to follow a call down:
 //
 //   cluster/grpc-door ─▶ call-gate ─▶ serving-handlers
 //     ─▶ predict-call ─▶ request-messages, tensor-proto-reader
 //                      └─▶ Predictor ─▶ predict-answer
+//     ─▶ inference/infer-call ─▶ infer-message, tensor-contents
+//                              └─▶ Predictor ─▶ infer-answer
 
 import { Server } from "@grpc/grpc-js";
 import type { UntypedServiceImplementation } from "@grpc/grpc-js";
@@ -16,11 +19,16 @@ import { CallGate } from "./call-gate.ts";
 import { keyInterceptor } from "./key-interceptor.ts";
 import { resolveGrpcOptions } from "../grpc-settings.ts";
 import type { GrpcOptions, GrpcSettings } from "../grpc-settings.ts";
-import { MODEL_SERVICE, PREDICTION_SERVICE, serviceOf } from "../serving-definition.ts";
+import {
+  INFERENCE_SERVICE,
+  MODEL_SERVICE,
+  PREDICTION_SERVICE,
+  serviceOf,
+} from "../serving-definition.ts";
 import { ServingHandlers } from "./serving-handlers.ts";
 import type { GrpcEnvironment } from "./serving-handlers.ts";
 
-/** A server of TensorFlow Serving's gRPC services. */
+/** A server of these services. */
 export interface GrpcServer {
   /**
    * Starts to listen; port 0 takes any free port. Gives the port.
@@ -46,7 +54,7 @@ export function createGrpcServer(
 
 const HEALTH_WATCH = "/grpc.health.v1.Health/Watch";
 /** Names that the health service answers for; "" is the server as a whole. */
-const HEALTH_NAMES = ["", PREDICTION_SERVICE, MODEL_SERVICE];
+const HEALTH_NAMES = ["", PREDICTION_SERVICE, MODEL_SERVICE, INFERENCE_SERVICE];
 
 class ServingServer implements GrpcServer {
   readonly #settings: GrpcSettings;
@@ -90,6 +98,7 @@ class ServingServer implements GrpcServer {
     const handlers = new ServingHandlers(predictor, settings, environment);
     this.#serve(PREDICTION_SERVICE, handlers.predictionService());
     this.#serve(MODEL_SERVICE, handlers.modelService());
+    this.#serve(INFERENCE_SERVICE, handlers.inferenceService());
     this.#health.addToServer(this.#server);
     this.#setHealth(false);
   }

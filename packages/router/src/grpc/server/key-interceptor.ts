@@ -1,24 +1,31 @@
 // An interceptor that checks the keys of calls before their messages are read. A key is metadata:
-// `authorization: Bearer <key>`, as in an HTTP header. Health checks need none.
+// `authorization: Bearer <key>`, as in an HTTP header. Health checks and the protocol's probes need none.
 
 import { ServerInterceptingCall, ServerListenerBuilder } from "@grpc/grpc-js";
 import type { ServerInterceptor } from "@grpc/grpc-js";
 import type { Admitted, KeyGuard, KeyRole } from "@winnow/cluster";
 import type { WinnowError } from "@winnow/core";
-import { MODEL_SERVICE, PREDICTION_SERVICE } from "../serving-definition.ts";
+import { INFERENCE_SERVICE, MODEL_SERVICE, PREDICTION_SERVICE } from "../serving-definition.ts";
 import { failureStatus } from "./status-details.ts";
 
 const ROLES: ReadonlyMap<string, readonly KeyRole[]> = new Map([
   [`/${PREDICTION_SERVICE}/GetModelMetadata`, ["predict", "status"]],
   [`/${MODEL_SERVICE}/GetModelStatus`, ["status"]],
   [`/${MODEL_SERVICE}/HandleReloadConfigRequest`, ["administer"]],
+  [`/${INFERENCE_SERVICE}/ModelMetadata`, ["predict", "status"]],
+  [`/${INFERENCE_SERVICE}/ModelReady`, ["predict", "status"]],
+  // Any key, as over HTTP.
+  [`/${INFERENCE_SERVICE}/ServerMetadata`, []],
 ]);
 const HEALTH = "/grpc.health.v1.Health/";
+const PROBES: ReadonlySet<string> = new Set(
+  ["ServerLive", "ServerReady"].map((method) => `/${INFERENCE_SERVICE}/${method}`),
+);
 
 /** To be passed with the server's options. */
 export function keyInterceptor(keys: KeyGuard): ServerInterceptor {
   return ({ path }, call) => {
-    if (path.startsWith(HEALTH)) return new ServerInterceptingCall(call);
+    if (path.startsWith(HEALTH) || PROBES.has(path)) return new ServerInterceptingCall(call);
     const roles = ROLES.get(path) ?? ["predict"];
     let admitted: Admitted | undefined;
     const listener = new ServerListenerBuilder()

@@ -18,6 +18,14 @@ import type { GrpcAnswer, GrpcCall } from "../calls/predict-call.ts";
 import { reloadConfig } from "../calls/reload-call.ts";
 import type { ReloadModels } from "../calls/reload-call.ts";
 import { getModelStatus } from "../calls/status-call.ts";
+import { modelInfer } from "../inference/infer-call.ts";
+import {
+  modelMetadata,
+  modelReady,
+  serverLive,
+  serverMetadata,
+  serverReady,
+} from "../inference/server-calls.ts";
 import { failureStatus } from "./status-details.ts";
 import type { FailureStatus } from "./status-details.ts";
 
@@ -30,6 +38,8 @@ export interface GrpcEnvironment extends Environment {
   readonly tls?: TlsSource | undefined;
   /** Only clients that present a key are answered; health checks need none. Default: everybody is answered. */
   readonly keys?: KeyGuard | undefined;
+  /** Told by `ServerMetadata`. Default: none. */
+  readonly release?: string | undefined;
 }
 
 /** A call of grpc-js with its request as bytes. */
@@ -48,10 +58,11 @@ export type RawHandler = (call: RawCall, reply: RawReply) => void;
 const REQUEST_ID = "x-request-id";
 const DEGRADED = "x-winnow-degraded";
 const ARM = "x-winnow-arm";
+const IGNORED = "x-winnow-ignored";
 
 type Work = (call: GrpcCall) => GrpcAnswer | Promise<GrpcAnswer>;
 
-/** Handlers of both services, by method. */
+/** Handlers of all services, by method. */
 export class ServingHandlers {
   readonly #settings: GrpcSettings;
   readonly #environment: GrpcEnvironment;
@@ -85,6 +96,19 @@ export class ServingHandlers {
       ...this.#method("HandleReloadConfigRequest", (call) =>
         reloadConfig(this.#environment.reload, call),
       ),
+    };
+  }
+
+  /** `GRPCInferenceService`. */
+  inferenceService(): Record<string, RawHandler> {
+    const { release = "" } = this.#environment;
+    return {
+      ...this.#method("ServerLive", serverLive),
+      ...this.#method("ServerReady", (call) => serverReady(this.#predictor, call)),
+      ...this.#method("ServerMetadata", (call) => serverMetadata(release, call)),
+      ...this.#method("ModelReady", (call) => modelReady(this.#predictor, call)),
+      ...this.#method("ModelMetadata", (call) => modelMetadata(this.#predictor, call)),
+      ...this.#method("ModelInfer", (call) => modelInfer(this.#predictor, call, this.#settings)),
     };
   }
 
@@ -163,6 +187,8 @@ function headerOf(requestId: string, outcome: GrpcAnswer | WinnowError): Metadat
   const degraded = degradedText(outcome.degradations);
   if (degraded !== undefined) metadata.set(DEGRADED, degraded);
   if (outcome.arms !== undefined) metadata.set(ARM, outcome.arms);
+  const { ignored = [] } = outcome;
+  if (ignored.length > 0) metadata.set(IGNORED, ignored.join(", "));
   return metadata;
 }
 

@@ -3,6 +3,7 @@
 
 import { elementCount } from "@winnow/core";
 import type { ProtobufReader } from "@winnow/core";
+import { RANK_MAX, isVastShape } from "../../limits/tensor-shape.ts";
 import { readerOf } from "../client-message.ts";
 
 /** A TensorProto without its values. */
@@ -20,13 +21,6 @@ export interface TensorOutline {
 /** Why a TensorProto cannot be read; to be told with the name of its input. */
 export class MisfitError extends Error {}
 
-const RANK_MAX = 254;
-/**
- * The largest product of the other dimensions of a shape that holds no values. Nothing is allocated for such
- * a shape, but operations may count along every axis; no real request has rows of such length.
- */
-const EMPTY_SIZES_MAX = 2 ** 24;
-
 /** Reads everything but values. @throws MisfitError, WinnowError INVALID_ARGUMENT */
 export function outlineOf(proto: Uint8Array): TensorOutline {
   const reader = readerOf(proto);
@@ -39,8 +33,7 @@ export function outlineOf(proto: Uint8Array): TensorOutline {
     else if (reader.field === 4) content = reader.view();
   }
   const count = elementCount(shape);
-  const isVast = count === 0 && elementCount(shape.filter((size) => size > 0)) > EMPTY_SIZES_MAX;
-  if (isVast || !Number.isSafeInteger(count)) throw new MisfitError("its shape is too large");
+  if (isVastShape(shape)) throw new MisfitError("its shape is too large");
   return { proto, dataType, shape, count, content: content?.length === 0 ? undefined : content };
 }
 

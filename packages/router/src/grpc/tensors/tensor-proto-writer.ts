@@ -2,9 +2,10 @@
 // Tensor::AsProtoField): every value in the field of its type, and an empty `tensor_content`, because clients
 // that read `float_val` by hand depend on that. All sizes are computed first, then bytes are written.
 
-import { isBigInts, sizeOfField, sizeOfVarint, sizeOfWords } from "@winnow/core";
-import type { ProtobufWriter, StringColumn, Tensor } from "@winnow/core";
+import { sizeOfField, sizeOfVarint } from "@winnow/core";
+import type { ProtobufWriter, Tensor } from "@winnow/core";
 import { WIRE_TYPES } from "./data-type.ts";
+import { packedBytes, stringsBytes, writePacked, writeStrings } from "./packed-values.ts";
 
 /** A tensor and the sizes of its parts. */
 export interface TensorPlan {
@@ -25,7 +26,8 @@ const SIZE = 1;
 export function planTensorProto(tensor: Tensor): TensorPlan {
   const { number, field } = WIRE_TYPES[tensor.dtype];
   const shapeBytes = tensor.shape.reduce((sum, size) => sum + sizeOfField(DIM, dimBytes(size)), 0);
-  const valueBytes = sizeOfValues(tensor);
+  const valueBytes =
+    tensor.dtype === "string" ? stringsBytes(field, tensor.data) : packedBytes(tensor);
   const isPacked = tensor.dtype !== "string" && valueBytes > 0;
   const bytes =
     1 +
@@ -48,57 +50,10 @@ export function writeTensorProto(writer: ProtobufWriter, plan: TensorPlan): void
   if (tensor.dtype === "string") return writeStrings(writer, field, tensor.data);
   if (valueBytes === 0) return;
   writer.open(field, valueBytes);
-  if (WIRE_TYPES[tensor.dtype].layout === "fixed") writer.raw(tensor.data);
-  else writeVarints(writer, tensor);
+  writePacked(writer, tensor);
 }
 
 /** Bytes of one dimension. A size of 0 is not written. */
 function dimBytes(size: number): number {
   return size === 0 ? 0 : 1 + sizeOfVarint(size);
-}
-
-type Integers = Exclude<Tensor, { readonly dtype: "string" }>["data"];
-
-function sizeOfValues(tensor: Tensor): number {
-  if (tensor.dtype === "string") return sizeOfStrings(tensor.data);
-  const { data } = tensor;
-  if (WIRE_TYPES[tensor.dtype].layout === "fixed") return data.byteLength;
-  let bytes = 0;
-  eachWord(data, (low, high) => {
-    bytes += sizeOfWords(low, high);
-  });
-  return bytes;
-}
-
-function writeVarints(writer: ProtobufWriter, tensor: Exclude<Tensor, { dtype: "string" }>): void {
-  eachWord(tensor.data, (low, high) => writer.words(low, high));
-}
-
-/** Calls `found` with every value as 64 bits: protobuf sign-extends small negative numbers. */
-function eachWord(data: Integers, found: (low: number, high: number) => void): void {
-  if (isBigInts(data)) {
-    const words = new Uint32Array(data.buffer, data.byteOffset, 2 * data.length);
-    for (let at = 0; at < words.length; at += 2) found(words[at]!, words[at + 1]!);
-    return;
-  }
-  for (let index = 0; index < data.length; index++) {
-    const value = data[index]!;
-    found(value >>> 0, value < 0 ? 0xffffffff : 0);
-  }
-}
-
-function sizeOfStrings({ offsets, length }: StringColumn): number {
-  const { field } = WIRE_TYPES.string;
-  let bytes = 0;
-  for (let index = 0; index < length; index++) {
-    bytes += sizeOfField(field, offsets[index + 1]! - offsets[index]!);
-  }
-  return bytes;
-}
-
-function writeStrings(writer: ProtobufWriter, field: number, column: StringColumn): void {
-  const { offsets, bytes, length } = column;
-  for (let index = 0; index < length; index++) {
-    writer.span(field, { bytes, from: offsets[index]!, to: offsets[index + 1]! });
-  }
 }

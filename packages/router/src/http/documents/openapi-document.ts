@@ -18,6 +18,10 @@ const parameter = (name: string, schema: object): object => ({
 const MODEL: object = parameter("model", { type: "string" });
 const VERSION: object = parameter("version", { type: "integer", format: "int64" });
 const LABEL: object = parameter("label", { type: "string" });
+const VERSION_OR_LABEL: object = parameter("version", {
+  type: "string",
+  description: "A number, or a label",
+});
 
 const FAILURES = {
   "400": failure("The request is faulty: JSON, names, types, shapes, unknown signature or label"),
@@ -166,7 +170,11 @@ function modelPaths(): Record<string, object> {
 function inferencePaths(): Record<string, object> {
   const places = [
     { at: "/v2/models/{model}", of: "", parameters: [MODEL] },
-    { at: "/v2/models/{model}/versions/{version}", of: "OfVersion", parameters: [MODEL, VERSION] },
+    {
+      at: "/v2/models/{model}/versions/{version}",
+      of: "OfVersion",
+      parameters: [MODEL, VERSION_OR_LABEL],
+    },
   ];
   const paths: Record<string, object> = {
     "/v2": { get: document("inferenceServer", "Name, release and extensions", "InferenceServer") },

@@ -101,13 +101,21 @@ export function readIgnoredKeys(
   const ignored: string[] = [];
   const end = document.to[object]!;
   for (let key = object + 1; key < end; key = document.next(key + 1)) {
-    const bytes = document.bytesOf(key).subarray(0, NAMED_CHARACTERS_MAX);
-    const name = Buffer.from(bytes).toString("latin1");
-    if (known.has(name)) continue;
-    ignored.push(name.replaceAll(/[^!-+\--~]/g, "?"));
+    const bytes = document.bytesOf(key);
+    if (known.has(latin1Of(bytes))) continue;
+    ignored.push(headerName(bytes));
     if (ignored.length === NAMED_MAX) break;
   }
   return ignored;
+}
+
+/** A client's name as it may stand in a list in a header: its beginning, "?" for what may not. */
+export function headerName(bytes: Uint8Array): string {
+  return latin1Of(bytes).replaceAll(/[^!-+\--~]/g, "?");
+}
+
+function latin1Of(bytes: Uint8Array): string {
+  return Buffer.from(bytes.subarray(0, NAMED_CHARACTERS_MAX)).toString("latin1");
 }
 
 /** The fields that list ids. */

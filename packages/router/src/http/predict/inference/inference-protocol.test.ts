@@ -323,6 +323,10 @@ describe("refusals", () => {
     [{ ...INPUT, datatype: "INT64" }, "has datatype INT64; the model wants BYTES"],
     [{ ...INPUT, datatype: undefined }, "has no datatype; the model wants BYTES"],
     [{ ...INPUT, shape: [3] }, "has data of shape [2]; shape [3] needs 3 values"],
+    [
+      { ...INPUT, shape: [0, 2 ** 40], data: [] },
+      "has shape [0,1099511627776], which is too large",
+    ],
     [{ ...INPUT, shape: [-2] }, "has shape [-2]; a shape is a list of at most 254 integers from 0"],
     [{ ...INPUT, shape: undefined }, "has no shape"],
     [{ ...INPUT, shape: [2, 1], data: [USERS] }, "has data of shape [1,2]"],
@@ -425,8 +429,10 @@ describe("what is told", () => {
         "/v2/models/retrieval/versions/2/ready",
         "/v2/models/nobody/ready",
         "/v2/models/retrieval/versions/99999999999999999999/ready",
+        "/v2/models/retrieval/versions/stable/ready",
+        "/v2/models/retrieval/versions/canary/ready",
       ),
-    ).toEqual([200, 404, 404, 404]);
+    ).toEqual([200, 404, 404, 404, 200, 400]);
     predictor.ready = false;
     expect(await statuses(...paths)).toEqual([200, 503, 200]);
     expect(predictor.pins).toBe(0);
@@ -436,11 +442,11 @@ describe("what is told", () => {
     const { port } = await start();
     const wrong = await send(port, { method: "POST", path: "/v2/health/live", body: "" });
 
-    const label = await get(port, "/v2/models/retrieval/versions/stable/ready");
+    const nowhere = await get(port, "/v2/models/retrieval/labels/stable");
 
     expect([wrong.status, wrong.headers.allow]).toEqual([405, "GET"]);
     expect((await get(port, PATH)).headers.allow).toBe("POST");
-    expect([label.status, errorOf(label.text)]).toEqual([
+    expect([nowhere.status, errorOf(nowhere.text)]).toEqual([
       404,
       expect.stringContaining("No such path"),
     ]);

@@ -13,6 +13,7 @@ import { WinnowError, elementCount, excerpt } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import { checkInstances, instancesOf } from "../../../limits/request-limits.ts";
 import type { RequestLimits } from "../../../limits/request-limits.ts";
+import { RANK_MAX } from "../../../limits/tensor-shape.ts";
 import { dumpValue } from "../../json/json-dump.ts";
 import { JsonReader, KIND } from "../../json/json-reader.ts";
 import type { ValueIndex } from "../../json/json-reader.ts";
@@ -23,7 +24,13 @@ import { fieldsOf, readExtensions, readIgnoredKeys } from "../request-extensions
 import type { FieldReader, RequestExtensions } from "../request-extensions.ts";
 import { TensorReader } from "../tensor-reader.ts";
 import { readBinaryTensor } from "./binary-tensors.ts";
-import { DATATYPES } from "./inference-datatypes.ts";
+import {
+  checkDatatype,
+  checkShape,
+  declaredInput,
+  inputsInOrder,
+  refuseParameters,
+} from "./inference-tensors.ts";
 
 /** An output that a request wants. */
 interface WantedOutput {
@@ -66,16 +73,10 @@ interface InferenceContent {
 
 const ROOT: ValueIndex = 0;
 const NONE: ValueIndex = -1;
-const RANK_MAX = 254;
 const REQUEST_KEYS: ReadonlySet<string> = new Set(["id", "parameters", "inputs", "outputs"]);
 const PARAMETERS: ReadonlySet<string> = new Set(
   "signature_name binary_data_output k exclude include filter return explain".split(" "),
 );
-/** Parameters that must not be ignored, because the answer would then not be the one that was asked for. */
-const REFUSED_PARAMETERS: Readonly<Record<string, string>> = {
-  classification: "classes are not served; the outputs themselves are",
-  shared_memory_region: "shared memory is not served; send the values",
-};
 const IGNORED_MAX = 8;
 
 /**
@@ -124,7 +125,7 @@ function readAsked(document: JsonReader, parameters: ValueIndex): AskedInference
     if (names.has(name)) refuse(`Output "${excerpt(name)}" stands twice in "outputs"`);
     names.add(name);
     const own = objectAt(document, output, "parameters");
-    refuseParameters(document, own, `output "${excerpt(name)}"`);
+    refuseParameters((each) => memberOf(document, own, each) >= 0, `output "${excerpt(name)}"`);
     return { name, isBinary: flagAt(document, own, "binary_data") ?? isBinary };
   });
   // As in Triton, an empty list names no output, so all are wanted.
@@ -142,17 +143,12 @@ function readInputs(
   let taken = 0;
   for (const input of list) {
     const name = nameOf(document, input, "inputs");
-    const declared = signature.inputs.find((candidate) => candidate.name === name);
-    if (declared === undefined) {
-      const known = signature.inputs.map((each) => each.name).join(", ");
-      refuse(`The model has no input "${excerpt(name)}"; its inputs are ${known}`);
-    }
-    if (read.has(name)) refuse(`Input "${name}" stands twice in "inputs"`);
+    const declared = declaredInput(signature, name, read);
     const shape = readShape(document, input, name);
     const { dtype } = declared;
-    checkDatatype(document, input, declared);
+    checkDatatype(declared, textAt(document, input, "datatype"));
     const own = objectAt(document, input, "parameters");
-    refuseParameters(document, own, `input "${name}"`);
+    refuseParameters((each) => memberOf(document, own, each) >= 0, `input "${name}"`);
     const size = sizeAt(document, own, name);
     if (size === undefined) {
       read.set(name, readData(document, input, { name, dtype, shape }));
@@ -170,15 +166,7 @@ function readInputs(
   const left = (binary?.length ?? 0) - taken;
   if (left > 0)
     refuse(`${left} bytes of binary data belong to no input; "binary_data_size" claims them`);
-  return new Map(
-    signature.inputs.map(({ name }) => [name, read.get(name) ?? missing(signature, name)]),
-  );
-}
-
-function missing({ inputs }: SignatureInputs, name: string): never {
-  refuse(
-    `Input "${name}" is missing; the model's inputs are ${inputs.map((each) => each.name).join(", ")}`,
-  );
+  return inputsInOrder(signature, read);
 }
 
 function binaryPart(
@@ -217,17 +205,6 @@ function readData(
   return { ...tensor, shape };
 }
 
-function checkDatatype(
-  document: JsonReader,
-  input: ValueIndex,
-  { name, dtype }: SignatureInputs["inputs"][number],
-): void {
-  const given = textAt(document, input, "datatype");
-  if (given === DATATYPES[dtype]) return;
-  const said = given === undefined ? "no datatype" : `datatype ${excerpt(given)}`;
-  refuse(`Input "${name}" has ${said}; the model wants ${DATATYPES[dtype]}`);
-}
-
 function readShape(document: JsonReader, input: ValueIndex, name: string): readonly number[] {
   const value = memberOf(document, input, "shape");
   const sizes =
@@ -236,7 +213,10 @@ function readShape(document: JsonReader, input: ValueIndex, name: string): reado
     document.kinds[size] === KIND.integer ? document.numbers[size]! : Number.NaN,
   );
   const isRight = shape?.every((size) => Number.isSafeInteger(size) && size >= 0) ?? false;
-  if (shape !== undefined && isRight && shape.length <= RANK_MAX) return shape;
+  if (shape !== undefined && isRight && shape.length <= RANK_MAX) {
+    checkShape(name, shape);
+    return shape;
+  }
   refuse(
     `Input "${name}" has ${value < 0 ? "no shape" : `shape ${dumpValue(document, value)}`}; a shape is a list of ` +
       `at most ${RANK_MAX} integers from 0`,
@@ -265,24 +245,26 @@ function parametersOf(
     const found = fields(field);
     const isText = found !== undefined && document.kinds[found.value] === KIND.string;
     if (!isText || field === "k" || field === "explain") return found;
-    const text = new JsonReader({ valuesMax: limits.jsonValuesMax });
-    try {
-      text.parse(document.bytesOf(found.value).slice());
-    } catch (error) {
-      if (!(error instanceof JsonSyntaxError)) throw error;
-      refuse(
-        `Parameter "${field}" is a string, but no JSON: ${error.message} at offset ${error.offset}`,
-      );
-    }
-    return { document: text, value: ROOT };
+    return readJsonText(field, document.bytesOf(found.value).slice(), limits);
   };
 }
 
-function refuseParameters(document: JsonReader, parameters: ValueIndex, where: string): void {
-  for (const [name, why] of Object.entries(REFUSED_PARAMETERS)) {
-    if (memberOf(document, parameters, name) < 0) continue;
-    throw new WinnowError("UNIMPLEMENTED", `Parameter "${name}" of ${where}: ${why}`);
+/** A parameter that is JSON in a string. @throws WinnowError INVALID_ARGUMENT for another text */
+export function readJsonText(
+  field: string,
+  text: Uint8Array,
+  { jsonValuesMax }: Pick<RequestLimits, "jsonValuesMax">,
+): { readonly document: JsonReader; readonly value: ValueIndex } {
+  const document = new JsonReader({ valuesMax: jsonValuesMax });
+  try {
+    document.parse(text);
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    refuse(
+      `Parameter "${field}" is a string, but no JSON: ${error.message} at offset ${error.offset}`,
+    );
   }
+  return { document, value: ROOT };
 }
 
 /** The objects in a list, which may be absent. */

@@ -3,9 +3,8 @@
 // v1, with NaN and Infinity as bare words. Strings in JSON must be UTF-8; strings in binary data need not be.
 
 import { isUtf8 } from "node:buffer";
-import { WinnowError, requireEqualRows } from "@winnow/core";
+import { WinnowError } from "@winnow/core";
 import type { StringColumn, Tensor } from "@winnow/core";
-import { ATTRIBUTES_OUTPUT, EXPLANATION_OUTPUT } from "../../../predictor.ts";
 import type { Prediction } from "../../../predictor.ts";
 import { jsonAnswer } from "../../http-answer.ts";
 import type { HttpAnswer } from "../../http-answer.ts";
@@ -14,6 +13,7 @@ import { writeFlatList } from "../predict-response.ts";
 import { binaryBytes, writeBinaryTensor } from "./binary-tensors.ts";
 import { DATATYPES } from "./inference-datatypes.ts";
 import type { AskedInference } from "./inference-request.ts";
+import { wantedTensors } from "./inference-tensors.ts";
 
 interface GivenOutput {
   readonly name: string;
@@ -57,29 +57,19 @@ export async function inferenceAnswer(
 }
 
 function givenOutputs(prediction: Prediction, asked: AskedInference): readonly GivenOutput[] {
-  const { outputs, attributes, explanation } = prediction;
-  const names =
-    asked.outputs ?? Array.from(outputs.keys(), (name) => ({ name, isBinary: asked.isBinary }));
-  const own = names.map(({ name, isBinary }) => {
-    const tensor = outputs.get(name);
-    if (tensor !== undefined) return given(name, tensor, isBinary);
-    const known = [...outputs.keys()].join(", ");
-    throw invalid(`The model has no output "${name}"; its outputs are ${known}`);
-  });
-  // These are wanted by parameters of their own, so "outputs" need not name them.
-  if (attributes !== undefined) own.push(given(ATTRIBUTES_OUTPUT, attributes, asked.isBinary));
-  if (explanation !== undefined) own.push(given(EXPLANATION_OUTPUT, explanation, asked.isBinary));
-  return own;
+  const binary = new Map(asked.outputs?.map(({ name, isBinary }) => [name, isBinary]));
+  const tensors = wantedTensors(
+    prediction,
+    asked.outputs?.map(({ name }) => name),
+  );
+  return tensors.map(([name, tensor]) => given(name, tensor, binary.get(name) ?? asked.isBinary));
 }
 
 function given(name: string, tensor: Tensor, isBinary: boolean): GivenOutput {
-  requireEqualRows(
-    tensor,
-    "a tensor needs as many for each: send such instances one by one, or use /v1 and its instances",
-  );
   if (isBinary) return { name, tensor, bytes: binaryBytes(tensor) };
   if (tensor.dtype === "string" && !areTexts(tensor.data)) {
-    throw invalid(
+    throw new WinnowError(
+      "INVALID_ARGUMENT",
       `Output "${name}" holds strings that are not UTF-8, which JSON cannot hold; ask for it with ` +
         '"parameters": {"binary_data": true}',
     );
@@ -148,8 +138,4 @@ async function withBinary(
     at += output.bytes ?? 0;
   }
   return body;
-}
-
-function invalid(message: string): WinnowError {
-  return new WinnowError("INVALID_ARGUMENT", message);
 }
