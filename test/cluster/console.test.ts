@@ -142,6 +142,10 @@ describe.skipIf(executablePath === undefined)("the console of a running cluster"
     await instances.fill('["user 1"]');
     for (let each = 0; each < 200; each += 1) await predict(cluster.url, { model: "movies" });
     await page.locator("#slow tbody tr").first().waitFor(WAIT);
+    await page
+      .locator("#charts figcaption")
+      .filter({ hasText: /queries a scan \d/ })
+      .waitFor(WAIT);
     await page.waitForTimeout(3000);
     await picture("well");
   });

@@ -60,6 +60,7 @@ export type {
   MemberNews,
   Pong,
   RouterFrame,
+  ScanCounts,
   TopKAsk,
   WorkerAnswer,
   WorkerAsk,

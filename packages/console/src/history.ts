@@ -14,6 +14,8 @@ export interface Sample {
   readonly stages: Readonly<Record<string, number>> | undefined;
   /** Mean instances of a request, of the last 10 s. */
   readonly instances: number | undefined;
+  /** Mean query vectors of a scan, of all workers' last 10 s. */
+  readonly scanned: number | undefined;
   /** Query vectors in the queues of the workers, and questions of this router. */
   readonly queue: number | undefined;
   /** Bytes of all workers' replicas. */
@@ -37,10 +39,18 @@ export function withReport(
     p99Ms: traffic.latency?.p99Ms,
     stages: traffic.recent?.stages,
     instances: traffic.recent?.instances,
+    scanned: scannedAtOnce(report),
     queue: report.workers.reduce((sum, { queueRows }) => sum + queueRows, questions),
     memoryBytes: report.workers.reduce((sum, { memoryUsedBytes }) => sum + memoryUsedBytes, 0),
   };
   return [...before, sample].slice(-SAMPLES_MAX);
+}
+
+function scannedAtOnce({ workers }: ClusterReport): number | undefined {
+  const scans = workers.flatMap((worker) => worker.scans ?? []);
+  const batches = scans.reduce((sum, each) => sum + each.batches, 0);
+  if (batches === 0) return undefined;
+  return scans.reduce((sum, { queries }) => sum + queries, 0) / batches;
 }
 
 function pastOf(perSecond: readonly number[], nowSeconds: number): Sample[] {
@@ -51,6 +61,7 @@ function pastOf(perSecond: readonly number[], nowSeconds: number): Sample[] {
     p99Ms: undefined,
     stages: undefined,
     instances: undefined,
+    scanned: undefined,
     queue: undefined,
     memoryBytes: undefined,
   }));

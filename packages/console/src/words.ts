@@ -9,8 +9,9 @@ export function ageText(ms: number): string {
   return `${Math.round(ms / 86_400_000)} d`;
 }
 
-/** `0.42 ms`, `12 ms`, `3.1 s`. */
+/** `0 ms`, `0.42 ms`, `12 ms`, `3.1 s`. */
 export function durationText(ms: number): string {
+  if (ms === 0) return "0 ms";
   if (ms >= 1000) return `${(ms / 1000).toFixed(1)} s`;
   return ms >= 10 ? `${Math.round(ms)} ms` : `${ms.toFixed(2)} ms`;
 }

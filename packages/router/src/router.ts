@@ -297,6 +297,7 @@ class ClusterRouter implements Router {
       heardAtMs: peer.heardAtMs,
       questions: peer.pending,
       queueRows: peer.queueRows,
+      scans: peer.scans.recent(),
       latency: peer.latency.percentiles(),
     }));
     return {

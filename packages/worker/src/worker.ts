@@ -299,10 +299,10 @@ export class Worker implements WorkerService {
       },
       onPing: (sequence, wantsHeard) => {
         const { progress } = this.#compute;
-        const { queueRows } = this.#answers;
+        const { queueRows, scanCounts: scans } = this.#answers;
         const heard = wantsHeard ? this.#membership.heard?.() : undefined;
         const stalled = this.#progress.isStalled;
-        link.pong({ sequence, queueRows, progress, stalled, ...(heard && { heard }) });
+        link.pong({ sequence, queueRows, progress, stalled, scans, ...(heard && { heard }) });
       },
       onPredecessor: (predecessor) => this.#identity.onPredecessor(predecessor),
       onClose: () => {

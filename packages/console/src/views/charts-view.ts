@@ -20,6 +20,8 @@ interface ChartProps {
   readonly heading: string;
   readonly series: readonly Series[];
   readonly text: (value: number) => string;
+  /** Whether round values are powers of two. */
+  readonly isBinary?: boolean;
   readonly samples: readonly Sample[];
   readonly isDark: boolean;
 }
@@ -53,8 +55,11 @@ const CHARTS: readonly Omit<ChartProps, "samples" | "isDark">[] = [
     text: durationText,
   },
   {
-    heading: "Instances a request",
-    series: [{ name: "instances", colour: "--chart-c", value: ({ instances }) => instances }],
+    heading: "Batch sizes",
+    series: [
+      { name: "instances a request", colour: "--chart-a", value: ({ instances }) => instances },
+      { name: "queries a scan", colour: "--chart-c", value: ({ scanned }) => scanned },
+    ],
     text: (value) => String(Math.round(value * 10) / 10),
   },
   {
@@ -66,8 +71,12 @@ const CHARTS: readonly Omit<ChartProps, "samples" | "isDark">[] = [
     heading: "Memory of replicas",
     series: [{ name: "all workers", colour: "--chart-d", value: ({ memoryBytes }) => memoryBytes }],
     text: sizeText,
+    isBinary: true,
   },
 ];
+
+/** The distances of marks on an axis in bytes. */
+const BINARY_STEPS = Array.from({ length: 50 }, (_, exponent) => 2 ** exponent);
 
 /** The sum of some stages; 0 for a stage that a request did not have. */
 function sumOf(stages: Sample["stages"], ...names: readonly string[]): number | undefined {
@@ -84,16 +93,13 @@ export function chartsView(samples: readonly Sample[], isDark: boolean): VNode {
 
 const HEIGHT = 130;
 
-function Chart({ heading, series, text, samples, isDark }: ChartProps): VNode {
+function Chart(props: ChartProps): VNode {
+  const { heading, series, text, samples, isDark } = props;
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
   useEffect(() => {
     const element = place.current!;
-    const made = new uPlot(
-      optionsOf(series, text, element.clientWidth),
-      dataOf(series, samples),
-      element,
-    );
+    const made = new uPlot(optionsOf(props, element.clientWidth), dataOf(series, samples), element);
     plot.current = made;
     const watch = new ResizeObserver(() =>
       made.setSize({ width: element.clientWidth, height: HEIGHT }),
@@ -129,11 +135,7 @@ function dataOf(series: readonly Series[], samples: readonly Sample[]): uPlot.Al
   ];
 }
 
-function optionsOf(
-  series: readonly Series[],
-  text: (value: number) => string,
-  width: number,
-): uPlot.Options {
+function optionsOf({ series, text, isBinary }: ChartProps, width: number): uPlot.Options {
   const style = getComputedStyle(document.documentElement);
   const colour = (name: string): string => style.getPropertyValue(name).trim();
   const axis = {
@@ -150,7 +152,13 @@ function optionsOf(
     scales: { y: { range: (_, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
     axes: [
       { ...axis, size: 28, space: 80, values: (_, seconds) => seconds.map(timeText) },
-      { ...axis, size: 64, space: 30, values: (_, values) => values.map((value) => text(value)) },
+      {
+        ...axis,
+        size: 64,
+        space: 30,
+        values: (_, values) => values.map((value) => text(value)),
+        ...(isBinary === true && { incrs: BINARY_STEPS }),
+      },
     ],
     series: [
       {},

@@ -11,6 +11,7 @@ import type {
   RoutedModel,
   RoutedVersion,
   RoutingTable,
+  ScanCounts,
   VersionHolding,
 } from "@winnow/cluster";
 import type { VersionStatus } from "../predictor.ts";
@@ -38,6 +39,8 @@ interface ObservedWorker {
   readonly heardAtMs: number | undefined;
   readonly questions: number;
   readonly queueRows: number;
+  /** Of the last 10 s. */
+  readonly scans: ScanCounts | undefined;
   readonly latency: LatencyPercentiles | undefined;
 }
 
@@ -101,6 +104,7 @@ function workerReport(
     replicas: isAskable ? replicasOf(said) : 0,
     questions: worker.questions,
     queueRows: worker.queueRows,
+    ...(worker.scans !== undefined && { scans: worker.scans }),
     ...(latency !== undefined && { latency }),
     isStraggler: isAskable && isStraggler(latency, medianMs),
   };

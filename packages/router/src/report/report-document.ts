@@ -60,6 +60,8 @@ export interface WorkerReport {
   readonly questions: number;
   /** Query vectors in its queue, from all routers. */
   readonly queueRows: number;
+  /** Scans of the last 10 s, for all routers: batches, query vectors in them; absent: none, or it does not tell. */
+  readonly scans?: { readonly batches: number; readonly queries: number };
   /** Times of its answers in the last 10 s; absent: there were none. */
   readonly latency?: { readonly p50Ms: number; readonly p95Ms: number; readonly p99Ms: number };
   /** Whether the worker takes much longer to answer than the others. */

@@ -26,6 +26,7 @@ import type {
   WorkerReply,
 } from "@winnow/cluster";
 import { LatencyWindow } from "./latency-window.ts";
+import { ScanWindow } from "./scan-window.ts";
 import type { RouterSettings } from "../router-settings.ts";
 
 /** The callbacks of one question to a worker. */
@@ -57,6 +58,7 @@ interface WaitingQuestion {
 export class WorkerPeer {
   readonly id: WorkerId;
   readonly latency: LatencyWindow;
+  readonly scans: ScanWindow;
   readonly #environment: Environment;
   readonly #settings: RouterSettings;
   readonly #onWork: (() => void) | undefined;
@@ -88,6 +90,7 @@ export class WorkerPeer {
   constructor(parts: WorkerPeerParts) {
     this.id = parts.id;
     this.latency = new LatencyWindow(parts.environment.clock);
+    this.scans = new ScanWindow(parts.environment.clock);
     this.#environment = parts.environment;
     this.#settings = parts.settings;
     this.#onWork = parts.onWork;
@@ -231,6 +234,7 @@ export class WorkerPeer {
     this.#heard = true;
     this.#heardAtMs = this.#environment.clock.nowMs();
     this.#queueRows = pong.queueRows;
+    this.scans.note(pong.scans);
     if (pong.progress !== this.#progress) {
       this.#progress = pong.progress;
       this.#progressAtMs = this.#heardAtMs;
@@ -351,6 +355,7 @@ export class WorkerPeer {
     this.#misses = 0;
     this.#stalled = false;
     this.#queueRows = 0;
+    this.scans.note(undefined);
     this.#progressAtMs = Number.NEGATIVE_INFINITY;
   }
 

@@ -8,6 +8,7 @@
 import type {
   FailureReason,
   LinkHandlers,
+  ScanCounts,
   WorkerAnswer,
   WorkerLink,
   WorkerQuery,
@@ -65,6 +66,7 @@ export class QueryAnswer {
   readonly #sums: Lane;
   readonly #lookups: Lane;
   readonly #preparations: FilterPreparations;
+  #scanCounts: ScanCounts = { batches: 0, queries: 0 };
 
   constructor(dependencies: AnswerDependencies, limits: AnswerLimits) {
     const { clock, compute } = dependencies;
@@ -72,8 +74,12 @@ export class QueryAnswer {
     this.#limits = limits;
     const { queueRowsMax, batchRowsMax } = limits;
     this.#preparations = new FilterPreparations(queueRowsMax);
-    const scan = (batch: readonly BatchedQuery[], signal: AbortSignal) =>
-      this.#watched(batch, () => runTopK(compute, batch, signal));
+    const scan = (batch: readonly BatchedQuery[], signal: AbortSignal) => {
+      const { batches, queries } = this.#scanCounts;
+      const more = batch.reduce((sum, { rows }) => sum + rows, 0);
+      this.#scanCounts = { batches: batches + 1, queries: queries + more };
+      return this.#watched(batch, () => runTopK(compute, batch, signal));
+    };
     const gather = (batch: readonly BatchedQuery[]) =>
       this.#watched(batch, () => runLookups(compute, batch));
     this.#scans = new QueryLane(clock, scan, {
@@ -99,6 +105,11 @@ export class QueryAnswer {
   /** Rows and keys that wait for the device. */
   get queueRows(): number {
     return this.#lanes.reduce((rows, lane) => rows + lane.queueRows, this.#preparations.rows);
+  }
+
+  /** Scans begun so far. */
+  get scanCounts(): ScanCounts {
+    return this.#scanCounts;
   }
 
   /** Whether any query waits or is being computed. */

@@ -64,6 +64,7 @@ describe("a frame that crossed the wire", () => {
     for (const frame of [
       { kind: "pong", pong },
       { kind: "pong", pong: { ...pong, heard: [heardOf("w1"), heardOf("w2")] } },
+      { kind: "pong", pong: { ...pong, scans: { batches: 7, queries: 2 ** 40 } } },
       { kind: "drain" },
       { kind: "state", announcement: announced({ id: "a", versions: [{ version: 3 }] }) },
     ] as const) {

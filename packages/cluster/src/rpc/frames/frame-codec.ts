@@ -83,10 +83,17 @@ export function encodeWorkerFrame(frame: WorkerFrame): Buffer {
       return writeBatch(frame.replies, bytes, writeReply);
     }
     case "pong": {
-      const { sequence, queueRows: queue_rows, progress, stalled } = frame.pong;
+      const { sequence, queueRows: queue_rows, progress, stalled, scans } = frame.pong;
       const heard = frame.pong.heard?.map(heardMessage);
       return responseSerialize({
-        pong: { sequence, queue_rows, progress, stalled, ...(heard && { heard }) },
+        pong: {
+          sequence,
+          queue_rows,
+          progress,
+          stalled,
+          ...(heard && { heard }),
+          ...(scans && { scans: scans.batches, scanned_queries: scans.queries }),
+        },
       });
     }
     case "drain":
@@ -192,7 +199,9 @@ function decodeWorkerMessage(message: WorkerFrame__Output): WorkerFrame {
     const { sequence, queue_rows: queueRows, progress, stalled, heard } = message.pong;
     if (heard.length > HEARD_PER_PONG) throw malformed("heard", "are too many");
     const said = heard.length > 0 && { heard: heard.flatMap((each) => heardWorkerOf(each) ?? []) };
-    return { kind: "pong", pong: { sequence, queueRows, progress, stalled, ...said } };
+    const { scans: batches, scanned_queries: queries } = message.pong;
+    const counted = batches > 0 && { scans: { batches, queries } };
+    return { kind: "pong", pong: { sequence, queueRows, progress, stalled, ...said, ...counted } };
   }
   if (message.state) return { kind: "state", announcement: decodeAnnouncement(message.state) };
   if (message.drain) return { kind: "drain" };

@@ -143,6 +143,16 @@ export interface Pong {
   readonly stalled: boolean;
   /** Workers that this worker hears, if the ping asked: a bounded number, see `frame-limits.ts`. */
   readonly heard?: readonly HeardWorker[];
+  /** Absent before the first scan, and of a release that does not count them. */
+  readonly scans?: ScanCounts;
+}
+
+/** Scans of a worker, for all routers. */
+export interface ScanCounts {
+  /** Batches that its device took. */
+  readonly batches: number;
+  /** Query vectors in them. */
+  readonly queries: number;
 }
 
 /**

@@ -85,6 +85,8 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                     progress: { type: "uint64", id: 3 },
                     stalled: { type: "bool", id: 4 },
                     heard: { rule: "repeated", type: "Heard", id: 5 },
+                    scans: { type: "uint64", id: 6 },
+                    scanned_queries: { type: "uint64", id: 7 },
                   },
                 },
                 Heard: {

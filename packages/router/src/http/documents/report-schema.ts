@@ -76,6 +76,10 @@ const WORKER = fields({
   replicas: count,
   questions: count,
   queueRows: count,
+  "scans?": {
+    ...fields({ batches: count, queries: count }),
+    description: "Scans of the last 10 s, for all routers, and query vectors in them",
+  },
   "latency?": fields({ p50Ms: amount, p95Ms: amount, p99Ms: amount }),
   isStraggler: yesOrNo,
 });

@@ -18,6 +18,14 @@ export interface Pong {
    * only to a ping that asks for it
    */
   heard?: _winnow_shard_v1_Heard[];
+  /**
+   * begun since its start; 0 of a release that does not count them
+   */
+  scans?: number | string | Long;
+  /**
+   * query vectors in them
+   */
+  scanned_queries?: number | string | Long;
 }
 
 export interface Pong__Output {
@@ -32,4 +40,12 @@ export interface Pong__Output {
    * only to a ping that asks for it
    */
   heard: _winnow_shard_v1_Heard__Output[];
+  /**
+   * begun since its start; 0 of a release that does not count them
+   */
+  scans: number;
+  /**
+   * query vectors in them
+   */
+  scanned_queries: number;
 }
