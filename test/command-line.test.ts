@@ -256,6 +256,9 @@ describe("winnow status and winnow top", () => {
     );
     expect([variable.code, variable.stdout]).toEqual([2, ""]);
     expect(variable.stderr).toContain("http://127.0.0.1:2");
+    expect(winnow(["status", "127.0.0.1:8501"]).stderr).toBe(
+      "INVALID_ARGUMENT: 127.0.0.1:8501 is no router's address; write for example http://127.0.0.1:8501\n",
+    );
   });
 
   test("top says that it needs a terminal, and what does not", () => {
@@ -270,7 +273,7 @@ describe("winnow status and winnow top", () => {
     const ended = winnow(["status", "--key-file", path.join(directory, "no-key")]);
     const help = winnow(["status", "--help"]);
 
-    expect(ended.code).toBe(1);
+    expect(ended.code).toBe(2);
     expect(ended.stderr).toContain("no-key");
     expect(help.stdout.replaceAll(/\s+/g, " ")).toContain("0 ok, 1 degraded, 2 down or no answer");
     expect(help.stdout).toContain("WINNOW_API_KEY_FILE");

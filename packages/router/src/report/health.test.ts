@@ -27,7 +27,8 @@ function model(changes: Partial<ModelReport> = {}): ModelReport {
 const three = [worker("w0"), worker("w1"), worker("w2")];
 
 function facts(changes: Partial<HealthFacts> = {}): HealthFacts {
-  const router = { membershipAgeMs: 1000, traffic: { requests: 100, refusals: {} } };
+  const traffic = { requests: 100, refusals: {} };
+  const router = { membershipAgeMs: 1000, uptimeMs: 90_000, traffic };
   return { workers: three, models: [model()], router, ...changes };
 }
 
@@ -164,6 +165,27 @@ describe("health", () => {
     expect(health.sentence).toBe("movies does not answer yet: movies/1 is loaded to 50 %");
   });
 
+  test("tells a router that waits for its workers from one that cannot read who they are", () => {
+    const traffic = { requests: 0, refusals: {} };
+    const of = (router: Partial<HealthFacts["router"]>): string =>
+      healthOf(facts({ workers: [], models: [], router: { uptimeMs: 9, traffic, ...router } }))
+        .sentence;
+
+    expect([of({ membershipAgeMs: 5 }), of({})]).toEqual([
+      "No worker is known",
+      "No worker is known, because the membership has not been read yet",
+    ]);
+  });
+
+  test("says of a version that is loaded that the router prepares it", () => {
+    const loaded = versionReport({ state: "LOADING", isDefault: false });
+    const health = healthOf(facts({ models: [model({ answers: false, versions: [loaded] })] }));
+
+    expect(health.sentence).toBe(
+      "movies does not answer yet: movies/1 is loaded, and this router prepares its program",
+    );
+  });
+
   test("says what a pipeline waits for, which is loaded and cannot answer", () => {
     const error = { code: "UNAVAILABLE", message: "The pipeline waits: no Redis is named" };
     const waiting = versionReport({ state: "LOADING", error });
@@ -178,16 +200,23 @@ describe("health", () => {
   test("is degraded by a membership store that is silent for more than 30 s", () => {
     const traffic = { requests: 0, refusals: {} };
     const at = (membershipAgeMs: number): string =>
-      healthOf(facts({ router: { membershipAgeMs, traffic } })).severity;
+      healthOf(facts({ router: { membershipAgeMs, uptimeMs: 90_000, traffic } })).severity;
+    const never = (uptimeMs: number): string =>
+      healthOf(facts({ router: { uptimeMs, traffic } })).severity;
 
     expect([at(30_000), at(30_001)]).toEqual(["ok", "degraded"]);
+    expect([never(30_000), never(30_001)]).toEqual(["ok", "degraded"]);
   });
 
   test("is degraded by more than one refusal in a hundred requests", () => {
     const at = (refused: number): string =>
       healthOf(
         facts({
-          router: { membershipAgeMs: 0, traffic: { requests: 100, refusals: { time: refused } } },
+          router: {
+            membershipAgeMs: 0,
+            uptimeMs: 1,
+            traffic: { requests: 100, refusals: { time: refused } },
+          },
         }),
       ).severity;
 

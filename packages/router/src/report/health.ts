@@ -19,7 +19,7 @@ export interface HealthFacts {
     "id" | "condition" | "heardAgoMs" | "isStraggler"
   >[];
   readonly models: readonly ModelReport[];
-  readonly router: Pick<RouterReport, "membershipAgeMs"> & {
+  readonly router: Pick<RouterReport, "membershipAgeMs" | "uptimeMs"> & {
     readonly traffic: Pick<RouterReport["traffic"], "requests" | "refusals">;
   };
 }
@@ -71,10 +71,16 @@ function wellSentence({ workers, models }: HealthFacts): string {
   return `${who}, and ${what} fully replicated`;
 }
 
-function workerFindings({ workers }: HealthFacts): Finding[] {
+function workerFindings({ workers, router }: HealthFacts): Finding[] {
   const of = (condition: WorkerReport["condition"]): typeof workers =>
     workers.filter((worker) => worker.condition === condition);
   const gone = of("unreachable");
+  if (workers.length === 0 && router.membershipAgeMs === undefined) {
+    const text = "No worker is known, because the membership has not been read yet";
+    return [
+      { severity: "down", text, remedy: "Look whether Redis runs and this router can reach it" },
+    ];
+  }
   if (workers.length === 0) {
     const remedy = "Start workers with the same --redis and --cluster, or name them in --members";
     return [{ severity: "down", text: "No worker is known", remedy }];
@@ -173,6 +179,10 @@ function silenceFinding(model: ModelReport, severity: Severity): Finding {
     const text = `${name} does not answer yet: ${reasonOf(wanted.error.message, [])}`;
     return { severity, text, remedy: "It answers as soon as what it waits for is there" };
   }
+  if (wanted.rollout.progress >= 1) {
+    const text = `${name} does not answer yet: ${named} is loaded, and this router prepares its program`;
+    return { severity, text, remedy: "Wait a moment; the router's log says what fails" };
+  }
   const text = `${name} does not answer yet: ${named} is loaded to ${percent(wanted.rollout.progress)}`;
   return { severity, text, remedy: "Wait until it is loaded" };
 }
@@ -239,8 +249,9 @@ export function reasonOf(message: string, failedOn: readonly string[]): string {
   return worker === undefined ? message : message.slice(message.indexOf(": ", worker.length) + 2);
 }
 
-function membershipFindings({ router: { membershipAgeMs }, workers }: HealthFacts): Finding[] {
-  if (membershipAgeMs === undefined || membershipAgeMs <= MEMBERSHIP_AGE_MS_MAX) return [];
+function membershipFindings({ router, workers }: HealthFacts): Finding[] {
+  const membershipAgeMs = router.membershipAgeMs ?? router.uptimeMs;
+  if (membershipAgeMs <= MEMBERSHIP_AGE_MS_MAX) return [];
   if (workers.every(({ condition }) => condition === "unreachable")) return [];
   const text = `The membership has not been read for ${durationText(membershipAgeMs)}; requests are answered by the workers that are known`;
   const remedy = "Look whether Redis runs and can be reached; workers that start now are not found";

@@ -19,9 +19,9 @@ export const EXIT_CODES: Readonly<Record<Severity, number>> = { ok: 0, degraded:
 export async function clusterReport(
   command: StatusCommand,
 ): Promise<ClusterReport | { readonly error: WinnowError }> {
-  const client = new RestClient(command);
   const release = holdProcess();
   try {
+    const client = new RestClient(command);
     return await askReport(client, command.url, { clock: systemClock });
   } catch (error) {
     return { error: toWinnowError(error) };

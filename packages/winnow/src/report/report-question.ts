@@ -50,6 +50,10 @@ async function answerOf(
   url: string,
   { clock, signal }: ReportWait,
 ): Promise<RestAnswer> {
+  if (!/^https?:\/\/[^/\s]+(\/[^\s?#]*)?$/.test(url)) {
+    const text = `${excerpt(url)} is no router's address; write for example http://127.0.0.1:8501`;
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  }
   const at = `${url.replace(/\/+$/, "")}/v1/cluster`;
   try {
     return await client.askWithin(at, { signal }, { clock, timeoutMs: ANSWER_MS_MAX });
@@ -59,10 +63,18 @@ async function answerOf(
       const text = `The certificate of ${url} is not believed: ${message}; name its authority with --ca`;
       throw new WinnowError("UNAUTHENTICATED", text, { cause });
     }
-    const why = message === "" ? code : message;
+    const why = reasonOf(code, message);
     const text = `No router answers at ${url}: ${why}; is it running, and is this its REST port?`;
     throw new WinnowError("UNAVAILABLE", text, { cause });
   }
+}
+
+/** What a connection failed of; OpenSSL and the HTTP parser say it in words for programmers. */
+function reasonOf(code: string, message: string): string {
+  if (code === "EPROTO") return "what listens there speaks no TLS: write http://";
+  if (code.startsWith("HPE_")) return "what listens there speaks no HTTP/1.1";
+  if (code === "ECONNRESET") return `${message}: does it want TLS, https://?`;
+  return message === "" ? code : message;
 }
 
 function readReport(text: string, url: string): ClusterReport {
