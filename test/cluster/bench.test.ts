@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { writeDemo } from "@winnow/model-writer";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { supplyPorts } from "../port-supply.ts";
 import { RunningCluster, repositoryRoot } from "./running-cluster.ts";
 import { SpoilingProxy } from "./spoiling-proxy.ts";
 
@@ -58,11 +59,15 @@ const reportOf = ({ stdout }: Ended): Report => JSON.parse(stdout) as Report;
 
 describe("winnow bench", () => {
   let cluster: RunningCluster;
+  let grpc: string;
   const short = ["--models", models, "--duration", "1", "--warmup", "0.2"];
 
   beforeAll(async () => {
     await writeDemo(models, { items: 500, dim: 8, users: 40, k: 5, seed: 4 });
-    cluster = await RunningCluster.start({ models, workers: 2 });
+    const [port] = (await supplyPorts(1)) as [number];
+    grpc = `grpc://127.0.0.1:${port}`;
+    const routerArgs = ["--grpc-port", String(port)];
+    cluster = await RunningCluster.start({ models, workers: 2, routerArgs });
     await cluster.loaded(["movies", "movies-ranking"]);
   });
   afterAll(async () => {
@@ -82,6 +87,29 @@ describe("winnow bench", () => {
     expect(server!.check!.checked).toBeGreaterThan(5);
     expect(server!.check).toMatchObject({ exact: server!.check!.checked, different: 0 });
     expect(ended.code).toBe(0);
+  });
+
+  test("S1: answers over gRPC are exact under load, beside those over REST", async () => {
+    const load = ["--batch", "2", "-k", "3", "--check", "0.2", "--json"];
+    const ended = await bench(grpc, ...short, ...load, "--compare-url", cluster.url);
+    const { servers } = reportOf(ended);
+    const listed = path.join(directory, "listed.jsonl");
+    writeFileSync(listed, '"1"\n');
+    const keys = await bench(grpc, "--keys", listed, "--model", "movies");
+    const silent = await bench("grpc://127.0.0.1:1", ...short);
+    const other = await bench(cluster.url.replace("http", "grpc"), ...short);
+
+    expect(servers.map(({ load: { statuses, requests } }) => [statuses, requests])).toEqual([
+      [{ OK: servers[0]!.load.requests }, servers[0]!.load.requests],
+      [{ 200: servers[1]!.load.requests }, servers[1]!.load.requests],
+    ]);
+    for (const { check } of servers) {
+      expect(check!.checked).toBeGreaterThan(5);
+      expect(check).toMatchObject({ exact: check!.checked, different: 0 });
+    }
+    expect([ended, keys, silent, other].map(({ code }) => code)).toEqual([0, 2, 2, 2]);
+    expect(silent.stderr).toContain("Nothing answers at grpc://127.0.0.1:1");
+    expect(keys.stderr).toContain("with --models DIR, not --keys FILE");
   });
 
   test("an answer that is not what the files say is found, and ends with 1", async () => {

@@ -75,9 +75,16 @@ export function readReport(text: string, file: string): BenchReport {
 /** Whether any request failed or any answer was wrong. */
 export function hasFailures({ servers }: BenchReport): boolean {
   return servers.some(({ load, check }) => {
-    const failed = load.requests - (load.statuses["200"] ?? 0);
-    return failed + load.unsent + (check?.different ?? 0) > 0;
+    return failedRequests(load) + load.unsent + (check?.different ?? 0) > 0;
   });
+}
+
+/** Requests without an answer, or with another than was asked for. */
+export function failedRequests({
+  requests,
+  latencies,
+}: Pick<LoadResult, "requests" | "latencies">): number {
+  return requests - latencies.count;
 }
 
 /** The report as text for people. */
@@ -105,8 +112,8 @@ export function benchText(report: BenchReport, before: BenchReport | undefined):
 }
 
 function serverText({ url, load, ramp, check }: ServerReport): string {
-  const answered = load.statuses["200"] ?? 0;
-  const failed = load.requests - answered;
+  const failed = failedRequests(load);
+  const answered = load.requests - failed;
   const lines = [
     url,
     `  ${whole(load.perSecond)} requests/s, ${whole(load.instancesPerSecond)} instances/s; ${whole(answered)} answered, ${whole(failed)} failed`,
@@ -118,7 +125,7 @@ function serverText({ url, load, ramp, check }: ServerReport): string {
     }
   }
   for (const [status, count] of Object.entries(load.statuses)) {
-    if (status !== "200") lines.push(`  status ${status}: ${whole(count)}`);
+    if (status !== "200" && status !== "OK") lines.push(`  status ${status}: ${whole(count)}`);
   }
   for (const fault of load.faults) lines.push(`    ${fault}`);
   if (load.unsent > 0) {

@@ -4,6 +4,7 @@
 
 import { type Socket, connect } from "node:net";
 import { connect as connectSecurely } from "node:tls";
+import { type LoadAnswer, type LoadConnection, noAnswer } from "./load-connection.ts";
 
 /** Where a connection leads to. */
 export interface ConnectionTarget {
@@ -14,21 +15,10 @@ export interface ConnectionTarget {
   readonly ca: string | undefined;
 }
 
-/** An answer. Status 0: there was none, and `fault` says why. */
-export interface HttpAnswer {
-  readonly status: number;
-  /** Head and body; a chunked body includes the chunk sizes. */
-  readonly bytes: Buffer;
-  readonly headBytes: number;
-  readonly isChunked: boolean;
-  readonly fault?: string;
-}
-
 const HEAD_END = Buffer.from("\r\n\r\n");
 const LAST_CHUNK = Buffer.from("0\r\n\r\n");
 const HEAD_BYTES_MAX = 64 * 1024;
 const ANSWER_BYTES_MAX = 512 * 1024 * 1024;
-const NOTHING = Buffer.alloc(0);
 
 interface AnswerHead {
   readonly status: number;
@@ -38,21 +28,54 @@ interface AnswerHead {
   readonly isLast: boolean;
 }
 
+/** Head and body as they came, the body perhaps in chunks: read where somebody asks. */
+class HttpAnswer implements LoadAnswer {
+  readonly status: number;
+  readonly #bytes: Buffer;
+  readonly #head: AnswerHead;
+
+  constructor(head: AnswerHead, bytes: Buffer) {
+    this.status = head.status;
+    this.#head = head;
+    this.#bytes = bytes;
+  }
+
+  get isOk(): boolean {
+    return this.status === 200;
+  }
+
+  fault(): string {
+    return this.isOk ? "" : `${this.status} ${this.body().toString("utf8").slice(0, 200)}`;
+  }
+
+  body(): Buffer {
+    const { headBytes, wholeBytes } = this.#head;
+    if (wholeBytes !== undefined) return this.#bytes.subarray(headBytes);
+    return bodyOfChunks(this.#bytes, headBytes) ?? Buffer.alloc(0);
+  }
+
+  header(name: string): string | undefined {
+    const lines = this.#bytes.toString("latin1", 0, this.#head.headBytes).split("\r\n");
+    const line = lines.find((each) => each.toLowerCase().startsWith(`${name}:`));
+    return line?.slice(name.length + 1).trim();
+  }
+}
+
 /** A connection; it connects when it is first used, and again after a fault. */
-export class HttpConnection {
+export class HttpConnection implements LoadConnection {
   readonly #target: ConnectionTarget;
   #socket: Socket | undefined;
   #chunks: Buffer[] = [];
   #bytes = 0;
   #head: AnswerHead | undefined;
-  #done: ((answer: HttpAnswer) => void) | undefined;
+  #done: ((answer: LoadAnswer) => void) | undefined;
 
   constructor(target: ConnectionTarget) {
     this.#target = target;
   }
 
   /** Sends a request; `done` is called once. The next request may be sent only after that. */
-  send(request: Buffer, done: (answer: HttpAnswer) => void): void {
+  send(request: Buffer, done: (answer: LoadAnswer) => void): void {
     this.#done = done;
     this.#socket ??= this.#connect();
     this.#socket.write(request);
@@ -83,10 +106,10 @@ export class HttpConnection {
 
   #fail(fault: string): void {
     this.#socket = undefined;
-    this.#finish({ status: 0, bytes: NOTHING, headBytes: 0, isChunked: false, fault });
+    this.#finish(noAnswer(fault));
   }
 
-  #finish(answer: HttpAnswer): void {
+  #finish(answer: LoadAnswer): void {
     this.#chunks = [];
     this.#bytes = 0;
     this.#head = undefined;
@@ -115,8 +138,7 @@ export class HttpConnection {
       this.#socket = undefined;
       socket?.end();
     }
-    const { status, headBytes, wholeBytes } = head;
-    this.#finish({ status, bytes, headBytes, isChunked: wholeBytes === undefined });
+    this.#finish(new HttpAnswer(head, bytes));
   }
 
   #all(): Buffer {
@@ -148,19 +170,6 @@ function headOf(head: string, headBytes: number): AnswerHead {
   const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
   if (length === undefined) return { status: 0, headBytes, wholeBytes: headBytes, isLast };
   return { status, headBytes, wholeBytes: headBytes + Number(length), isLast };
-}
-
-/** The body of an answer. */
-export function bodyOf({ bytes, headBytes, isChunked }: HttpAnswer): string {
-  const body = isChunked ? bodyOfChunks(bytes, headBytes) : bytes.subarray(headBytes);
-  return (body ?? NOTHING).toString("utf8");
-}
-
-/** A header of an answer, by its name in lower case. */
-export function headerOf({ bytes, headBytes }: HttpAnswer, name: string): string | undefined {
-  const lines = bytes.toString("latin1", 0, headBytes).split("\r\n");
-  const line = lines.find((each) => each.toLowerCase().startsWith(`${name}:`));
-  return line?.slice(name.length + 1).trim();
 }
 
 /** The chunks joined; `undefined` while the last one is missing. */

@@ -10,13 +10,7 @@
 import { type EventLoopUtilization, performance } from "node:perf_hooks";
 import { type Clock, type Timer, settledWithin } from "@winnow/core";
 import type { Random } from "../questions/seeded-random.ts";
-import {
-  type ConnectionTarget,
-  type HttpAnswer,
-  HttpConnection,
-  bodyOf,
-  headerOf,
-} from "./http-connection.ts";
+import type { LoadAnswer, LoadConnection } from "./load-connection.ts";
 import { type Latencies, type LatencyBar, LatencyRecord } from "./latency-record.ts";
 import { type Arrivals, type OpenSchedule, countedFromMs, openSchedule } from "./open-schedule.ts";
 
@@ -31,7 +25,8 @@ export interface PreparedRequest {
 
 /** What to send, and how. */
 export interface LoadPlan {
-  readonly target: ConnectionTarget;
+  /** Makes a connection; so many are made as there are to be. */
+  readonly connect: () => LoadConnection;
   readonly connections: number;
   readonly durationMs: number;
   /** Requests per second of an open loop; `undefined`: a closed loop. */
@@ -54,8 +49,7 @@ export interface LoadEnvironment {
 /** An answer that is kept for a check. */
 export interface KeptAnswer {
   readonly request: PreparedRequest;
-  readonly body: string;
-  readonly version: string | undefined;
+  readonly answer: LoadAnswer;
 }
 
 /** The results of a run. */
@@ -65,11 +59,11 @@ export interface LoadResult {
   readonly instances: number;
   readonly perSecond: number;
   readonly instancesPerSecond: number;
-  /** Latencies of all answers with status 200. */
+  /** Latencies of all answers with status 200, or `OK` of gRPC. */
   readonly latencies: Latencies;
   readonly bars: readonly LatencyBar[];
   readonly models: Readonly<Record<string, Latencies>>;
-  /** Number of requests by status; 0: no answer. */
+  /** Number of requests by status, `200`, or `OK` of gRPC; `0`: no answer. */
   readonly statuses: Readonly<Record<string, number>>;
   /** Messages of the first failures. */
   readonly faults: readonly string[];
@@ -98,7 +92,7 @@ export function runLoad(plan: LoadPlan, environment: LoadEnvironment): Promise<L
 }
 
 interface Lane {
-  readonly connection: HttpConnection;
+  readonly connection: LoadConnection;
   /** When the request under way was sent. */
   sentMs: number | undefined;
 }
@@ -134,7 +128,7 @@ class LoadRun {
     this.#plan = plan;
     this.#environment = environment;
     this.#lanes = Array.from({ length: plan.connections }, () => {
-      return { connection: new HttpConnection(plan.target), sentMs: undefined };
+      return { connection: plan.connect(), sentMs: undefined };
     });
   }
 
@@ -227,16 +221,14 @@ class LoadRun {
     this.#send(lane, { intendedMs, hasWaited: true });
   }
 
-  #take(request: PreparedRequest, answer: HttpAnswer, latencyMs: number): void {
+  #take(request: PreparedRequest, answer: LoadAnswer, latencyMs: number): void {
     const { signal, random } = this.#environment;
     if (answer.status === 0 && (this.#isOver || signal.aborted)) return;
     const { status } = answer;
     this.#requests += 1;
     this.#statuses[status] = (this.#statuses[status] ?? 0) + 1;
-    if (status !== 200) {
-      if (this.#faults.size < FAULTS_MAX) {
-        this.#faults.add(answer.fault ?? `${status} ${bodyOf(answer).slice(0, 200)}`);
-      }
+    if (!answer.isOk) {
+      if (this.#faults.size < FAULTS_MAX) this.#faults.add(answer.fault());
       return;
     }
     this.#instances += request.instances;
@@ -250,8 +242,7 @@ class LoadRun {
     this.#countInTime(request);
     const { checkFraction } = this.#plan;
     if (checkFraction > 0 && this.#kept.length < KEPT_MAX && random() < checkFraction) {
-      const version = headerOf(answer, "x-winnow-model-version");
-      this.#kept.push({ request, body: bodyOf(answer), version });
+      this.#kept.push({ request, answer });
     }
   }
 

@@ -39,7 +39,10 @@ export function benchCommand(): Command {
     .description(
       "measure throughput and latency of a running cluster (exit code 1: requests failed or answers were wrong)",
     )
-    .argument("<url>", "the router, such as http://127.0.0.1:8501; TensorFlow Serving too")
+    .argument(
+      "<url>",
+      "the router, such as http://127.0.0.1:8501, or its gRPC port, grpc://127.0.0.1:8500; TensorFlow Serving too",
+    )
     .addOption(option("--models <dir>", "models whose vocabularies give the keys", "WINNOW_MODELS"))
     .option(
       "--keys <file>",

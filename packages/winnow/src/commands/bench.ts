@@ -12,25 +12,20 @@ import {
   FORMAT,
   type RampReport,
   type ServerReport,
+  failedRequests,
 } from "../bench/bench-report.ts";
 import { beyondKnee, kneeOf } from "../bench/knee.ts";
 import { type KeptAnswer, type LoadPlan, type LoadResult, runLoad } from "../bench/load-run.ts";
+import type { LoadServer, LoadServerOptions } from "../bench/load-server.ts";
 import type { Arrivals } from "../bench/open-schedule.ts";
-import {
-  type RequestPool,
-  poolOfKeys,
-  poolOfModel,
-  preparedRequests,
-  requestPicker,
-} from "../bench/request-pool.ts";
+import { type RequestPool, poolOfKeys, poolOfModel, requestPicker } from "../bench/request-pool.ts";
 import type { VersionDirectory } from "../model-source/model-source.ts";
 import { VersionOpener, newestVersionsAt } from "../model-source/object-versions.ts";
 import { type OpenedReference, openReference } from "../oracle/opened-references.ts";
 import type { Reference } from "../oracle/reference.ts";
 import type { ProgressOutput } from "../progress-line.ts";
 import { seededRandom } from "../questions/seeded-random.ts";
-import { type RestTrust, readTrust } from "../access/rest-client.ts";
-import { RestServer, recordsOfText } from "../verify/rest-server.ts";
+import type { RestTrust } from "../access/rest-client.ts";
 import { judgeByFiles } from "../verify/verdicts.ts";
 
 /** What to measure. */
@@ -97,11 +92,9 @@ export async function bench(
   }
   const urls = [command.url, ...(command.compareUrl === undefined ? [] : [command.compareUrl])];
   const { ca, keyFile, timeoutMs } = command;
-  const addresses: string[] = [];
+  const targets: LoadServer[] = [];
   for (const url of urls) {
-    const server = new RestServer({ url, trust: { ca, keyFile }, clock, timeoutMs });
-    await server.isWinnow();
-    addresses.push(server.url);
+    targets.push(await openLoadServer({ url, trust: { ca, keyFile }, clock, timeoutMs }));
   }
   const engine = createDenseEngine();
   const opener = new VersionOpener();
@@ -117,8 +110,8 @@ export async function bench(
             return found.reference;
           });
     const servers: ServerReport[] = [];
-    for (const url of addresses) {
-      if (!signal.aborted) servers.push(await measure(url, pools, { command, environment }));
+    for (const target of targets) {
+      if (!signal.aborted) servers.push(await measure(target, pools, { command, environment }));
     }
     const { connections, rate, arrivals, durationMs, warmupMs, batch, k, zipf, seed } = command;
     const asked = pools.map(({ pool, weight }) => ({ model: pool.model, weight }));
@@ -149,6 +142,19 @@ export async function bench(
     await engine.close();
     await opener.close();
   }
+}
+
+/**
+ * The server at `http://…`, `https://…`, `grpc://host:port` or `grpcs://host:port`, which answers. What only one of them
+ * needs is loaded for it alone.
+ */
+async function openLoadServer(options: LoadServerOptions): Promise<LoadServer> {
+  if (/^grpcs?:/.test(options.url)) {
+    const { openGrpcLoadServer } = await import("../bench/grpc-load-server.ts");
+    return openGrpcLoadServer(options);
+  }
+  const { openRestLoadServer } = await import("../bench/rest-load-server.ts");
+  return openRestLoadServer(options);
 }
 
 function poolsOfKeys({ keys, weights, ...shape }: BenchCommand): readonly AskedPool[] {
@@ -215,23 +221,14 @@ interface Measurement {
 }
 
 async function measure(
-  url: string,
+  server: LoadServer,
   pools: readonly AskedPool[],
   { command, environment }: Measurement,
 ): Promise<ServerReport> {
-  const address = new URL(url);
-  const { headers, ca } = readTrust(command);
-  const prepared = pools.map(({ pool, weight }) => {
-    return { requests: preparedRequests(pool, { url: address, headers }), weight };
-  });
-  const isSecure = address.protocol === "https:";
+  const { url } = server;
+  const prepared = pools.map(({ pool, weight }) => ({ requests: server.prepared(pool), weight }));
   const plan: LoadPlan = {
-    target: {
-      host: address.hostname,
-      port: Number(address.port === "" ? (isSecure ? 443 : 80) : address.port),
-      isSecure,
-      ca,
-    },
+    connect: () => server.connect(),
     connections: command.connections,
     durationMs: command.durationMs,
     perSecond: command.rate,
@@ -249,7 +246,7 @@ async function measure(
   if (command.warmupMs > 0) await run("warming up", { durationMs: command.warmupMs });
   const { kept, ...load } = await run("measuring", { checkFraction: command.check });
   const ramp = command.isRamp && !signal.aborted ? await rampOf(run, command, signal) : undefined;
-  const check = command.check > 0 ? await checkAnswers(kept, pools, output) : undefined;
+  const check = command.check > 0 ? await checkAnswers(kept, pools, { server, output }) : undefined;
   return { url, load, ramp, check };
 }
 
@@ -270,7 +267,7 @@ async function rampOf(
     // Even arrivals: in a short step, random ones would offer a few percent more or less than stated.
     const changes = { perSecond: offered, arrivals: "even", connections: most } as const;
     const result = await run(about, { ...changes, durationMs: stepMs });
-    const failed = result.requests - (result.statuses["200"] ?? 0);
+    const failed = failedRequests(result);
     const step = {
       offered,
       achieved: result.perSecond,
@@ -287,25 +284,26 @@ async function rampOf(
 async function checkAnswers(
   kept: readonly KeptAnswer[],
   pools: readonly AskedPool[],
-  output: ProgressOutput,
+  { server, output }: { readonly server: LoadServer; readonly output: ProgressOutput },
 ): Promise<CheckReport> {
   output.write(`checking ${kept.length} answers by the model files\n`);
   const byName = new Map(pools.map((asked) => [asked.pool.model, asked]));
   const counts = { checked: 0, exact: 0, different: 0, otherVersion: 0 };
   let first: string | undefined;
-  for (const { request, body, version } of kept) {
+  for (const { request, answer } of kept) {
     const asked = byName.get(request.model)!;
+    const question = asked.pool.questions![request.number]!;
+    const { signature } = question;
+    const outputs = signature.outputs.map(({ name, dtype }) => ({ name, dtype }));
+    const { records: given, version } = server.read(answer, outputs);
     if (version !== undefined && version !== String(asked.version)) {
       counts.otherVersion += 1;
       continue;
     }
-    const question = asked.pool.questions![request.number]!;
-    const { signature } = question;
     const { records, beside } = await asked.reference!.expected(signature, question, "row");
-    const outputs = signature.outputs.map(({ name, dtype }) => ({ name, dtype }));
     const { kind, differences } = judgeByFiles(
       { outputs, expected: { kind: "records", records, beside } },
-      { kind: "answered", records: recordsOfText(body, outputs, "row"), told: { version } },
+      { kind: "answered", records: given, told: { version } },
       { tolerance: 0, version: asked.version },
     );
     counts.checked += 1;
