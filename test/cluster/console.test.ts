@@ -184,6 +184,19 @@ describe.skipIf(executablePath === undefined)("the console of a running cluster"
     await sentence(/OK All 3 workers answer/);
   });
 
+  test("a worker that stands still is told in the sentence, the table and the map, until it goes on", async () => {
+    cluster.signal("w2", "SIGSTOP");
+    await sentence(/Degraded Worker w2 (does not answer as it should|cannot be reached)/);
+    const stands = /^w2 holds \d+ of 16 partitions, (suspect|unreachable)$/;
+    await page.getByRole("img", { name: stands }).waitFor(WAIT);
+    await picture("frozen");
+
+    const row = page.locator("#workers tbody tr").filter({ hasText: "w2" });
+    expect(await row.textContent()).toMatch(/suspect|unreachable/);
+    cluster.signal("w2", "SIGCONT");
+    await sentence(/OK All 3 workers answer/);
+  });
+
   test("a version that cannot be read is told with its reason, and a new one as it becomes the default", async () => {
     publishVersion(started.base, {
       model: "movies",

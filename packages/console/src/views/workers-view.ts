@@ -145,16 +145,27 @@ function tableMap(
         title: `${worker.id}, partition ${partition}: ${cellText(ids, position)}`,
       }),
     );
-    const label = `${worker.id} holds ${held} of ${partitions} partitions`;
+    const state = noteworthyState(worker);
+    const holds = `${worker.id} holds ${held} of ${partitions} partitions`;
+    const label = state === undefined ? holds : `${holds}, ${state.text}`;
     return h(
       "div",
-      { key: worker.id, class: `map-row ${worker.condition}` },
+      { key: worker.id, class: `map-row ${worker.isStraggler ? "straggler" : worker.condition}` },
       h("span", { class: "map-name" }, worker.id),
       h("span", { class: "cells", role: "img", "aria-label": label }, ...cells),
-      h("span", { class: "beside" }, `${held}`),
+      h("span", { class: "beside" }, `${held}`, state && [" ", badge(state.tone, state.text)]),
     );
   });
   return h("div", {}, caption, h("div", { class: "map-rows" }, ...lines));
+}
+
+/** What a row of the map says of its worker; nothing of one that is as it should be. */
+function noteworthyState({
+  condition,
+  isStraggler,
+}: WorkerReport): { readonly tone: string; readonly text: string } | undefined {
+  if (isStraggler) return { tone: "degraded", text: "slow" };
+  return condition === "ready" ? undefined : { tone: TONES[condition], text: condition };
 }
 
 function cellClass(ids: readonly number[], worker: number, intended: number): string {
