@@ -18,6 +18,12 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { differenceOf } from "./models/answer-difference.ts";
 import { inputTensors, recordedModels } from "./models/recorded-answers.ts";
 import type { RecordedCase } from "./models/recorded-answers.ts";
+import {
+  SHAPES,
+  faultOf as faultOfScores,
+  inputsOf,
+  writeScores,
+} from "./models/written-scores.ts";
 import { seededEnvironment as environment } from "./doubles/seeded-environment.ts";
 
 const NAMES = new Set([
@@ -29,6 +35,17 @@ const NAMES = new Set([
   "sliced_candidates",
   "tied_scores",
 ]);
+/** Scores for which workers sum functions of scores over some of their rows. */
+const SUMMED = SHAPES.filter(({ name }) =>
+  [
+    "opposite of a softmax",
+    "softmax of capped logits",
+    "softmax of masked scores that still count",
+    "logarithm of a softmax of masked scores over a temperature of each query",
+    "softmax of scores with a penalty beside which they are rounded",
+    "a softmax of scores over which a scatter writes, without the padding row",
+  ].includes(name),
+);
 const models = recordedModels("test/data/savedmodels").filter(({ name }) => NAMES.has(name));
 const closings: (() => Promise<void> | void)[] = [];
 const routers = new Map<number, Router>();
@@ -106,10 +123,15 @@ async function startCluster(workers: number, partitionBytes: number): Promise<Ro
   return router;
 }
 
+const writtenName = (at: number): string => `written_${at}`;
+
 beforeAll(async () => {
   base = await mkdtemp(path.join(tmpdir(), "winnow-cut-"));
   for (const { name, directory } of models) {
     await cp(directory, path.join(base, name, "1"), { recursive: true });
+  }
+  for (const [at, shape] of SUMMED.entries()) {
+    writeScores(shape, path.join(base, writtenName(at), "1"));
   }
   routers.set(1, await startCluster(1, 2 ** 20));
   routers.set(3, await startCluster(3, 400));
@@ -129,12 +151,28 @@ async function ask(
   model: string,
   { wishes, ...recorded }: RecordedCase & { readonly wishes?: Partial<PredictRequest> },
 ): Promise<Answer> {
+  const of = (signature: SignatureProgram): ReadonlyMap<string, Tensor> =>
+    inputTensors(signature, recorded.inputs);
+  return await answered(router, { model, name: recorded.signature_name, wishes }, of);
+}
+
+/** A signature of a model, and what is wished of it. */
+interface Asked {
+  readonly model: string;
+  readonly name?: string | undefined;
+  readonly wishes?: Partial<PredictRequest> | undefined;
+}
+
+async function answered(
+  router: Router,
+  { model, name = "serving_default", wishes }: Asked,
+  inputsFor: (signature: SignatureProgram) => ReadonlyMap<string, Tensor>,
+): Promise<Answer> {
   const pinned = await router.pin({ model, version: undefined });
   const context = new RequestContext(systemClock, { timeoutMs: 30_000 });
   try {
-    const name = recorded.signature_name ?? "serving_default";
     const signature = pinned.program.signatures.find((each) => each.name === name)!;
-    const inputs = inputTensors(signature, recorded.inputs);
+    const inputs = inputsFor(signature);
     const { outputs } = await router.predict(pinned, { signature, inputs, context, ...wishes });
     return { signature, outputs };
   } catch (error) {
@@ -177,6 +215,18 @@ test.each(models)("$name: TensorFlow's answers, and one's bits are three's", asy
   }
   expect(faults).toEqual([]);
 });
+
+test.each(SUMMED.map((shape, at) => ({ name: shape.name, shape, at })))(
+  "$name: what plain arithmetic gives, and one's bits are three's",
+  async ({ at, shape }) => {
+    const of = { model: writtenName(at) };
+    const one = await answered(routers.get(1)!, of, () => inputsOf(shape));
+    const three = await answered(routers.get(3)!, of, () => inputsOf(shape));
+
+    expect("code" in three ? three.code : faultOfScores(shape, three.outputs)).toBeUndefined();
+    expect(bitsOf(three)).toEqual(bitsOf(one));
+  },
+);
 
 test("the items of three workers are cut", async () => {
   const pinned = await routers.get(3)!.pin({ model: "several_interests", version: undefined });

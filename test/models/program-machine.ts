@@ -10,6 +10,7 @@ import {
   partitionOfBytes,
   partitionOfInteger,
   runProgram,
+  scoreValues,
   StringColumn,
   WinnowError,
   type AttributeColumns,
@@ -21,6 +22,7 @@ import {
   type ProgramExecutors,
   type SignatureProgram,
   type SoftmaxSums,
+  type SumsQuestion,
   type Tensor,
   type TopKAnswer,
   type TopKQuestion,
@@ -86,7 +88,7 @@ export class ProgramMachine {
       vocabularies: indexVocabularies(program.vocabularies),
       lookup: (step, keys) => Promise.resolve(this.#lookup(step, keys)),
       dense: (step, values) => this.#dense(step, values),
-      sums: (step, query) => Promise.resolve(this.#sums(step, query)),
+      sums: (step, asked) => Promise.resolve(this.#sums(step, asked)),
       topK: (step, question) => Promise.resolve(this.#topK(step, question)),
     };
     return runProgram(signature, { inputs }, executors);
@@ -142,17 +144,22 @@ export class ProgramMachine {
     );
   }
 
-  #sums({ table }: TopKStep, query: Tensor): SoftmaxSums {
+  #sums({ table }: TopKStep, { query, admits, functions }: SumsQuestion): SoftmaxSums {
     const { dim, rows } = this.#version.program.tables[table]!;
-    const { values } = this.#readCandidates(table);
+    const { values, parts } = this.#readCandidates(table);
+    const valueOf = scoreValues(functions);
     const lists = Array.from({ length: query.shape[0]! }, (_, at) => {
       const vector = (query.data as Float32Array).subarray(at * dim, (at + 1) * dim);
-      return Float32Array.from({ length: rows }, (_each, row) => dot(vector, values, row));
+      const filter = admits?.[admits.length > 1 ? at : 0];
+      return Array.from({ length: rows }, (_each, row) => row)
+        .filter((row) => filter === undefined || isAdmitted(filter, parts, row))
+        .map((row) => valueOf(at)(Math.fround(dot(vector, values, row))));
     });
-    const best = Float32Array.from(lists, (scores) => Math.max(...scores));
-    const sum = Float64Array.from(lists, (scores, at) =>
-      scores.reduce((total, score) => total + Math.exp(score - best[at]!), 0),
-    );
+    const best = Float32Array.from(lists, (scores) => Math.max(-Infinity, ...scores));
+    const sum = Float64Array.from(lists, (scores, at) => {
+      const powers = scores.filter((score) => score > -Infinity);
+      return powers.reduce((total, score) => total + Math.exp(score - best[at]!), 0);
+    });
     return { best, sum };
   }
 

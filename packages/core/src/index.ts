@@ -169,7 +169,16 @@ export type {
   Vocabulary,
 } from "./program/program.ts";
 export { maskValueAt, testsInRule } from "./program/search/search-mask.ts";
-export { isSoftmax } from "./program/search/score-functions.ts";
+export { isSoftmax, scoreValues } from "./program/search/score-functions.ts";
+export type { BoundFunction, ScoreValue } from "./program/search/score-functions.ts";
+export type { SumsQuestion } from "./program/search/softmax-search.ts";
+export {
+  functionsInSums,
+  isSumsAttribute,
+  readSums,
+  sumsAttribute,
+  sumsText,
+} from "./program/search/sums-attribute.ts";
 export { PowerSum } from "./program/search/softmax-sums.ts";
 export type { SoftmaxSums } from "./program/search/softmax-sums.ts";
 export { DEPTH_OPERATIONS, depthText, requestedDepth } from "./program/search-depth.ts";

@@ -11,7 +11,6 @@
 //
 // The first failure rejects the run and aborts the steps in flight.
 
-import type { Filter } from "../attributes/filter.ts";
 import { WinnowError } from "../errors/errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { requireEqualRows } from "../tensor/tensor.ts";
@@ -22,7 +21,6 @@ import type {
   DenseStep,
   HostStep,
   LookupStep,
-  ScoreFunction,
   SignatureProgram,
   Step,
   TableSpec,
@@ -33,10 +31,13 @@ import { planOf, valuesDefinedBy } from "./program-plan.ts";
 import { manyVectorSearch } from "./search/many-vector-search.ts";
 import type { Search } from "./search/many-vector-search.ts";
 import { rankedSearch } from "./search/ranked-search.ts";
-import { isSoftmax, scoreValues, softmaxValues } from "./search/score-functions.ts";
+import { boundFunctions, scoreValues } from "./search/score-functions.ts";
+import type { BoundFunction } from "./search/score-functions.ts";
+import { sumsOfSearch } from "./search/softmax-search.ts";
+import type { SumsQuestion } from "./search/softmax-search.ts";
 import type { SoftmaxSums } from "./search/softmax-sums.ts";
 import { depthOf } from "./search-depth.ts";
-import { filtersOfRule, needsMasked, withMasked } from "./search/search-mask.ts";
+import { boundMask, needsMasked, withMasked } from "./search/search-mask.ts";
 import type { ProgramPlan } from "./program-plan.ts";
 import {
   checkDenseOutputs,
@@ -62,8 +63,8 @@ export interface ProgramExecutors {
     signal: AbortSignal,
   ): Promise<ReadonlyMap<string, Tensor>>;
   topK(step: TopKStep, question: TopKQuestion, signal: AbortSignal): Promise<TopKAnswer>;
-  /** The best score and the sum of the powers of all scores of each query, over all rows of the step's table. */
-  sums(step: TopKStep, query: Tensor, signal: AbortSignal): Promise<SoftmaxSums>;
+  /** The best value of each query and the sum of the powers of all values, over rows of the step's table. */
+  sums(step: TopKStep, question: SumsQuestion, signal: AbortSignal): Promise<SoftmaxSums>;
   /** Hears the attributes of the items that a search answered, in their order. */
   described?(attributes: Tensor): void;
 }
@@ -248,30 +249,29 @@ class ProgramRun {
 
   /** The answer to a search, with rows that its mask leaves out where they belong into a list. */
   async #searched(step: TopKStep, question: TopKQuestion): Promise<TopKAnswer> {
-    const { mask, functions = [] } = step;
     const queries = question.query.shape[0]!;
     const valueOf = (value: ValueId): Tensor => this.#input(value, step.node);
-    const sums = functions.some(isSoftmax)
-      ? await this.#executors.sums(step, question.query, this.#signal)
-      : undefined;
+    const functions = boundFunctions(step.functions ?? [], valueOf, queries);
+    const mask = step.mask && boundMask(step.mask, valueOf, queries);
+    const { rows, dim } = this.#table(step.table);
+    const sums = await sumsOfSearch({ query: question.query, functions, mask, rows }, (asked) =>
+      this.#executors.sums(step, asked, this.#signal),
+    );
     const ranking = { functions, sums };
     if (mask === undefined) return await this.#ranked(step, question, ranking);
-    const admits = filtersOfRule(mask.keeps, valueOf, queries);
-    const others = admits.map((of): Filter => ({ kind: "not", of }));
+    const { admits, others, functionsBefore } = mask;
     const kept = await this.#ranked(step, { ...question, admits }, ranking);
     const { k } = question;
     if (mask.penalty !== undefined) {
-      const added: ScoreFunction = { op: "Add", operand: mask.penalty };
-      const penalised = functions.toSpliced(mask.functionsBefore, 0, added);
+      const penalised = functions.toSpliced(functionsBefore, 0, mask.penalty);
       const ofOthers = { functions: penalised, sums };
       const masked = await this.#ranked(step, { ...question, admits: others }, ofOthers);
       return withMasked(kept, masked, { k });
     }
-    const behind = scoreValues(functions.slice(mask.functionsBefore), valueOf, queries);
+    const behind = scoreValues(functions.slice(functionsBefore), sums);
     const lists = { k, scoreOf: (at: number) => behind(at)(mask.score) };
     if (!needsMasked(kept, lists)) return kept;
     // One vector will do, however many a query has: all scores are 0.
-    const { dim } = this.#table(step.table);
     const data = new Float32Array(queries * dim);
     const zeros: Tensor = { dtype: "float32", shape: [queries, dim], data };
     const asked = { ...question, query: zeros, admits: others };
@@ -289,13 +289,7 @@ class ProgramRun {
     const ask: Search =
       vectors === undefined ? search : (asked) => manyVectorSearch(asked, vectors, search);
     if (functions.length === 0) return await ask(question);
-    const read = (value: ValueId): Tensor => this.#input(value, step.node);
-    const [first, ...others] = functions;
-    const queries = question.query.shape[0]!;
-    const valueOf =
-      sums === undefined
-        ? scoreValues(functions, read, queries)
-        : softmaxValues(first!, sums, scoreValues(others, read, queries));
+    const valueOf = scoreValues(functions, sums);
     return await rankedSearch(question, { ask, valueOf, rows: this.#table(step.table).rows });
   }
 
@@ -353,7 +347,7 @@ class ProgramRun {
 
 /** Functions of scores, and what those of all scores need. */
 interface Ranking {
-  readonly functions: readonly ScoreFunction[];
+  readonly functions: readonly BoundFunction[];
   readonly sums: SoftmaxSums | undefined;
 }
 

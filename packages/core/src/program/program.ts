@@ -253,7 +253,7 @@ export type ScoreOperationName =
 
 /**
  * A function of scores that keeps their order, though it may give some of them one value. A softmax is of the
- * scores of all rows; it stands first.
+ * scores of all rows; there is one at most.
  */
 export interface ScoreFunction {
   readonly op: ScoreOperationName;

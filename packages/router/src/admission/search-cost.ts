@@ -15,6 +15,7 @@ import type {
   Step,
   TableSpec,
   Tensor,
+  TopKStep,
 } from "@winnow/core";
 import type { RouterSettings } from "../router-settings.ts";
 
@@ -193,7 +194,14 @@ export function requestCost(
     const rows = slices.reduce((sum, each) => sum + each.rows, 0);
     // A mask is one filter for each query, and may need a second search.
     cost += step.mask === undefined ? rows : 2 * (rows + queries * testsInRule(step.mask.keeps));
-    if (step.functions?.some(isSoftmax) === true) cost += queries * SUMMED_ROWS;
+    cost += queries * sumsOf(step) * SUMMED_ROWS;
   }
   return cost;
+}
+
+/** How often the scores of all rows, or of some, are summed for each query. */
+function sumsOf({ functions = [], mask }: TopKStep): number {
+  const softmaxAt = functions.findIndex(isSoftmax);
+  if (softmaxAt < 0) return 0;
+  return mask !== undefined && mask.functionsBefore <= softmaxAt ? 2 : 1;
 }

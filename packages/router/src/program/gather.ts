@@ -2,14 +2,7 @@
 // row ascending), and copies the ids of the winners alone.
 
 import type { CandidateTable, MergedTopK, SoftmaxSums, Tensor, TopKAnswer } from "@winnow/core";
-import {
-  mergeTopK,
-  PowerSum,
-  StringColumn,
-  SUMS_ATTRIBUTE,
-  tensor,
-  WinnowError,
-} from "@winnow/core";
+import { mergeTopK, PowerSum, readSums, StringColumn, tensor } from "@winnow/core";
 import type { WorkerAnswer } from "@winnow/cluster";
 import type { PartialAnswer } from "../scatter/slot.ts";
 import { turnMeter } from "./turns.ts";
@@ -98,18 +91,22 @@ export function* joinTopK(
   };
 }
 
-/** The best scores and the sums of all queries of some slices, from the sums that workers computed over their rows. */
+/** The best values and sums of all queries of some slices, of which workers said the sums over their rows. */
 export function joinSums(slices: readonly GatheredTopK[], queries: number): SoftmaxSums {
-  const best = new Float32Array(queries);
+  const best = new Float32Array(queries).fill(-Infinity);
   const sum = new Float64Array(queries);
   let at = 0;
   for (const { merged, replies } of slices) {
     for (let query = 0; query < merged.queries; query += 1, at += 1) {
-      const first = merged.counts[query] === 0 ? NaN : merged.scores[query * merged.k]!;
+      if (merged.counts[query] === 0) continue;
       const powers = new PowerSum();
-      for (const text of sumTextsOf(replies, query)) powers.addText(text);
-      best[at] = first;
-      sum[at] = powers.relativeTo(first);
+      for (const text of sumTextsOf(replies, query)) {
+        const told = readSums(text);
+        powers.addText(told.sum);
+        // Scores that no function changes are best where the best item is.
+        best[at] = Math.max(best[at]!, told.best ?? merged.scores[query * merged.k]!);
+      }
+      sum[at] = powers.relativeTo(best[at]!);
     }
   }
   return { best, sum };
@@ -119,20 +116,11 @@ export function joinSums(slices: readonly GatheredTopK[], queries: number): Soft
 function* sumTextsOf(replies: readonly TopKReply[], query: number): Generator<string> {
   for (const { block, attributes } of replies) {
     if (block.counts[query] === 0) continue;
-    const text = attributes?.textAt(filledBefore(block)[query]!) ?? "";
-    yield sumText(text);
+    yield attributes?.textAt(filledBefore(block)[query]!) ?? "";
   }
 }
 
-const SUMS_KEY = `{"${SUMS_ATTRIBUTE}":`;
-
-/** The sum in the text of an item. @throws WinnowError INTERNAL */
-function sumText(text: string): string {
-  if (text.startsWith(SUMS_KEY)) return text.slice(SUMS_KEY.length, -1);
-  throw new WinnowError("INTERNAL", "A worker answered no sum of powers");
-}
-
-/** Number of items found for each query. */
+/** Items found for each query. */
 function countsOf(slices: readonly GatheredTopK[]): Uint32Array {
   const queries = slices.reduce((sum, { merged }) => sum + merged.queries, 0);
   const counts = new Uint32Array(queries);

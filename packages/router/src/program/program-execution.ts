@@ -69,13 +69,14 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
     described: (attributes) => {
       run.described = attributes;
     },
-    sums: async (step, query, signal) => {
+    sums: async (step, { query, admits, functions }, signal) => {
       const table = program.tables[step.table];
       if (table?.kind !== "candidate" || query.dtype !== "float32") throw broken(step.node);
       allowListeners(signal);
       const { data: vectors } = query;
+      const filters = admits === undefined ? [] : boundMasks(admits, table);
       return await timed("topK", (span) =>
-        querySums(parts, { step, table, vectors, signal, span }, run),
+        querySums(parts, { step, table, vectors, filters, functions, signal, span }, run),
       );
     },
     topK: async (step, { query, k, admits, chosen }, signal) => {
@@ -111,8 +112,12 @@ function withMask(
   admits: readonly Filter[],
   { table, queries }: { readonly table: CandidateTable; readonly queries: number },
 ): SearchConditions {
-  const masks = admits.map((each) => boundFilter(each, [...(table.masks ?? []), ROW_SPEC]));
+  const masks = boundMasks(admits, table);
   return { ...conditions, filters: bothOf(conditions.filters, masks, queries) };
+}
+
+function boundMasks(admits: readonly Filter[], { masks = [] }: CandidateTable): BoundFilter[] {
+  return admits.map((each) => boundFilter(each, [...masks, ROW_SPEC]));
 }
 
 function bothOf(

@@ -2,8 +2,15 @@
 // queries, or a large k, are cut into slices of bounded size, each of which passes through the concurrency
 // limiter.
 
-import type { CandidateTable, SoftmaxSums, Tensor, TopKStep, TraceSpan } from "@winnow/core";
-import { SUMS_ATTRIBUTE, WinnowError, stringTensor, tensor } from "@winnow/core";
+import type {
+  BoundFunction,
+  CandidateTable,
+  SoftmaxSums,
+  Tensor,
+  TopKStep,
+  TraceSpan,
+} from "@winnow/core";
+import { WinnowError, stringTensor, sumsAttribute, tensor } from "@winnow/core";
 import type { TopKAsk } from "@winnow/cluster";
 import { checkQueries } from "../limits/request-limits.ts";
 import { runBounded } from "./bounded-run.ts";
@@ -35,6 +42,8 @@ export interface Search {
   /** At most the number of rows of the table. */
   readonly k: number;
   readonly conditions: SearchConditions;
+  /** Where sums over rows are wanted, beside one item: the functions of the scores that are summed. */
+  readonly summed?: readonly BoundFunction[] | undefined;
   readonly signal: AbortSignal;
   /** The span of the step; `undefined` where nothing is recorded. */
   readonly span?: TraceSpan | undefined;
@@ -111,20 +120,29 @@ async function askSlices(
 /** Queries for which a worker computes the scores of all rows at a time. */
 const SUMMED_QUERIES_MAX = 8;
 
+/** A question for sums: of all queries of one step. */
+export interface SumsSearch extends Pick<Search, "step" | "table" | "vectors" | "signal" | "span"> {
+  /** Which rows count: one filter for all queries, or one for each; none: all do. */
+  readonly filters: readonly BoundFilter[];
+  /** What is done to scores before their powers are summed. */
+  readonly functions: readonly BoundFunction[];
+}
+
 /**
- * The best score of each query over all rows, and the sum of the exponentials of the scores. @throws
- * WinnowError as `queryTable`
+ * The best value of each query over the rows that count, and the sum of the powers of their values.
+ * @throws WinnowError as `queryTable`
  */
 export async function querySums(
   parts: TableQueryParts,
-  asked: Pick<Search, "step" | "table" | "vectors" | "signal" | "span">,
+  asked: SumsSearch,
   scope: RequestScope,
 ): Promise<SoftmaxSums> {
-  const { table, vectors } = asked;
+  const { table, vectors, filters, functions } = asked;
   const queries = vectors.length / table.dim;
   checkQueries(queries, parts.settings);
-  const conditions = { ...NO_CONDITIONS, attributes: [SUMS_ATTRIBUTE] };
-  const size = { queries, dim: table.dim, k: 1, listBytes: [] };
+  const conditions = { ...NO_CONDITIONS, filters };
+  const listBytes = listBytesOf(conditions, queries);
+  const size = { queries, dim: table.dim, k: 1, listBytes, filters };
   const limits = {
     ...parts.settings,
     sliceQueriesMax: Math.min(SUMMED_QUERIES_MAX, parts.settings.sliceQueriesMax),
@@ -132,7 +150,7 @@ export async function querySums(
   const slices = cutSearch(size, limits).map((slice) =>
     Object.assign({}, slice, { rows: slice.rows * SUMMED_ROWS }),
   );
-  const search = { ...asked, k: 1, conditions };
+  const search = { ...asked, k: 1, conditions, summed: functions };
   return joinSums(await askSlices(parts, search, { slices, scope }), queries);
 }
 
@@ -146,14 +164,17 @@ async function querySlice(
   search: Search,
   { slice, scope }: { readonly slice: SearchSlice; readonly scope: RequestScope },
 ): Promise<GatheredTopK> {
-  const { table, step, k, conditions, signal } = search;
-  const { exclude, include, filters, attributes } = conditions;
+  const { table, step, k, conditions, summed, signal } = search;
+  const { exclude, include, filters } = conditions;
+  const attributes =
+    summed === undefined
+      ? conditions.attributes
+      : [sumsAttribute(summed, slice, filters.length === 0)];
   const { firstRow: first, endRow: end, idBytes } = slice;
   const vectors = search.vectors.subarray(first * table.dim, end * table.dim);
   const ofSlice = <Item>(lists: readonly Item[]): readonly Item[] =>
     lists.length > 1 ? lists.slice(first, end) : lists;
-  const rowsOnly =
-    step.ids === undefined || table.idDtype === undefined || attributes.includes(SUMS_ATTRIBUTE);
+  const rowsOnly = step.ids === undefined || table.idDtype === undefined || summed !== undefined;
   const ask: TopKAsk = {
     kind: "topK",
     k,

@@ -9,6 +9,7 @@ import type {
   SignatureProgram,
   SignatureTensor,
   SoftmaxSums,
+  SumsQuestion,
   Tensor,
   TopKAnswer,
   TopKQuestion,
@@ -24,6 +25,7 @@ import {
   excerpt,
   indexVocabularies,
   runProgram,
+  scoreValues,
   tensor,
   timestampText,
 } from "@winnow/core";
@@ -177,7 +179,7 @@ export class ReferenceModel implements Reference {
         const names = step.outputs.map(({ name }) => name);
         return this.#dense[step.model]!.run(values, names, signal);
       },
-      sums: (step, query) => Promise.resolve().then(() => this.#sums(step, query)),
+      sums: (step, asked) => Promise.resolve().then(() => this.#sums(step, asked)),
       topK: (step, asked) =>
         Promise.resolve().then(() => {
           const { answer, search } = this.#search(step, asked, question);
@@ -263,13 +265,23 @@ export class ReferenceModel implements Reference {
     return tensor("float32", [...keys.shape, dim], rows);
   }
 
-  /** The best score of each query and the plain sum of the powers of all scores beside it. */
-  #sums(step: TopKStep, query: Tensor): SoftmaxSums {
+  /** The best value of each query and the plain sum of the powers of all values beside it. */
+  #sums(step: TopKStep, { query, admits, functions }: SumsQuestion): SoftmaxSums {
     if (query.dtype !== "float32") throw new RangeError("a query of another dtype");
-    const all = scoresOf(query.data, this.#searched(step.table).table);
-    const best = Float32Array.from(all, (scores) => scores.reduce((a, b) => Math.max(a, b)));
-    const sum = Float64Array.from(all, (scores, at) =>
-      scores.reduce((total, score) => total + Math.exp(score - best[at]!), 0),
+    const { table, rowsOf } = this.#searched(step.table);
+    const left = leftOutOf({ inputs: new Map(), admits }, table, rowsOf);
+    const valueOf = scoreValues(functions);
+    const all = scoresOf(query.data, table).map((scores, at) => {
+      const without = left(at, at);
+      return scores.map(valueOf(at)).filter((_, row) => !without.has(row));
+    });
+    const best = Float32Array.from(all, (values) =>
+      values.reduce((a, b) => Math.max(a, b), -Infinity),
+    );
+    const sum = Float64Array.from(all, (values, at) =>
+      values.reduce((total, value) => {
+        return value === -Infinity ? total : total + Math.exp(value - best[at]!);
+      }, 0),
     );
     return { best, sum };
   }

@@ -13,7 +13,7 @@ import type {
   WorkerLink,
   WorkerQuery,
 } from "@winnow/cluster";
-import { SUMS_ATTRIBUTE, dueMsOf, IdTable, WinnowError } from "@winnow/core";
+import { dueMsOf, IdTable, isSumsAttribute, WinnowError } from "@winnow/core";
 import type { Clock, Tracer, VersionKey } from "@winnow/core";
 
 import type { Compute, ContentHandle } from "../compute/compute.ts";
@@ -211,7 +211,7 @@ export class QueryAnswer {
 
   #laneOf(ask: WorkerQuery["ask"]): Lane {
     if (ask.kind === "lookup") return this.#lookups;
-    return ask.attributes?.includes(SUMS_ATTRIBUTE) === true ? this.#sums : this.#scans;
+    return ask.attributes?.some(isSumsAttribute) === true ? this.#sums : this.#scans;
   }
 
   /** Evaluates filters that may not be known, before the query waits for the device. */

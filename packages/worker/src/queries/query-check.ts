@@ -8,6 +8,8 @@ import {
   WinnowError,
   attributeNamed,
   excerpt,
+  functionsInSums,
+  isSumsAttribute,
   parseFilterText,
   toWinnowError,
 } from "@winnow/core";
@@ -108,21 +110,24 @@ function idsOf(lists: readonly Tensor[]): number {
   return lists.reduce((sum, { data }) => sum + data.length, 0);
 }
 
-/** Attributes that are computed and stand in no file. Sums can only be asked for alone. */
-const COMPUTED: ReadonlySet<string> = new Set([SUMS_ATTRIBUTE, VECTOR_ATTRIBUTE]);
+/** Whether what is computed of items is known, and sums are asked alone. */
+function areKnownTogether(attributes: readonly string[]): boolean {
+  if (attributes.some(isSumsAttribute)) return attributes.length === 1;
+  return attributes.every((name) => !name.startsWith("$") || name === VECTOR_ATTRIBUTE);
+}
 
 /** Filters and names must be those of the table's attributes. Each different filter is checked once. */
 function checkAttributes(
-  { filters = [], attributes = [] }: TopKAsk,
+  { queries, filters = [], attributes = [] }: TopKAsk,
   table: OpenedTable,
 ): QueryRefusal | undefined {
   if (filters.length + attributes.length === 0) return undefined;
-  const stranger = attributes.find((name) => name.startsWith("$") && !COMPUTED.has(name));
-  if (stranger !== undefined || (attributes.includes(SUMS_ATTRIBUTE) && attributes.length > 1)) {
-    return invalid(`What is computed of items is ${[...COMPUTED].join(" or ")} alone`);
+  if (!areKnownTogether(attributes)) {
+    return invalid(`What is computed of items is ${VECTOR_ATTRIBUTE} or ${SUMS_ATTRIBUTE} alone`);
   }
   const known = new Map((table.attributes ?? []).map((spec) => [spec.name, spec]));
   try {
+    for (const name of attributes) if (isSumsAttribute(name)) functionsInSums(name, queries);
     for (const text of new Set(filters)) checkNames(parseFilterText(text), known);
     for (const name of attributes) if (!name.startsWith("$")) attributeNamed(name, known);
   } catch (error) {

@@ -308,7 +308,12 @@ describe("a program's bytes", () => {
     ["a mask by a column that is not there", '"column":"genre"', '"column":"genus"'],
     ["queries of no vector", '"vectors":2', '"vectors":0'],
     ["a masked search without a mask", '"capped":true,"mask":', '"capped":true,"musk":'],
-    ["a function that is not known", '"op":"Sigmoid"', '"op":"Softmax"'],
+    ["a function that is not known", '"op":"Sigmoid"', '"op":"Sigmund"'],
+    [
+      "two softmaxes",
+      '{"op":"Div","operand":1},{"op":"Sigmoid"}',
+      '{"op":"Softmax"},{"op":"LogSoftmax"}',
+    ],
     ["a function of a value nobody defines", '"op":"Div","operand":1', '"op":"Div","operand":77'],
     ["a penalty nobody defines", '"penalty":1', '"penalty":71'],
     ["a mask behind more functions than there are", '"functionsBefore":1', '"functionsBefore":3'],

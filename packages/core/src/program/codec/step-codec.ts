@@ -234,9 +234,8 @@ function rankedTopKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
   if (mask !== undefined && mask.functionsBefore > functions.length) {
     throw refuse(property(from, "mask"), `behind ${functions.length} functions at most`);
   }
-  const softmaxAt = functions.findLastIndex(isSoftmax);
-  if (softmaxAt > 0 || (softmaxAt === 0 && mask?.functionsBefore === 0)) {
-    throw refuse(property(from, "functions"), "a softmax before all else");
+  if (functions.filter(isSoftmax).length > 1) {
+    throw refuse(property(from, "functions"), "one softmax at most");
   }
   return { ...step, ...(mask && { mask }), ...(functions.length > 0 && { functions }) };
 }

@@ -14,7 +14,7 @@ import type {
   SignatureProgram,
 } from "../program.ts";
 import { runProgram } from "../program-run.ts";
-import { SCORE_OPERATIONS, isSoftmax, scoreValues, softmaxValues } from "./score-functions.ts";
+import { SCORE_OPERATIONS, boundFunctions, isSoftmax, scoreValues } from "./score-functions.ts";
 import type { TopKAnswer, TopKQuestion } from "../step-contract.ts";
 import { tensorOf } from "../operations/tensor-memory.ts";
 
@@ -185,7 +185,9 @@ function expectedOf(asked: Asked): readonly (readonly (Scored & { readonly id: s
   const { values, factors, k, functions, mask, excluded } = asked;
   const tensors = operandTensors(asked);
   const made = (some: readonly ScoreFunction[], query: number): ((score: number) => number) =>
-    scoreValues(some, (value) => tensors[value - FIRST_OPERAND]!, factors.length)(query);
+    scoreValues(boundFunctions(some, (value) => tensors[value - FIRST_OPERAND]!, factors.length))(
+      query,
+    );
   return factors.map((factor, query) => {
     const all = made(functions, query);
     const behind = made(functions.slice(mask?.functionsBefore ?? 0), query);
@@ -327,13 +329,15 @@ describe("functions of scores", () => {
     (BINARY as readonly string[]).includes(op) ? FIRST_OPERAND : undefined;
   const valueOf = (op: ScoreOperationName): ((score: number) => number) =>
     scoreValues(
-      [{ op, operand: operandOf(op) }],
-      () => tensorOf("float32", [], Float32Array.of(0.5)),
-      1,
+      boundFunctions(
+        [{ op, operand: operandOf(op) }],
+        () => tensorOf("float32", [], Float32Array.of(0.5)),
+        1,
+      ),
     )(0);
   const softmaxOf = (op: ScoreOperationName): ((score: number) => number) => {
     const sums = { best: Float32Array.of(1e30), sum: Float64Array.of(2.5) };
-    return softmaxValues({ op }, sums, () => (value) => value + 0)(0);
+    return scoreValues([{ op }], sums)(0);
   };
 
   test.each(SCORE_OPERATIONS)("%s never puts a lower score before a higher one", (op) => {

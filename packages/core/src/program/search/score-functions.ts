@@ -100,41 +100,58 @@ export const SCORE_OPERATIONS: readonly ScoreOperationName[] = Object.keys({
 /** A function of float32 scores, as numbers. */
 export type ScoreValue = (score: number) => number;
 
+/** A function with its operand: one number for all queries, or one for each. */
+export interface BoundFunction {
+  readonly op: ScoreOperationName;
+  readonly numbers?: Float32Array | undefined;
+}
+
 /**
- * The composition of some functions, for each query.
+ * Functions with what a request makes of their operands.
  * @throws WinnowError INVALID_ARGUMENT for operands that fit neither all queries nor each
  */
-export function scoreValues(
+export function boundFunctions(
   functions: readonly ScoreFunction[],
   valueOf: (value: ValueId) => Tensor,
   queries: number,
-): (query: number) => ScoreValue {
-  const steps = functions.map(({ op, operand }) => {
-    if (isSoftmax({ op })) throw new RangeError("a softmax behind other functions");
-    const apply = FUNCTIONS[op as Exclude<ScoreOperationName, SoftmaxName>];
-    if (operand === undefined) return { apply, numbers: undefined };
+): readonly BoundFunction[] {
+  return functions.map(({ op, operand }): BoundFunction => {
+    if (operand === undefined) return { op };
     const { dtype, shape, data } = valueOf(operand);
     if (dtype !== "float32" || (data.length !== 1 && data.length !== queries)) {
       throw invalid(`Incompatible shapes: [${queries}] vs. ${dtype} [${shape.join(",")}]`);
     }
-    return { apply, numbers: data };
+    return { op, numbers: data };
   });
+}
+
+/**
+ * What some functions, one after the other, make of the scores of each query. `sums` belongs to the softmax among
+ * them.
+ */
+export function scoreValues(
+  functions: readonly BoundFunction[],
+  sums?: SoftmaxSums,
+): (query: number) => ScoreValue {
+  const steps = functions.map((each) => stepOf(each, sums));
   return (query) => (score) => {
     let value = score;
-    for (const { apply, numbers } of steps) {
-      value = apply(value, numbers?.[numbers.length > 1 ? query : 0] ?? NaN);
-    }
+    for (const step of steps) value = step(value, query);
     // Scores are canonical: never -0.
     return value + 0;
   };
 }
 
-/** `scoreValues` of the functions after a softmax, which comes first. */
-export function softmaxValues(
-  { op }: ScoreFunction,
-  { best, sum }: SoftmaxSums,
-  behind: (query: number) => ScoreValue,
-): (query: number) => ScoreValue {
-  const of = SOFTMAX[op as SoftmaxName];
-  return (query) => (score) => behind(query)(of(score, best[query]!, sum[query]!));
+function stepOf(
+  { op, numbers }: BoundFunction,
+  sums: SoftmaxSums | undefined,
+): (score: number, query: number) => number {
+  if (op === "Softmax" || op === "LogSoftmax") {
+    if (sums === undefined) throw new RangeError("a softmax without the sums over all rows");
+    const of = SOFTMAX[op];
+    return (score, query) => of(score, sums.best[query]!, sums.sum[query]!);
+  }
+  const apply = FUNCTIONS[op];
+  if (numbers === undefined) return (score) => apply(score, NaN);
+  return (score, query) => apply(score, numbers[numbers.length > 1 ? query : 0]!);
 }

@@ -19,6 +19,8 @@ import { answerOf, itemsOf, withScore } from "./item-lists.ts";
 import type { ListedItem } from "./item-lists.ts";
 import { invalid } from "../node-error.ts";
 import type { MaskRule, MaskTest, SearchMask, ValueId } from "../program.ts";
+import { boundFunctions } from "./score-functions.ts";
+import type { BoundMask } from "./softmax-search.ts";
 import type { TopKAnswer } from "../step-contract.ts";
 
 /** The values that a rule uses. */
@@ -50,6 +52,20 @@ export function filtersOfRule(
   return Array.from({ length: isForEach ? queries : 1 }, (_, query) =>
     filterOf(rule, valueOf, { query, queries }),
   );
+}
+
+/** A mask with what a request makes of it. @throws WinnowError INVALID_ARGUMENT */
+export function boundMask(
+  { keeps, score, penalty, functionsBefore }: SearchMask,
+  valueOf: (value: ValueId) => Tensor,
+  queries: number,
+): BoundMask {
+  const admits = filtersOfRule(keeps, valueOf, queries);
+  const others = admits.map((of): Filter => ({ kind: "not", of }));
+  const plain = { admits, others, score, functionsBefore };
+  if (penalty === undefined) return plain;
+  const [added] = boundFunctions([{ op: "Add", operand: penalty }], valueOf, queries);
+  return { ...plain, penalty: added };
 }
 
 interface OfQuery {

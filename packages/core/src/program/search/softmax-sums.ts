@@ -127,10 +127,22 @@ function partsOf(text: string): readonly (readonly [number, bigint])[] {
   });
 }
 
-/** What a softmax needs of the scores of all rows, for each query. */
+/** What a softmax needs of the scores of some rows, for each query. */
 export interface SoftmaxSums {
-  /** The best score. */
+  /** The best score; -∞ where there are no rows. */
   readonly best: Float32Array;
-  /** Σ e^(s − best). */
+  /** Σ e^(s − best): 0 where there are no rows, NaN where a score has no power. */
   readonly sum: Float64Array;
+}
+
+/** The sums of two kinds of rows, together. */
+export function joinedSums(left: SoftmaxSums, right: SoftmaxSums): SoftmaxSums {
+  const best = left.best.map((each, query) => Math.max(each, right.best[query]!));
+  const sum = left.sum.map((_, query) => {
+    return [left, right].reduce((total, each) => {
+      const own = each.sum[query]!;
+      return own === 0 ? total : total + own * Math.exp(each.best[query]! - best[query]!);
+    }, 0);
+  });
+  return { best, sum };
 }

@@ -27,7 +27,11 @@ test("sums end soon after nobody waits for them any more, and others have their 
   const table = { holds: () => true, spec: { dim: DIM, name: "items" } };
   const parts = { accelerator, table, onStep, signal: client.signal };
 
-  const sums = sumsOfQueries(new Float32Array(DIM), [held], parts as never);
+  const sums = sumsOfQueries(
+    { vectors: new Float32Array(DIM), name: "$sums" },
+    [held],
+    parts as never,
+  );
 
   await expect(sums).rejects.toBe(left);
   expect(steps).toBeLessThanOrEqual(2);

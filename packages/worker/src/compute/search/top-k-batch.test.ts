@@ -1,7 +1,7 @@
 // Searches through the compute side's message channel, against brute force.
 
-import { PowerSum } from "@winnow/core";
-import type { StringColumn, Tensor } from "@winnow/core";
+import { PowerSum, ROW_COLUMN, filterText, readSums, sumsAttribute } from "@winnow/core";
+import type { BoundFunction, StringColumn, Tensor } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
@@ -185,6 +185,50 @@ describe("topK", () => {
 
       expect(merged.relativeTo(best)).toBeCloseTo(plain, 9);
       expect(`{"$sums":${merged.toText()}}`).toBe(whole[query]);
+    }
+  });
+
+  test("(I2) sums of functions of scores are those of the rows that each query's filter admits", async () => {
+    const table = candidates(40, undefined);
+    const client = await loaded(table);
+    const vectors = Float32Array.of(1, 0, 0.5, -1, 2, 1);
+    const numbers = Float32Array.of(0.5, -3);
+    const functions: readonly BoundFunction[] = [{ op: "Tanh" }, { op: "Add", numbers }];
+    const text = (bound: number): string =>
+      filterText({ kind: "test", attribute: ROW_COLUMN, is: "lt", values: [bound] });
+
+    const answer = await client.topK({
+      target: { ...NAME, table: 0, partitions: everyPartition(16) },
+      asks: [
+        ask({
+          queries: 2,
+          k: 1,
+          rowsOnly: true,
+          filters: [text(7), text(31)],
+          attributes: [sumsAttribute(functions, { firstRow: 0, endRow: 2 }, false)],
+        }),
+      ],
+      vectors: vectors.slice(),
+    });
+
+    const { offsets, bytes } = answer.answers[0]!.attributes!;
+    for (const [query, rows] of [7, 31].entries()) {
+      const vector = vectors.slice(query * DIM, (query + 1) * DIM);
+      const values = bruteForce(table, vector, (row) => row >= rows).map(({ score }) =>
+        Math.fround(Math.fround(Math.tanh(score)) + numbers[query]!),
+      );
+      const best = Math.max(...values);
+      const told = readSums(
+        Buffer.from(bytes.subarray(offsets[query], offsets[query + 1])).toString(),
+      );
+      const sum = new PowerSum();
+      sum.addText(told.sum);
+
+      expect(told.best).toBe(best);
+      expect(sum.relativeTo(best)).toBeCloseTo(
+        values.reduce((total, value) => total + Math.exp(value - best), 0),
+        6,
+      );
     }
   });
 

@@ -3,7 +3,7 @@
 // into the answers of the asks.
 
 import type { Accelerator } from "@winnow/accelerator";
-import { SUMS_ATTRIBUTE, VECTOR_ATTRIBUTE, WinnowError, nextLoopTurn } from "@winnow/core";
+import { VECTOR_ATTRIBUTE, WinnowError, isSumsAttribute, nextLoopTurn } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
 
 import { admissionOf } from "../filters/admission.ts";
@@ -90,10 +90,12 @@ async function wantedAttributes(
   let bytes = 0;
   let query = 0;
   const { dim } = source.table.spec;
-  for (const { queries, k, attributes = [] } of asks) {
-    if (attributes.includes(SUMS_ATTRIBUTE)) {
+  for (const { queries, k, attributes = [], filters } of asks) {
+    const sumsName = attributes.find(isSumsAttribute);
+    if (sumsName !== undefined) {
       const own = queryVectors.subarray(query * dim, (query + queries) * dim);
-      const sums = await sumsOfQueries(own, partitions, { ...source, onStep, signal });
+      const ask = { vectors: own, name: sumsName, filters };
+      const sums = await sumsOfQueries(ask, partitions, { ...source, onStep, signal });
       for (const [at, sum] of sums.entries()) {
         texts.push(...Array.from({ length: countOf(block, query + at, k) }, () => sum));
       }

@@ -30,7 +30,8 @@ export function withHidden(
   return { ...masked, mask: { ...mask, keeps: { kind: "and", of: [mask.keeps, keeps] } } };
 }
 
-function keepsHidden(step: ScoreStep): boolean {
+/** Whether a step leaves -∞ as it is. */
+export function keepsHidden(step: ScoreStep): boolean {
   if (step.kind === "scaled") return step.factor > 0;
   if (step.kind === "weighted") return step.functions !== undefined;
   return step.kind === "bias" || step.kind === "added";

@@ -26,7 +26,7 @@ import { otherAxis } from "./candidate-matrix.ts";
 import { bestOfVectors, manyVectorProductOf } from "./many-vectors.ts";
 import { scoreProductOf } from "./score-product.ts";
 import type { ScoreProduct, SearchedItems } from "./score-product.ts";
-import { withHidden } from "./hidden-items.ts";
+import { keepsHidden, withHidden } from "./hidden-items.ts";
 import type { MaskBehind } from "./hidden-items.ts";
 import { losesTheBest } from "./score-domain.ts";
 import { distanceSteps } from "./distance-steps.ts";
@@ -187,14 +187,15 @@ function ofDistance(lowering: Lowering, whole: Composition, isBounded: boolean):
   };
 }
 
-function composedOfProduct(lowering: Lowering, whole: Composition): SearchedScores | Obstacle {
+function composedOfProduct(lowering: Lowering, found: Composition): SearchedScores | Obstacle {
+  const whole = withBiasesBefore(found);
   const turning = turningStep(whole);
   if (turning !== undefined) return turning.operation;
   const linear = linearPart(lowering, whole);
   if ("node" in linear) return linear;
   const { end, composition } = risingBehind(whole, linear.end);
   const { product, steps, mask, stepsBefore } = composition;
-  const linearSteps = steps.slice(0, end).filter((step) => !isLostBefore(step, steps[end]));
+  const linearSteps = steps.slice(0, end).filter((step) => !isLostBefore(step, end, composition));
   const within = withBiases(lowering, withFlatQuery(lowering, product), linearSteps);
   if ("node" in within) return within;
   const before = [...within.functions, ...functionsOf(steps.slice(end, mask && stepsBefore))];
@@ -214,25 +215,39 @@ function composedOfProduct(lowering: Lowering, whole: Composition): SearchedScor
   return { query, vectors, candidates, functions, ...(placed && { mask: placed }) };
 }
 
-/** Whether a step changes nothing behind the next one: what is added to all scores of a query, before a softmax. */
-function isLostBefore({ kind }: ScoreStep, next: ScoreStep | undefined): boolean {
-  return kind === "added" && next?.kind === "softmax";
+/**
+ * Whether a step changes nothing behind the one at `end`: what is added to all scores of a query, before a softmax.
+ * Beside rows that have one score whatever is added, it counts.
+ */
+function isLostBefore(
+  { kind }: ScoreStep,
+  end: number,
+  { steps, mask, stepsBefore }: Composition,
+): boolean {
+  if (kind !== "added" || steps[end]?.kind !== "softmax") return false;
+  const isMasked = mask !== undefined && stepsBefore <= end;
+  return !isMasked || mask.penalty !== undefined || mask.score === -Infinity;
 }
 
-/** Whether a softmax is of the scores of all rows of a table, by what stands before and behind it. */
-function maySumAll({ isInDataset }: Lowering, whole: Composition, at: number): boolean {
-  const { steps, product, mask, stepsBefore } = whole;
-  const isOfAll = !isInDataset && product.vectors === undefined;
-  if (!isOfAll || (mask !== undefined && stepsBefore <= at)) return false;
-  return steps.slice(0, at).every(isLinear) && steps.slice(at + 1).every(isRising);
+/** The softmax that no search can do: a second one, and one among batches or several vectors. */
+function strayOf(
+  { isInDataset }: Lowering,
+  { steps, product }: Composition,
+): ScoreStep | undefined {
+  const [first, second] = steps.filter(({ kind }) => kind === "softmax");
+  return isInDataset || product.vectors !== undefined ? first : second;
+}
+
+/** A mask with the score -∞ may as well stand behind biases and what keeps -∞ as it is. */
+function withBiasesBefore(whole: Composition): Composition {
+  const { steps, mask, stepsBefore } = whole;
+  const end = steps.findLastIndex(({ kind }) => kind === "bias") + 1;
+  if (mask?.score !== -Infinity || mask.penalty !== undefined || end <= stepsBefore) return whole;
+  return steps.slice(stepsBefore, end).every(keepsHidden) ? { ...whole, stepsBefore: end } : whole;
 }
 
 function isLinear({ kind }: ScoreStep): boolean {
-  return kind !== "function";
-}
-
-function isRising(step: ScoreStep): boolean {
-  return step.kind !== "softmax" && !changesOrder(step);
+  return kind !== "function" && kind !== "softmax";
 }
 
 /** Whether functions may leave the best scores without a value. Distances by their terms are below 0 by rounding alone. */
@@ -258,23 +273,28 @@ function linearPart(
   lowering: Lowering,
   whole: Composition,
 ): { readonly end: number } | ScoreOperation {
-  const softmaxAt = whole.steps.findIndex(({ kind }) => kind === "softmax");
-  if (softmaxAt >= 0) {
-    if (!maySumAll(lowering, whole, softmaxAt)) return whole.steps[softmaxAt]!.operation;
-    return { end: softmaxAt };
-  }
+  const stray = strayOf(lowering, whole);
+  if (stray !== undefined) return stray.operation;
   const { steps, mask, stepsBefore } = whole;
   const last = steps.findLastIndex(changesOrder) + 1;
-  const curved = steps.slice(0, last).find(({ kind }) => kind === "function");
+  const curved = steps.slice(0, last).find((step) => !isLinear(step));
   // A falling step behind may be turned round; a bias and a factor of the request may not.
   const needed = steps.findLastIndex((step) => step.kind === "bias" || isUnknown(step)) + 1;
   const ends = [last, needed];
   const end = ends.find((each) => {
-    const isLinear = steps.slice(0, each).every(({ kind }) => kind !== "function");
     // Masked rows would have other scores each, or come first.
-    return isLinear && (mask === undefined || each <= stepsBefore);
+    return steps.slice(0, each).every(isLinear) && (mask === undefined || each <= stepsBefore);
   });
-  return end === undefined ? (curved ?? steps[last - 1]!).operation : { end };
+  if (end === undefined) return (curved ?? steps[last - 1]!).operation;
+  return { end: Math.max(end, endBeforeSoftmax(whole)) };
+}
+
+/** Before a softmax, as much as can be done to queries: workers then sum the powers of plain scores. */
+function endBeforeSoftmax({ steps, mask, stepsBefore }: Composition): number {
+  const softmaxAt = steps.findIndex(({ kind }) => kind === "softmax");
+  const end = steps.findIndex((step) => !isLinear(step));
+  if (softmaxAt < 0) return 0;
+  return mask === undefined ? end : Math.min(end, stepsBefore);
 }
 
 /**

@@ -1,0 +1,395 @@
+// Scores of recommenders that nobody has recorded, as small graphs, and what they must be by plain float64
+// arithmetic on the same numbers.
+
+import type { Tensor } from "@winnow/core";
+import { GraphWriter } from "./graph-writer.ts";
+
+const ITEMS = 37;
+const DIM = 5;
+/** Items of each answer. */
+const K = 6;
+
+/** Numbers between -1 and 1 that differ, and are the same in every run. */
+function numbers(count: number, seed: number): number[] {
+  return Array.from({ length: count }, (_, at) => Math.fround(Math.sin(at * 12.9898 + seed * 7)));
+}
+
+const items = numbers(ITEMS * DIM, 1);
+const bias = numbers(ITEMS, 2);
+const ids = Array.from({ length: ITEMS }, (_, row) => `item ${row}`);
+const queries = [1, 2, 3].map((seed) => numbers(DIM, seed + 10).map((value) => value * 4));
+const products = queries.map((query) =>
+  ids.map((_, row) => {
+    return query.reduce((sum, value, at) => sum + value * items[row * DIM + at]!, 0);
+  }),
+);
+
+interface Built {
+  readonly graph: GraphWriter;
+  /** `[queries, items]`. */
+  readonly scores: string;
+  readonly bias: string;
+}
+
+/** Scores as a graph writes them, and as plain arithmetic does. */
+export interface Shape {
+  readonly name: string;
+  /** Gives the scores that are ranked. */
+  readonly build: (parts: Built) => string;
+  /** What they must be for a query, given its products. */
+  readonly scored: (products: readonly number[], query: number) => readonly number[];
+  /** Further inputs by name: a value for each query, or one. */
+  readonly inputs?: Readonly<Record<string, Tensor>>;
+  readonly functions?: readonly string[];
+  /** Whether it stays in a dense part. */
+  readonly isDense?: true;
+}
+
+const column = (...values: readonly number[]): Tensor => {
+  return { dtype: "float32", shape: [values.length, 1], data: Float32Array.from(values) };
+};
+const scalar = (value: number): Tensor => {
+  return { dtype: "float32", shape: [], data: Float32Array.of(value) };
+};
+
+const softmax = (scores: readonly number[]): number[] => {
+  const best = Math.max(...scores);
+  const powers = scores.map((score) => Math.exp(score - best));
+  const sum = powers.reduce((total, power) => total + power, 0);
+  return powers.map((power) => power / sum);
+};
+
+const genre = ids.map((_, row) => row % 3);
+const genres = (...values: readonly number[]) => {
+  return { dtype: "int32", shape: [values.length, 1], data: Int32Array.from(values) } as const;
+};
+/** The genre of each query, all of which have items. */
+const WANTED = genres(0, 2, 1);
+/** The same, but that no item is of the second query's genre. */
+const NO_GENRE = genres(0, 9, 1);
+
+/** Whether each item is of the genre that a query wants. */
+function isWanted({ graph }: Built): string {
+  const input = graph.input("wanted", "int32", [-1, 1]);
+  const stored = graph.constant(genre, [ITEMS], "int32");
+  return graph.op("Equal", [stored, input], { T: { type: "int32" } });
+}
+
+/** Scores of items of a genre, and a number for all others. */
+function ofGenre(parts: Built, scores: string, score: number): string {
+  return parts.graph.op("SelectV2", [
+    isWanted(parts),
+    scores,
+    parts.graph.constant([score], []),
+  ]);
+}
+
+/** Scores with something added to those of other genres. */
+function withPenalty(parts: Built, penalty: number): string {
+  const { graph, scores } = parts;
+  const casts = { SrcT: { type: "bool" }, DstT: { type: "float32" } } as const;
+  const flags = graph.op("Cast", [isWanted(parts)], casts);
+  const others = graph.op("Sub", [graph.constant([1], []), flags]);
+  return graph.op("AddV2", [scores, graph.op("Mul", [others, graph.constant([penalty], [])])]);
+}
+
+const masked = (
+  scores: readonly number[],
+  query: number,
+  score: number,
+  of = WANTED,
+): number[] => scores.map((own, row) => (genre[row] === of.data[query] ? own : score));
+
+const penalised = (scores: readonly number[], query: number, penalty: number): number[] =>
+  scores.map((own, row) => (genre[row] === NO_GENRE.data[query] ? own : own + penalty));
+
+const plus = (scores: readonly number[]): number[] =>
+  scores.map((score, row) => score + bias[row]!);
+
+/** All of them. */
+export const SHAPES: readonly Shape[] = [
+  {
+    name: "softmax",
+    build: ({ graph, scores }) => graph.op("Softmax", [scores]),
+    scored: softmax,
+    functions: ["Softmax"],
+  },
+  {
+    name: "softmax of logits with a bias, over a temperature",
+    build: ({ graph, scores, bias: added }) => {
+      const logits = graph.op("AddV2", [scores, added]);
+      return graph.op("Softmax", [graph.op("RealDiv", [logits, graph.constant([0.25], [])])]);
+    },
+    scored: (scores) => softmax(plus(scores).map((score) => score / 0.25)),
+    functions: ["Softmax"],
+  },
+  {
+    name: "logarithm of a softmax, scaled",
+    build: ({ graph, scores }) => {
+      return graph.op("Mul", [graph.op("LogSoftmax", [scores]), graph.constant([3], [])]);
+    },
+    scored: (scores) => softmax(scores).map((power) => 3 * Math.log(power)),
+    functions: ["LogSoftmax", "Mul"],
+  },
+  {
+    name: "softmax of what a request weighs",
+    build: ({ graph, scores }) => {
+      const weight = graph.input("weight", "float32", [-1, 1]);
+      return graph.op("Softmax", [graph.op("Mul", [scores, weight])]);
+    },
+    inputs: { weight: column(0.5, -2, 3) },
+    scored: (scores, query) => softmax(scores.map((score) => score * [0.5, -2, 3][query]!)),
+    functions: ["Softmax"],
+  },
+  {
+    name: "softmax of scores that are far apart, which ranks many items of one value by row",
+    build: ({ graph, scores }) => {
+      return graph.op("Softmax", [graph.op("Mul", [scores, graph.constant([1000], [])])]);
+    },
+    scored: (scores) => {
+      return softmax(scores.map((score) => score * 1000)).map((power) =>
+        power < 2 ** -126 ? 0 : power,
+      );
+    },
+    functions: ["Softmax"],
+  },
+  {
+    name: "opposite of a softmax",
+    build: ({ graph, scores }) => graph.op("Neg", [graph.op("Softmax", [scores])]),
+    scored: (scores) => softmax(scores).map((power) => -power),
+    functions: ["Mul", "Softmax", "Mul"],
+  },
+  {
+    name: "softmax of capped logits",
+    build: ({ graph, scores }) => {
+      const cap = graph.constant([2.5], []);
+      const capped = graph.op("Mul", [graph.op("Tanh", [graph.op("RealDiv", [scores, cap])]), cap]);
+      return graph.op("Softmax", [capped]);
+    },
+    scored: (scores) => softmax(scores.map((score) => 2.5 * Math.tanh(score / 2.5))),
+    functions: ["Tanh", "Mul", "Softmax"],
+  },
+  {
+    name: "softmax of scores that a mask hides",
+    build: (parts) => parts.graph.op("Softmax", [ofGenre(parts, parts.scores, -Infinity)]),
+    inputs: { wanted: WANTED },
+    scored: (scores, query) => softmax(masked(scores, query, -Infinity)),
+    functions: ["Softmax"],
+  },
+  {
+    name: "softmax of scores of which a mask lowers some, or all",
+    build: (parts) => parts.graph.op("Softmax", [ofGenre(parts, parts.scores, -1e9)]),
+    inputs: { wanted: NO_GENRE },
+    scored: (scores, query) => softmax(masked(scores, query, -1e9, NO_GENRE)),
+    functions: ["Softmax"],
+  },
+  {
+    name: "softmax of masked scores that still count",
+    build: (parts) => parts.graph.op("Softmax", [ofGenre(parts, parts.scores, 1.5)]),
+    inputs: { wanted: NO_GENRE },
+    scored: (scores, query) => softmax(masked(scores, query, 1.5, NO_GENRE)),
+    functions: ["Softmax"],
+  },
+  {
+    name: "softmax of what each query adds before a mask that counts",
+    build: (parts) => {
+      const { graph, scores } = parts;
+      const added = graph.op("AddV2", [scores, graph.input("added", "float32", [-1, 1])]);
+      return graph.op("Softmax", [ofGenre(parts, added, 0.5)]);
+    },
+    inputs: { wanted: WANTED, added: column(3, -4, 0) },
+    scored: (scores, query) => {
+      return softmax(masked(scores.map((score) => score + [3, -4, 0][query]!), query, 0.5));
+    },
+    functions: ["Add", "Softmax"],
+  },
+  {
+    name: "logarithm of a softmax of masked scores over a temperature of each query",
+    build: (parts) => {
+      const { graph } = parts;
+      const temperature = graph.input("temperature", "float32", [-1, 1]);
+      const bounded = graph.op("Maximum", [temperature, graph.constant([0.5], [])]);
+      const hidden = ofGenre(parts, parts.scores, -5);
+      return graph.op("LogSoftmax", [graph.op("RealDiv", [hidden, bounded])]);
+    },
+    inputs: { wanted: WANTED, temperature: column(2, 0, 4) },
+    scored: (scores, query) => {
+      const logits = masked(scores, query, -5).map((score) => score / [2, 0.5, 4][query]!);
+      return softmax(logits).map((power) => Math.log(power));
+    },
+    functions: ["Div", "LogSoftmax"],
+  },
+  {
+    name: "softmax of scores with a penalty",
+    build: (parts) => parts.graph.op("Softmax", [withPenalty(parts, -2)]),
+    inputs: { wanted: NO_GENRE },
+    scored: (scores, query) => softmax(penalised(scores, query, -2)),
+    functions: ["Softmax"],
+  },
+  {
+    name: "softmax of scores with a penalty beside which they are rounded",
+    build: (parts) => parts.graph.op("Softmax", [withPenalty(parts, -1e8)]),
+    inputs: { wanted: NO_GENRE },
+    scored: (scores, query) => softmax(penalised(scores, query, -1e8).map(Math.fround)),
+    functions: ["Softmax"],
+  },
+  {
+    name: "softmax with a bias behind a mask, over a temperature",
+    build: (parts) => {
+      const { graph } = parts;
+      const logits = graph.op("AddV2", [ofGenre(parts, parts.scores, -Infinity), parts.bias]);
+      return graph.op("Softmax", [graph.op("RealDiv", [logits, graph.constant([0.5], [])])]);
+    },
+    inputs: { wanted: WANTED },
+    scored: (scores, query) => {
+      return softmax(masked(plus(scores), query, -Infinity).map((score) => score / 0.5));
+    },
+    functions: ["Div", "Softmax"],
+  },
+  {
+    name: "a bias behind a mask",
+    build: (parts) => {
+      return parts.graph.op("AddV2", [ofGenre(parts, parts.scores, -Infinity), parts.bias]);
+    },
+    inputs: { wanted: WANTED },
+    scored: (scores, query) => masked(plus(scores), query, -Infinity),
+  },
+  {
+    name: "a mask behind a softmax, whose sum is of all items",
+    build: (parts) => {
+      return ofGenre(parts, parts.graph.op("Softmax", [parts.scores]), 0.01);
+    },
+    inputs: { wanted: WANTED },
+    scored: (scores, query) => masked(softmax(scores), query, 0.01),
+    functions: ["Softmax"],
+  },
+  {
+    name: "softmax with a bias behind it",
+    build: ({ graph, scores, bias: added }) => {
+      return graph.op("AddV2", [graph.op("Softmax", [scores]), added]);
+    },
+    scored: (scores) => plus(softmax(scores)),
+    isDense: true,
+  },
+  {
+    name: "temperature of the request",
+    build: ({ graph, scores }) => {
+      return graph.op("RealDiv", [scores, graph.input("temperature", "float32", [])]);
+    },
+    inputs: { temperature: scalar(0.3) },
+    scored: (scores) => scores.map((score) => score / Math.fround(0.3)),
+  },
+  {
+    name: "temperature of each query, of either sign",
+    build: ({ graph, scores }) => {
+      return graph.op("RealDiv", [scores, graph.input("temperature", "float32", [-1, 1])]);
+    },
+    inputs: { temperature: column(0.5, -2, 8) },
+    scored: (scores, query) => scores.map((score) => score / [0.5, -2, 8][query]!),
+  },
+  {
+    name: "temperature of each query that cannot be below a bound",
+    build: ({ graph, scores }) => {
+      const temperature = graph.input("temperature", "float32", [-1, 1]);
+      const bounded = graph.op("Maximum", [temperature, graph.constant([2], [])]);
+      return graph.op("Sigmoid", [graph.op("RealDiv", [scores, bounded])]);
+    },
+    inputs: { temperature: column(3, -2, 8) },
+    scored: (scores, query) => {
+      return scores.map((score) => 1 / (1 + Math.exp(-score / [3, 2, 8][query]!)));
+    },
+    functions: ["Div", "Sigmoid"],
+  },
+  {
+    name: "weight between two biases",
+    build: ({ graph, scores, bias: added }) => {
+      const weight = graph.input("weight", "float32", [-1, 1]);
+      const weighed = graph.op("Mul", [weight, graph.op("AddV2", [scores, added])]);
+      return graph.op("AddV2", [weighed, added]);
+    },
+    inputs: { weight: column(2, -1, 0) },
+    scored: (scores, query) => plus(plus(scores).map((score) => score * [2, -1, 0][query]!)),
+  },
+  {
+    name: "weight between a bias and a constant factor",
+    build: ({ graph, scores, bias: added }) => {
+      const weight = graph.input("weight", "float32", [-1, 1]);
+      const weighed = graph.op("Mul", [graph.op("AddV2", [scores, added]), weight]);
+      const scaled = graph.op("Mul", [weighed, graph.constant([-3], [])]);
+      return graph.op("Sub", [scaled, added]);
+    },
+    inputs: { weight: column(2, -1, 0.5) },
+    scored: (scores, query) => {
+      const weighed = plus(scores).map((score) => -3 * score * [2, -1, 0.5][query]!);
+      return weighed.map((score, row) => score - bias[row]!);
+    },
+  },
+  {
+    name: "exponential weight behind a sigmoid",
+    build: ({ graph, scores }) => {
+      const weight = graph.op("Exp", [graph.input("weight", "float32", [-1, 1])]);
+      return graph.op("Mul", [graph.op("Sigmoid", [scores]), weight]);
+    },
+    inputs: { weight: column(2, -1, 0) },
+    scored: (scores, query) => {
+      return scores.map((score) => Math.exp([2, -1, 0][query]!) / (1 + Math.exp(-score)));
+    },
+    functions: ["Sigmoid", "Mul"],
+  },
+  {
+    name: "weight of either sign behind a sigmoid",
+    build: ({ graph, scores }) => {
+      const weight = graph.input("weight", "float32", [-1, 1]);
+      return graph.op("Mul", [graph.op("Sigmoid", [scores]), weight]);
+    },
+    inputs: { weight: column(2, -1, 0.5) },
+    scored: (scores, query) => {
+      return scores.map((score) => [2, -1, 0.5][query]! / (1 + Math.exp(-score)));
+    },
+    isDense: true,
+  },
+];
+
+/** Writes a version directory whose signature ranks the scores of a shape. */
+export function writeScores(shape: Shape, directory: string): void {
+  const graph = new GraphWriter();
+  const query = graph.input("query", "float32", [-1, DIM]);
+  const matrix = graph.constant(items, [ITEMS, DIM]);
+  const scores = graph.op("MatMul", [query, matrix], { transpose_a: false, transpose_b: true });
+  const added = graph.constant(bias, [ITEMS]);
+  const ranked = shape.build({ graph, scores, bias: added });
+  graph.best(ranked, graph.strings(ids), K);
+  graph.write(directory);
+}
+
+/** What the signature is asked. */
+export function inputsOf({ inputs = {} }: Shape): ReadonlyMap<string, Tensor> {
+  const data = Float32Array.from(queries.flat());
+  const query: Tensor = { dtype: "float32", shape: [queries.length, DIM], data };
+  return new Map([["query", query], ...Object.entries(inputs)]);
+}
+
+/** What is wrong with an answer, or `undefined`. */
+export function faultOf(shape: Shape, answer: ReadonlyMap<string, Tensor>): string | undefined {
+  const [found, scores] = [answer.get("ids"), answer.get("scores")];
+  if (found?.dtype !== "string" || scores?.dtype !== "float32") return "no ids, or no scores";
+  const texts = found.data.toText();
+  for (const [at, ofQuery] of products.entries()) {
+    const wanted = shape.scored(ofQuery, at);
+    for (const [rank, row] of bestOf(wanted).entries()) {
+      const place = at * K + rank;
+      if (texts[place] !== ids[row]) return `query ${at}: ${texts[place]}, not ${ids[row]}`;
+      const error = Math.abs(scores.data[place]! - wanted[row]!);
+      if (!(error < 1e-5 * Math.max(1, Math.abs(wanted[row]!)))) {
+        return `query ${at}, ${ids[row]}: ${scores.data[place]}, not ${wanted[row]}`;
+      }
+    }
+  }
+  return undefined;
+}
+
+/** The best rows by scores, equal ones by row. */
+function bestOf(scores: readonly number[]): readonly number[] {
+  const rows = Array.from(scores.keys());
+  return rows.toSorted((a, b) => scores[b]! - scores[a]! || a - b).slice(0, K);
+}
