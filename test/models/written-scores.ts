@@ -26,6 +26,7 @@ const products = queries.map((query) =>
 
 interface Built {
   readonly graph: GraphWriter;
+  readonly query: string;
   /** `[queries, items]`. */
   readonly scores: string;
   readonly bias: string;
@@ -58,6 +59,39 @@ const softmax = (scores: readonly number[]): number[] => {
   const sum = powers.reduce((total, power) => total + power, 0);
   return powers.map((power) => power / sum);
 };
+
+const PLAIN_PRODUCT = { transpose_a: false, transpose_b: false } as const;
+
+/** `scores[:, first:end]`. */
+function sliced(
+  graph: GraphWriter,
+  scores: string,
+  first: number,
+  end: number | undefined,
+): string {
+  const at = (value: number): string => graph.constant([0, value], [2], "int32");
+  const strides = graph.constant([1, 1], [2], "int32");
+  const isOpen = end === undefined;
+  return graph.op("StridedSlice", [scores, at(first), at(end ?? 0), strides], {
+    Index: { type: "int32" },
+    begin_mask: 1,
+    end_mask: isOpen ? 3 : 1,
+    ellipsis_mask: 0,
+    new_axis_mask: 0,
+    shrink_axis_mask: 0,
+  });
+}
+
+/** Σ item². */
+function squareOf(row: number): number {
+  return items.slice(row * DIM, (row + 1) * DIM).reduce((sum, value) => sum + value * value, 0);
+}
+
+/** Rows of so many values as columns. */
+function transposed(values: readonly number[], width: number): number[] {
+  const rows = values.length / width;
+  return Array.from(values, (_, at) => values[(at % rows) * width + Math.floor(at / rows)]!);
+}
 
 const genre = ids.map((_, row) => row % 3);
 const genres = (...values: readonly number[]) => {
@@ -348,6 +382,81 @@ export const SHAPES: readonly Shape[] = [
     },
     isDense: true,
   },
+  {
+    name: "scores without the padding row",
+    build: ({ graph, scores }) => sliced(graph, scores, 1, undefined),
+    scored: (scores) => scores.slice(1),
+  },
+  {
+    name: "scores of some items by tf.slice, behind a bound",
+    build: ({ graph, scores }) => {
+      const at = (...numbers: number[]): string => graph.constant(numbers, [2], "int32");
+      const part = graph.op("Slice", [scores, at(0, 3), at(-1, 20)], { Index: { type: "int32" } });
+      return graph.op("Maximum", [part, graph.constant([-2], [])]);
+    },
+    scored: (scores) => scores.slice(3, 23).map((score) => Math.max(score, -2)),
+    functions: ["Maximum"],
+  },
+  {
+    name: "scores of some items, with a bias of all",
+    build: ({ graph, scores, bias: added }) => {
+      return sliced(graph, graph.op("AddV2", [scores, added]), 3, 30);
+    },
+    scored: (scores) => plus(scores).slice(3, 30),
+  },
+  {
+    name: "a slice of a slice of logits of a kernel",
+    build: ({ graph, query, bias: added }) => {
+      const kernel = graph.constant(transposed(items, DIM), [DIM, ITEMS]);
+      const logits = graph.op("MatMul", [query, kernel], PLAIN_PRODUCT);
+      const biased = graph.op("BiasAdd", [logits, added]);
+      return graph.op("Sigmoid", [sliced(graph, sliced(graph, biased, 2, -3), 1, undefined)]);
+    },
+    scored: (scores) => {
+      return plus(scores)
+        .slice(3, -3)
+        .map((score) => 1 / (1 + Math.exp(-score)));
+    },
+    functions: ["Sigmoid"],
+  },
+  {
+    name: "a softmax of a slice of masked scores",
+    build: (parts) => {
+      const { graph } = parts;
+      return graph.op("Softmax", [
+        sliced(graph, ofGenre(parts, parts.scores, -Infinity), 1, undefined),
+      ]);
+    },
+    inputs: { wanted: WANTED },
+    scored: (scores, query) => softmax(masked(scores, query, -Infinity).slice(1)),
+    functions: ["Softmax"],
+  },
+  {
+    name: "a slice of distances",
+    build: ({ graph, query, scores }) => {
+      const square = (value: string): string => graph.op("Square", [value]);
+      const matrix = graph.constant(items, [ITEMS, DIM]);
+      const sums = (value: string, keep: boolean): string =>
+        graph.op("Sum", [square(value), graph.constant([1], [1], "int32")], {
+          Tidx: { type: "int32" },
+          keep_dims: keep,
+        });
+      const twice = graph.op("Mul", [scores, graph.constant([2], [])]);
+      const nearness = graph.op("Sub", [twice, sums(matrix, false)]);
+      return graph.op("Sub", [sliced(graph, nearness, 1, undefined), sums(query, true)]);
+    },
+    scored: (scores, query) => {
+      const norm = queries[query]!.reduce((sum, value) => sum + value * value, 0);
+      return scores.map((score, row) => 2 * score - squareOf(row) - norm).slice(1);
+    },
+    functions: ["Sub"],
+  },
+  {
+    name: "a slice behind a softmax of all",
+    build: ({ graph, scores }) => sliced(graph, graph.op("Softmax", [scores]), 1, undefined),
+    scored: (scores) => softmax(scores).slice(1),
+    isDense: true,
+  },
 ];
 
 /** Writes a version directory whose signature ranks the scores of a shape. */
@@ -357,7 +466,7 @@ export function writeScores(shape: Shape, directory: string): void {
   const matrix = graph.constant(items, [ITEMS, DIM]);
   const scores = graph.op("MatMul", [query, matrix], { transpose_a: false, transpose_b: true });
   const added = graph.constant(bias, [ITEMS]);
-  const ranked = shape.build({ graph, scores, bias: added });
+  const ranked = shape.build({ graph, query, scores, bias: added });
   graph.best(ranked, graph.strings(ids), K);
   graph.write(directory);
 }

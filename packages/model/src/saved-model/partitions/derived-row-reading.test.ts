@@ -24,7 +24,13 @@ interface Content {
   readonly normalisation?: RowNormalisation | undefined;
   readonly biases: number;
   readonly hasSquares?: boolean;
+  /** Of a matrix by column: how many columns stand before the rows, and behind them. */
+  readonly beside?: readonly [number, number] | undefined;
 }
+
+/** Columns beside the rows; none of a matrix by row. */
+const besideOf = ({ isByColumn, beside }: Content): readonly [number, number] =>
+  (isByColumn ? beside : undefined) ?? [0, 0];
 
 const valueAt = (tensor: number, at: number): number =>
   Math.fround(Math.sin(at * 12.9898 + tensor + 1) * 3);
@@ -32,8 +38,10 @@ const valueAt = (tensor: number, at: number): number =>
 /** Writes matrix and biases, and describes the table over them. */
 function tableOf(content: Content): { readonly files: VersionFiles; readonly table: StoredTable } {
   const { rows, dim, partitions, isByColumn, normalisation, biases, hasSquares = false } = content;
-  const matrix = Float32Array.from({ length: rows * dim }, (_, at) => valueAt(0, at));
-  const shape = isByColumn ? [dim, rows] : [rows, dim];
+  const [before, behind] = besideOf(content);
+  const stored = rows + before + behind;
+  const matrix = Float32Array.from({ length: stored * dim }, (_, at) => valueAt(0, at));
+  const shape = isByColumn ? [dim, stored] : [rows, dim];
   const keys = Array.from({ length: biases }, (_, number) => `bias${number}`);
   writeVersionOf(directory, [
     floats("matrix", shape, matrix),
@@ -43,28 +51,37 @@ function tableOf(content: Content): { readonly files: VersionFiles; readonly tab
     }),
   ]);
   const files = new VersionFiles(directory);
-  const stored = [bundle("matrix"), ...keys.map(bundle)];
+  const sources = [bundle("matrix"), ...keys.map(bundle)];
   const spec: CandidateTable = {
     kind: "candidate",
     name: "items",
     rows,
     dim: dim + biases + (hasSquares ? 1 : 0),
     partitions,
-    sources: stored.map((source) => files.sourceOf(source)),
+    sources: sources.map((source) => files.sourceOf(source)),
     idDtype: undefined,
   };
   const appended = keys.map(bundle);
-  const derivation: RowDerivation = { isByColumn, normalisation, appended, hasSquares };
-  const table = { spec, rows: stored[0]!, derivation, ids: undefined, vocabulary: undefined };
+  const isPart = stored > rows;
+  const derivation: RowDerivation = {
+    isByColumn,
+    ...(isPart && { firstColumn: before }),
+    normalisation,
+    appended,
+    hasSquares,
+  };
+  const table = { spec, rows: sources[0]!, derivation, ids: undefined, vocabulary: undefined };
   return { files, table };
 }
 
 /** The rows of the whole table, in double precision. */
 function plainRows(content: Content): number[] {
   const { rows, dim, isByColumn, normalisation, biases, hasSquares = false } = content;
+  const [before, behind] = besideOf(content);
+  const stored = rows + before + behind;
   return Array.from({ length: rows }, (_, row) => {
     const item = Array.from({ length: dim }, (_, column) =>
-      valueAt(0, isByColumn ? column * rows + row : row * dim + column),
+      valueAt(0, isByColumn ? column * stored + before + row : row * dim + column),
     );
     const { squares, length } = normalisation ?? {};
     const sum = item.reduce((total, value) => total + value * value, 0);
@@ -115,6 +132,7 @@ const contents: fc.Arbitrary<Content> = fc
     normalisation: normalisations,
     biases: fc.nat(4),
     hasSquares: fc.boolean(),
+    beside: fc.constantFrom(undefined, [1, 0] as const, [0, 2] as const, [3, 1] as const),
   })
   .filter(({ partitions, rows }) => partitions <= rows);
 

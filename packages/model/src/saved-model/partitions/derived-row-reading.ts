@@ -88,11 +88,11 @@ export class DerivedRowReading {
     );
     const capacity = Math.max(1, Math.floor(CHUNK_BYTES_MAX / (dim * 4)));
     const buffer = new Float32Array(bandRows * dim);
-    let share = 0;
+    let share = this.#shareBeside({ firstRow, endRow });
     let spent: Float32Array | undefined;
     for (let row = firstRow; row < endRow; row += bandRows) {
       const band = buffer.subarray(0, Math.min(bandRows, endRow - row) * dim);
-      share ^= this.#readBand(band, row);
+      share ^= this.#readBand(band, this.#firstColumn + row);
       const rows = band.length / dim;
       for (let start = 0; start < rows; start += capacity) {
         const count = Math.min(capacity, rows - start);
@@ -107,7 +107,29 @@ export class DerivedRowReading {
     this.#matrixShare = share;
   }
 
-  /** Reads neighbouring rows, column by column; gives their share in the checksum. */
+  get #firstColumn(): number {
+    return this.#rows.derivation.firstColumn ?? 0;
+  }
+
+  /**
+   * The share of columns that are no rows: of those before the first row, whoever reads that one accounts, and of
+   * those behind the last row, whoever reads that.
+   */
+  #shareBeside({ firstRow, endRow }: RowRange): number {
+    const { dim, rows, bands } = this.#rows.matrix;
+    const columns = Math.max(...bands[0]!.pieces.map((piece) => piece.firstColumn + piece.columns));
+    const end = this.#firstColumn + rows;
+    let share = 0;
+    if (firstRow === 0 && this.#firstColumn > 0) {
+      share ^= this.#readBand(new Float32Array(this.#firstColumn * dim), 0);
+    }
+    if (endRow === rows && columns > end) {
+      share ^= this.#readBand(new Float32Array((columns - end) * dim), end);
+    }
+    return share;
+  }
+
+  /** Reads neighbouring columns of the stored matrix, one value of each row of it after the other; gives their share. */
   #readBand(band: Float32Array, firstRow: number): number {
     const { matrix } = this.#rows;
     const { bands, checks, dim } = matrix;

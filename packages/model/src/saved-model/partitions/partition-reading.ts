@@ -23,7 +23,7 @@ import { type KeyPlan, planKeys } from "./key-plan.ts";
 import { bandsOf } from "./matrix-pieces.ts";
 import { RowReading, type RowMatrix, constantShare } from "./row-reading.ts";
 import { addedValues } from "./stored-table.ts";
-import type { StoredTable } from "./stored-table.ts";
+import type { RowDerivation, StoredTable } from "./stored-table.ts";
 import type { StoredRegion } from "./stored-region.ts";
 
 /** A table whose partitions can be opened. */
@@ -55,7 +55,10 @@ export function readTable(stored: ReadableTable, regions: TableRegions): TableRe
   }
   const { derivation } = stored;
   const dim = spec.dim - addedValues(derivation);
-  const shape = derivation?.isByColumn === true ? [dim, spec.rows] : [spec.rows, dim];
+  const shape =
+    derivation?.isByColumn === true
+      ? [dim, storedColumns(regions.rows, spec.rows, derivation)]
+      : [spec.rows, dim];
   const matrix = matrixOf({ ...spec, dim }, regions.rows, { shape, checks: regions.checks });
   if (spec.kind === "keyed") return keyedReading(spec, matrix, stored.vocabulary);
   const reading =
@@ -63,6 +66,15 @@ export function readTable(stored: ReadableTable, regions: TableRegions): TableRe
       ? plainRows(matrix)
       : derivedRows({ matrix, derivation, appended: appendedColumns(spec, regions) });
   return candidateReading(spec, reading, { ids: regions.ids, masks: stored.masks });
+}
+
+/** How many columns a matrix by column must have: as many as rows, or as it has, where the rows are some of them. */
+function storedColumns(
+  { shape }: StoredRegion,
+  rows: number,
+  { firstColumn }: RowDerivation,
+): number {
+  return firstColumn === undefined ? rows : Math.max(firstColumn + rows, shape[1] ?? 0);
 }
 
 const FLOATS = ["float32", "half", "bfloat16"];

@@ -45,6 +45,8 @@ export interface RowNormalisation {
 export interface RowDerivation {
   /** Whether the matrix is stored as `[dim, rows]`. */
   readonly isByColumn: boolean;
+  /** Of a matrix stored as `[dim, more than rows]`: the column that is the first row. Absent: 0, of as many as rows. */
+  readonly firstColumn?: number | undefined;
   readonly normalisation: RowNormalisation | undefined;
   /** float32 tensors of one value per row, each the last dimension of the rows before it. */
   readonly appended: readonly StoredTensor[];

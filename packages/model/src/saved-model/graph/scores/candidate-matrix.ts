@@ -15,6 +15,8 @@ export interface CandidateMatrix {
   readonly stored: StoredTensor;
   /** The shape as it is stored. */
   readonly shape: readonly [number, number];
+  /** Of items that are stored as columns: the first one that is searched; `shape` counts those alone. Absent: 0. */
+  readonly firstItem?: number | undefined;
   /** The stored axis that the matrix has as its axis 0. */
   readonly firstAxis: 0 | 1;
   /** The stored axis over which values are normalised, and how. */

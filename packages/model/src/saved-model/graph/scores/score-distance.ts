@@ -8,6 +8,7 @@
 // The terms are exact to float32 each; where they are much larger than their difference, TensorFlow's own sum of
 // terms is as rough, and its sum of differences is not (docs/models.md says so).
 
+import type { CandidateMatrix } from "./candidate-matrix.ts";
 import { integerOf, producerOf } from "../graph-value.ts";
 import type { GraphValue, OperationNode } from "../graph-value.ts";
 import { withRemovedAxis, withoutAddedAxis, withoutRearrangement } from "./rearrangement.ts";
@@ -82,10 +83,16 @@ const AXES: ReadonlyMap<number, 0 | 1> = new Map([
 export function areSameItems(a: SearchedItems, b: SearchedItems): boolean {
   const [one, other] = [a.candidates, b.candidates];
   return (
-    one.stored === other.stored &&
+    areSameRows(one, other) &&
     a.itemAxis === b.itemAxis &&
+    one.firstItem === other.firstItem &&
     JSON.stringify(one.normalised) === JSON.stringify(other.normalised)
   );
+}
+
+function areSameRows({ stored: a }: CandidateMatrix, { stored: b }: CandidateMatrix): boolean {
+  if (a.kind !== "rows" || b.kind !== "rows") return a === b;
+  return a.of === b.of && a.firstRow === b.firstRow && a.rows === b.rows;
 }
 
 /** Distances of which the last axis, of size 1, is removed behind a function: `tf.norm`. */

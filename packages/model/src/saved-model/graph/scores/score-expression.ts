@@ -7,6 +7,7 @@
 //   where(condition, scores, c)       the mask of a search, with functions before and behind it
 //   max over several vectors          a search whose queries have several vectors
 //   scores · factor of the request    the query is multiplied
+//   scores[:, 1:]                     a search of these items alone
 //   softmax over all items            a function of each score and of the sum over all rows, which workers add up
 //
 // A function may give several scores one value: whole ranges behind a relu, neighbours behind any. The search
@@ -31,6 +32,8 @@ import type { MaskBehind } from "./hidden-items.ts";
 import { losesTheBest } from "./score-domain.ts";
 import { distanceSteps } from "./distance-steps.ts";
 import { areSameItems, distanceOf, withoutKeptAxis } from "./score-distance.ts";
+import { sliceWithin, slicedItems, slicedRule, slicedScoresOf, slicedStep } from "./score-slice.ts";
+import type { ItemSlice, ReadStored } from "./score-slice.ts";
 import { scoreStepsOf } from "./score-steps.ts";
 import type { ItemBias, ScoreOperation, ScoreStep } from "./score-steps.ts";
 import type { StoredRows } from "../tables/table-registry.ts";
@@ -70,13 +73,17 @@ export function searchedScoresOf(
   scored: GraphValue,
 ): SearchedScores | Obstacle {
   const scalars = scalarReader(lowering);
-  const trail: Trail = { steps: [], masked: undefined, best: undefined };
+  const trail: Trail = { steps: [], masked: undefined, best: undefined, slice: undefined };
   let value = withoutRearrangement(scored);
   for (let step = 0; step <= STEPS_MAX; step += 1) {
     // A data set's batches would each have their own masked rows.
-    if (!lowering.isInDataset) value = withoutBest(withoutMask(value, trail, scalars), trail);
+    if (!lowering.isInDataset) value = belowMarks(value, trail, lowering);
     const product = productOf(value, trail.best?.vectorAxis, scalars);
-    if (product !== undefined) return composed(lowering, compositionOf(product, trail));
+    if (product !== undefined) {
+      const sliced = trail.slice === undefined ? product : slicedItems(product, trail.slice);
+      if (sliced === undefined) break;
+      return composed(lowering, compositionOf(sliced, trail));
+    }
     const next = scoreStepsOf(value, scalars);
     if (next === undefined || next.steps.some((each) => isOfOtherAxis(each, trail))) break;
     const areTaken = next.steps.toReversed().every((each) => taken(each, trail, lowering));
@@ -92,15 +99,43 @@ interface Trail {
   readonly steps: ScoreStep[];
   masked: MaskBehind | undefined;
   best: { readonly vectorAxis: 1 | 2; readonly stepsBehind: number } | undefined;
+  /** Of the scores that are ranked, which items they are of, by their numbers here; absent: all. */
+  slice: ItemSlice | undefined;
+}
+
+/** The scores below slices, a mask and the best of several vectors, which the trail takes up; or the value itself. */
+function belowMarks(value: GraphValue, trail: Trail, lowering: Lowering): GraphValue {
+  let below = value;
+  for (let step = 0; step <= STEPS_MAX; step += 1) {
+    const before = below;
+    below = withoutSlice(before, trail);
+    below = withoutBest(withoutMask(below, trail, lowering), trail);
+    if (below === before) break;
+  }
+  return below;
+}
+
+/** The scores that a slice is taken of, which the trail takes up; the value itself where there is none. */
+function withoutSlice(value: GraphValue, trail: Trail): GraphValue {
+  const found = trail.best?.vectorAxis === 2 ? undefined : slicedScoresOf(value);
+  if (found === undefined) return value;
+  trail.slice = sliceWithin(trail.slice, found.slice);
+  return withoutRearrangement(found.scores);
 }
 
 /** The scores below a mask, which the trail takes up; the value itself where there is none. */
-function withoutMask(value: GraphValue, trail: Trail, scalars: ScalarReader): GraphValue {
+function withoutMask(value: GraphValue, trail: Trail, lowering: Lowering): GraphValue {
   const isOpen = trail.masked === undefined && trail.best === undefined;
-  const found = isOpen ? maskedScoresOf(value, scalars) : undefined;
+  const found = isOpen ? maskedScoresOf(value, scalarReader(lowering)) : undefined;
   if (found === undefined) return value;
-  trail.masked = { mask: found.mask, stepsBehind: trail.steps.length };
-  return found.scores;
+  const { mask, scores } = found;
+  const keeps = trail.slice ? slicedRule(mask.keeps, trail.slice, readerOf(lowering)) : mask.keeps;
+  trail.masked = { mask: { ...mask, keeps }, stepsBehind: trail.steps.length };
+  return scores;
+}
+
+function readerOf({ sources }: Lowering): ReadStored {
+  return (stored) => sources.files.contentOf(stored);
 }
 
 /** The scores of all vectors below the best of them, which the trail takes up; or the value itself. */
@@ -112,14 +147,16 @@ function withoutBest(value: GraphValue, trail: Trail): GraphValue {
 }
 
 /** Takes up a step, and the mask of items that it hides; `false` where these cannot be masked. */
-function taken(step: ScoreStep, trail: Trail, { isInDataset }: Lowering): boolean {
-  const { steps } = trail;
+function taken(found: ScoreStep, trail: Trail, lowering: Lowering): boolean {
+  const { steps, slice } = trail;
+  const step = slice === undefined ? found : slicedStep(found, slice, readerOf(lowering));
+  if (step === undefined) return false;
   if (step.kind !== "bias" || step.shown === undefined) {
     steps.push(step);
     return true;
   }
   // A data set's batches would each have their own masked rows.
-  if (isInDataset || trail.best !== undefined) return false;
+  if (lowering.isInDataset || trail.best !== undefined) return false;
   const masked = withHidden(step.shown, steps, trail.masked);
   if (masked === undefined) return false;
   trail.masked = masked;
@@ -431,7 +468,7 @@ function storedRows(
   { candidates, itemAxis }: ScoreProduct,
   biases: readonly ItemBias[],
 ): StoredRows {
-  const { stored, shape, normalised } = candidates;
+  const { stored, shape, normalised, firstItem } = candidates;
   const isByColumn = itemAxis === 1;
   const rows = shape[itemAxis];
   const appended = biases.flatMap((bias) => bias.stored ?? []);
@@ -445,6 +482,7 @@ function storedRows(
     dim,
     derivation: {
       isByColumn,
+      ...(firstItem !== undefined && { firstColumn: firstItem }),
       normalisation: normalised?.how,
       appended,
       ...(hasSquares && { hasSquares }),

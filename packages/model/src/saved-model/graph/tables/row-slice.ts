@@ -28,7 +28,8 @@ function rowCountOf({ shape = [] }: GraphValue, whole: readonly number[]): numbe
   return isWhole ? (shape[0] ?? -1) : -1;
 }
 
-function rowsOf(stored: StoredTensor, firstRow: number, rows: number): StoredTensor {
+/** Neighbouring rows of a stored tensor. */
+export function rowsOf(stored: StoredTensor, firstRow: number, rows: number): StoredTensor {
   if (stored.kind !== "rows") return { kind: "rows", of: stored, firstRow, rows };
   return { ...stored, firstRow: stored.firstRow + firstRow, rows };
 }

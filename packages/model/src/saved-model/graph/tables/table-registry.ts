@@ -220,6 +220,7 @@ function areSameDerivations(a: RowDerivation | undefined, b: RowDerivation | und
   if (a === undefined || b === undefined) return a === b;
   return (
     a.isByColumn === b.isByColumn &&
+    a.firstColumn === b.firstColumn &&
     (a.hasSquares ?? false) === (b.hasSquares ?? false) &&
     JSON.stringify(a.normalisation) === JSON.stringify(b.normalisation) &&
     a.appended.length === b.appended.length &&
