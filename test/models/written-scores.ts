@@ -66,8 +66,7 @@ const PLAIN_PRODUCT = { transpose_a: false, transpose_b: false } as const;
 function sliced(
   graph: GraphWriter,
   scores: string,
-  first: number,
-  end: number | undefined,
+  [first, end]: readonly [first: number, end?: number],
 ): string {
   const at = (value: number): string => graph.constant([0, value], [2], "int32");
   const strides = graph.constant([1, 1], [2], "int32");
@@ -93,6 +92,32 @@ function transposed(values: readonly number[], width: number): number[] {
   return Array.from(values, (_, at) => values[(at % rows) * width + Math.floor(at / rows)]!);
 }
 
+/** A query and an item each: the best ones of the first query, one of them twice, and some of the last one. */
+const LISTED: readonly (readonly [number, number])[] = [
+  [0, bestOf(products[0]!)[1]!],
+  [2, 36],
+  [0, bestOf(products[0]!)[0]!],
+  [0, bestOf(products[0]!)[1]!],
+  [2, bestOf(products[2]!)[2]!],
+];
+const PAIRS: Tensor = {
+  dtype: "int32",
+  shape: [LISTED.length, 2],
+  data: Int32Array.from(LISTED.flat()),
+};
+const COUNT: Tensor = { dtype: "int32", shape: [1], data: Int32Array.of(LISTED.length) };
+const SCATTER = { Tindices: { type: "int32" } } as const;
+const FILL = { index_type: { type: "int32" } } as const;
+
+const pairs = (graph: GraphWriter): string => graph.input("pairs", "int32", [-1, 2]);
+const count = (graph: GraphWriter): string => graph.input("count", "int32", [1]);
+
+/** Scores with a number in the place of those that are listed. */
+const without = (scores: readonly number[], query: number, score: number): number[] =>
+  scores.map((own, row) => {
+    return LISTED.some(([of, item]) => of === query && item === row) ? score : own;
+  });
+
 const genre = ids.map((_, row) => row % 3);
 const genres = (...values: readonly number[]) => {
   return { dtype: "int32", shape: [values.length, 1], data: Int32Array.from(values) } as const;
@@ -111,11 +136,7 @@ function isWanted({ graph }: Built): string {
 
 /** Scores of items of a genre, and a number for all others. */
 function ofGenre(parts: Built, scores: string, score: number): string {
-  return parts.graph.op("SelectV2", [
-    isWanted(parts),
-    scores,
-    parts.graph.constant([score], []),
-  ]);
+  return parts.graph.op("SelectV2", [isWanted(parts), scores, parts.graph.constant([score], [])]);
 }
 
 /** Scores with something added to those of other genres. */
@@ -127,12 +148,12 @@ function withPenalty(parts: Built, penalty: number): string {
   return graph.op("AddV2", [scores, graph.op("Mul", [others, graph.constant([penalty], [])])]);
 }
 
-const masked = (
-  scores: readonly number[],
-  query: number,
-  score: number,
-  of = WANTED,
-): number[] => scores.map((own, row) => (genre[row] === of.data[query] ? own : score));
+const masked = (scores: readonly number[], query: number, score: number): number[] =>
+  scores.map((own, row) => (genre[row] === WANTED.data[query] ? own : score));
+
+/** The same where no item is of the second query's genre. */
+const maskedAll = (scores: readonly number[], query: number, score: number): number[] =>
+  scores.map((own, row) => (genre[row] === NO_GENRE.data[query] ? own : score));
 
 const penalised = (scores: readonly number[], query: number, penalty: number): number[] =>
   scores.map((own, row) => (genre[row] === NO_GENRE.data[query] ? own : own + penalty));
@@ -214,14 +235,14 @@ export const SHAPES: readonly Shape[] = [
     name: "softmax of scores of which a mask lowers some, or all",
     build: (parts) => parts.graph.op("Softmax", [ofGenre(parts, parts.scores, -1e9)]),
     inputs: { wanted: NO_GENRE },
-    scored: (scores, query) => softmax(masked(scores, query, -1e9, NO_GENRE)),
+    scored: (scores, query) => softmax(maskedAll(scores, query, -1e9)),
     functions: ["Softmax"],
   },
   {
     name: "softmax of masked scores that still count",
     build: (parts) => parts.graph.op("Softmax", [ofGenre(parts, parts.scores, 1.5)]),
     inputs: { wanted: NO_GENRE },
-    scored: (scores, query) => softmax(masked(scores, query, 1.5, NO_GENRE)),
+    scored: (scores, query) => softmax(maskedAll(scores, query, 1.5)),
     functions: ["Softmax"],
   },
   {
@@ -233,7 +254,13 @@ export const SHAPES: readonly Shape[] = [
     },
     inputs: { wanted: WANTED, added: column(3, -4, 0) },
     scored: (scores, query) => {
-      return softmax(masked(scores.map((score) => score + [3, -4, 0][query]!), query, 0.5));
+      return softmax(
+        masked(
+          scores.map((score) => score + [3, -4, 0][query]!),
+          query,
+          0.5,
+        ),
+      );
     },
     functions: ["Add", "Softmax"],
   },
@@ -384,7 +411,7 @@ export const SHAPES: readonly Shape[] = [
   },
   {
     name: "scores without the padding row",
-    build: ({ graph, scores }) => sliced(graph, scores, 1, undefined),
+    build: ({ graph, scores }) => sliced(graph, scores, [1]),
     scored: (scores) => scores.slice(1),
   },
   {
@@ -400,7 +427,7 @@ export const SHAPES: readonly Shape[] = [
   {
     name: "scores of some items, with a bias of all",
     build: ({ graph, scores, bias: added }) => {
-      return sliced(graph, graph.op("AddV2", [scores, added]), 3, 30);
+      return sliced(graph, graph.op("AddV2", [scores, added]), [3, 30]);
     },
     scored: (scores) => plus(scores).slice(3, 30),
   },
@@ -410,7 +437,7 @@ export const SHAPES: readonly Shape[] = [
       const kernel = graph.constant(transposed(items, DIM), [DIM, ITEMS]);
       const logits = graph.op("MatMul", [query, kernel], PLAIN_PRODUCT);
       const biased = graph.op("BiasAdd", [logits, added]);
-      return graph.op("Sigmoid", [sliced(graph, sliced(graph, biased, 2, -3), 1, undefined)]);
+      return graph.op("Sigmoid", [sliced(graph, sliced(graph, biased, [2, -3]), [1])]);
     },
     scored: (scores) => {
       return plus(scores)
@@ -423,9 +450,7 @@ export const SHAPES: readonly Shape[] = [
     name: "a softmax of a slice of masked scores",
     build: (parts) => {
       const { graph } = parts;
-      return graph.op("Softmax", [
-        sliced(graph, ofGenre(parts, parts.scores, -Infinity), 1, undefined),
-      ]);
+      return graph.op("Softmax", [sliced(graph, ofGenre(parts, parts.scores, -Infinity), [1])]);
     },
     inputs: { wanted: WANTED },
     scored: (scores, query) => softmax(masked(scores, query, -Infinity).slice(1)),
@@ -443,7 +468,7 @@ export const SHAPES: readonly Shape[] = [
         });
       const twice = graph.op("Mul", [scores, graph.constant([2], [])]);
       const nearness = graph.op("Sub", [twice, sums(matrix, false)]);
-      return graph.op("Sub", [sliced(graph, nearness, 1, undefined), sums(query, true)]);
+      return graph.op("Sub", [sliced(graph, nearness, [1]), sums(query, true)]);
     },
     scored: (scores, query) => {
       const norm = queries[query]!.reduce((sum, value) => sum + value * value, 0);
@@ -453,8 +478,86 @@ export const SHAPES: readonly Shape[] = [
   },
   {
     name: "a slice behind a softmax of all",
-    build: ({ graph, scores }) => sliced(graph, graph.op("Softmax", [scores]), 1, undefined),
+    build: ({ graph, scores }) => sliced(graph, graph.op("Softmax", [scores]), [1]),
     scored: (scores) => softmax(scores).slice(1),
+    isDense: true,
+  },
+  {
+    name: "scores over which a scatter writes",
+    build: ({ graph, scores }) => {
+      const updates = graph.op("Fill", [count(graph), graph.constant([-Infinity], [])], FILL);
+      return graph.op("TensorScatterUpdate", [scores, pairs(graph), updates], SCATTER);
+    },
+    inputs: { pairs: PAIRS, count: COUNT },
+    scored: (scores, query) => without(scores, query, -Infinity),
+  },
+  {
+    name: "a softmax of scores over which a scatter writes, without the padding row",
+    build: ({ graph, scores }) => {
+      const updates = graph.op("Fill", [count(graph), graph.constant([-1e9], [])], FILL);
+      const written = graph.op("TensorScatterUpdate", [scores, pairs(graph), updates], SCATTER);
+      return graph.op("Softmax", [sliced(graph, written, [1])]);
+    },
+    inputs: { pairs: PAIRS, count: COUNT },
+    scored: (scores, query) => softmax(without(scores, query, -1e9).slice(1)),
+    functions: ["Softmax"],
+  },
+  {
+    name: "a scatter of a constant into the first column, and one of the least float",
+    build: ({ graph, scores }) => {
+      const least = -3.4028234663852886e38;
+      const first = graph.constant([0, 0, 1, 0, 2, 0], [3, 2], "int32");
+      const updates = graph.op("Fill", [count(graph), graph.constant([least], [])], FILL);
+      const written = graph.op("TensorScatterMin", [scores, pairs(graph), updates], SCATTER);
+      const others = graph.constant([least, least, least], [3]);
+      return graph.op("TensorScatterUpdate", [written, first, others], SCATTER);
+    },
+    inputs: { pairs: PAIRS, count: COUNT },
+    scored: (scores, query) => {
+      const least = -3.4028234663852886e38;
+      return without(scores, query, least).map((score, row) => (row === 0 ? least : score));
+    },
+  },
+  {
+    name: "a mask of what a scatter counts",
+    build: ({ graph, scores }) => {
+      const ones = graph.op("Fill", [count(graph), graph.constant([1], [])], FILL);
+      const shape = graph.constant([queries.length, ITEMS], [2], "int32");
+      const counts = graph.op("ScatterNd", [pairs(graph), ones, shape], SCATTER);
+      const isSeen = graph.op("Greater", [counts, graph.constant([0], [])]);
+      return graph.op("SelectV2", [isSeen, graph.constant([-7], []), scores]);
+    },
+    inputs: { pairs: PAIRS, count: COUNT },
+    scored: (scores, query) => without(scores, query, -7),
+  },
+  {
+    name: "a penalty where a scatter writes into zeros",
+    build: ({ graph, scores }) => {
+      const ones = graph.op("Fill", [count(graph), graph.constant([1], [])], FILL);
+      const zeros = graph.op("ZerosLike", [scores]);
+      const flags = graph.op("TensorScatterUpdate", [zeros, pairs(graph), ones], SCATTER);
+      return graph.op("Sub", [scores, graph.op("Mul", [flags, graph.constant([2.5], [])])]);
+    },
+    inputs: { pairs: PAIRS, count: COUNT },
+    scored: (scores, query) => {
+      const seen = without(scores, query, NaN);
+      return scores.map((score, row) => (Number.isNaN(seen[row]!) ? score - 2.5 : score));
+    },
+  },
+  {
+    name: "counts of a scatter that are subtracted",
+    build: ({ graph, scores }) => {
+      const ones = graph.op("Fill", [count(graph), graph.constant([1], [])], FILL);
+      const shape = graph.constant([queries.length, ITEMS], [2], "int32");
+      const counts = graph.op("ScatterNd", [pairs(graph), ones, shape], SCATTER);
+      return graph.op("Sub", [scores, counts]);
+    },
+    inputs: { pairs: PAIRS, count: COUNT },
+    scored: (scores, query) => {
+      return scores.map((score, row) => {
+        return score - LISTED.filter(([of, item]) => of === query && item === row).length;
+      });
+    },
     isDense: true,
   },
 ];

@@ -198,14 +198,21 @@ export interface DenseStep extends Conditional {
 /** How many rows a search returns; or the value, an integer scalar, by which each request says so. */
 export type SearchDepth = number | { readonly value: ValueId };
 
-/** One test of a column that the model holds; on a list of values it is `in` alone. */
+/**
+ * One test of a column that the model holds; on a list of values it is `in` alone. `at` is `in` for values that are
+ * listed for all queries together, as a scatter has them.
+ */
 export interface MaskTest {
   readonly kind: "test";
   /** Name of one of the table's `masks`. */
   readonly column: string;
-  readonly is: "in" | "gt" | "gte" | "lt" | "lte";
-  /** Compared with: for all queries `[]` or `[1, ...]`, for each `[queries, ...]`. */
+  readonly is: "in" | "gt" | "gte" | "lt" | "lte" | "at";
+  /**
+   * Compared with: for all queries `[]` or `[1, ...]`, for each `[queries, ...]`. Of `at`: integers `[..., 2]`, a query
+   * and a value for it that is below `end`.
+   */
   readonly values: ValueId;
+  readonly end?: number | undefined;
 }
 
 /** Which rows keep their scores, by the columns of the table. */

@@ -277,8 +277,9 @@ function maskRule(from: HeaderValue, columns: readonly string[], depth: number):
   if (kind !== "test") return { kind, of: read(from, "of", listOf(inner)) };
   const column = read(from, "column", text);
   if (!columns.includes(column)) throw refuse(property(from, "column"), "a column of the table");
-  const is = read(from, "is", oneOf("in", "gt", "gte", "lt", "lte"));
-  return { kind, column, is, values: read(from, "values", count32) };
+  const is = read(from, "is", oneOf("in", "gt", "gte", "lt", "lte", "at"));
+  const test = { kind, column, is, values: read(from, "values", count32) };
+  return is === "at" ? { ...test, end: read(from, "end", count32) } : test;
 }
 
 const searchDepth: HeaderReader<SearchDepth> = (from) =>

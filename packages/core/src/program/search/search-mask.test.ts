@@ -7,7 +7,7 @@ import { stringTensor } from "../../tensor/tensor.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import type { CandidateTable, MaskRule, SignatureProgram } from "../program.ts";
 import { runProgram } from "../program-run.ts";
-import { filtersOfRule } from "./search-mask.ts";
+import { boundMask } from "./search-mask.ts";
 import type { TopKAnswer, TopKQuestion } from "../step-contract.ts";
 import { tensorOf } from "../operations/tensor-memory.ts";
 
@@ -209,17 +209,44 @@ describe("a search with a mask", () => {
 });
 
 describe("values of a mask", () => {
+  const admitted = (keeps: MaskRule, values: Tensor, queries: number): readonly Filter[] =>
+    boundMask({ keeps, score: 0, functionsBefore: 0 }, () => values, queries).admits;
   const rule = (is: "in" | "lt" | "gte"): MaskRule => {
     return { kind: "test", column: "price", is, values: 0 };
   };
   const filterOf = (is: "in" | "lt" | "gte", values: Tensor): Filter =>
-    filtersOfRule(rule(is), () => values, 1)[0]!;
+    admitted(rule(is), values, 1)[0]!;
   const floats = (...values: number[]): Tensor =>
     tensorOf("float32", [1, values.length], Float32Array.from(values));
   const [all, none] = [
     { kind: "and", of: [] },
     { kind: "or", of: [] },
   ];
+
+  test("that a scatter lists admit to each query what stands beside its number", () => {
+    const pairs = (...each: readonly (readonly [number, number])[]): Tensor =>
+      tensorOf("int64", [each.length, 2], BigInt64Array.from(each.flat(), BigInt));
+    const at: MaskRule = { kind: "test", column: "row", is: "at", values: 0, end: 9 };
+    const listed = (values: Tensor): unknown => admitted(at, values, 3);
+    const among = (...values: number[]): unknown => {
+      return { kind: "test", attribute: "row", is: "in", values };
+    };
+
+    expect(listed(pairs([2, 8], [0, 3], [2, 0], [2, 8]))).toEqual([among(3), none, among(8, 0, 8)]);
+    expect(listed(pairs())).toEqual([none, none, none]);
+    for (const wrong of [
+      [3, 0],
+      [-1, 0],
+      [0, 9],
+      [0, -1],
+    ] as const) {
+      expect(() => listed(pairs([0, 0], wrong))).toThrow(
+        `indices[1] = [${wrong.join(", ")}] does not index into shape [3,9]`,
+      );
+    }
+    const many = Array.from({ length: 4097 }, () => [1, 1] as const);
+    expect(() => listed(pairs(...many))).toThrow("A mask compares with 4097 values; at most 4096");
+  });
 
   test("that are not finite admit all or none, as comparisons with them do", () => {
     expect(filterOf("in", floats(NaN))).toEqual(none);

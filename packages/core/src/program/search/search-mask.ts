@@ -23,10 +23,14 @@ import { boundFunctions } from "./score-functions.ts";
 import type { BoundMask } from "./softmax-search.ts";
 import type { TopKAnswer } from "../step-contract.ts";
 
-/** The values that a rule uses. */
+function testsOf(rule: MaskRule): readonly MaskTest[] {
+  if (rule.kind === "test") return [rule];
+  return rule.kind === "not" ? testsOf(rule.of) : rule.of.flatMap(testsOf);
+}
+
+/** The values that a rule names. */
 function valuesInRule(rule: MaskRule): readonly ValueId[] {
-  if (rule.kind === "test") return [rule.values];
-  return rule.kind === "not" ? valuesInRule(rule.of) : rule.of.flatMap(valuesInRule);
+  return testsOf(rule).map(({ values }) => values);
 }
 
 /** The values that a mask uses. */
@@ -43,12 +47,14 @@ export function testsInRule(rule: MaskRule): number {
  * The filters for the rows that a rule keeps: one for all queries, or one for each.
  * @throws WinnowError INVALID_ARGUMENT for values that are neither for all queries nor for each
  */
-export function filtersOfRule(
+function filtersOfRule(
   rule: MaskRule,
   valueOf: (value: ValueId) => Tensor,
   queries: number,
 ): readonly Filter[] {
-  const isForEach = valuesInRule(rule).some((value) => rowsOf(valueOf(value)) > 1);
+  const isForEach = testsOf(rule).some(({ is, values }) => {
+    return is === "at" || rowsOf(valueOf(values)) > 1;
+  });
   return Array.from({ length: isForEach ? queries : 1 }, (_, query) =>
     filterOf(rule, valueOf, { query, queries }),
   );
@@ -92,16 +98,21 @@ function filterOf(rule: MaskRule, valueOf: (value: ValueId) => Tensor, of: OfQue
 
 const NOTHING: Filter = { kind: "or", of: [] };
 
-function testOf({ column, is }: MaskTest, values: Tensor, { query, queries }: OfQuery): Filter {
+function testOf(test: MaskTest, values: Tensor, { query, queries }: OfQuery): Filter {
+  const { column, is } = test;
+  if (is === "at") {
+    const listed = listedValues(values, { queries, end: test.end ?? 0 })[query]!;
+    return listed.length === 0
+      ? NOTHING
+      : { kind: "test", attribute: column, is: "in", values: listed };
+  }
   const rows = rowsOf(values);
   if (rows !== 1 && rows !== queries) {
     const shapes = `[${queries}] vs. [${values.shape.join(",")}]`;
     throw invalid(`Incompatible shapes: ${shapes}: a mask needs values for each query`);
   }
   const length = values.data.length / Math.max(1, rows);
-  if (length > FILTER_LIMITS.valuesMax) {
-    throw invalid(`A mask compares with ${length} values; at most ${FILTER_LIMITS.valuesMax}`);
-  }
+  checkLength(length);
   const first = rows === 1 ? 0 : query * length;
   const wanted = Array.from({ length }, (_, at) => maskValueAt(values, first + at));
   // No item has NaN or an infinity: nothing equals NaN, and every value is on the same side of an infinity.
@@ -113,6 +124,43 @@ function testOf({ column, is }: MaskTest, values: Tensor, { query, queries }: Of
   const [bound] = wanted;
   if (finite.length > 0) return { kind: "test", attribute: column, is, values: finite };
   return isAboveAll(is, bound) ? { kind: "and", of: [] } : NOTHING;
+}
+
+/** The lists that were made of tensors: one is asked for each query. */
+const listsOfTensors = new WeakMap<
+  Tensor,
+  { readonly end: number; readonly lists: readonly (readonly number[])[] }
+>();
+
+/** What pairs of a query and a value list for each query. @throws WinnowError INVALID_ARGUMENT, as a scatter refuses */
+function listedValues(
+  pairs: Tensor,
+  { queries, end }: { readonly queries: number; readonly end: number },
+): readonly (readonly number[])[] {
+  const known = listsOfTensors.get(pairs);
+  if (known?.end === end && known.lists.length === queries) return known.lists;
+  if (pairs.shape.at(-1) !== 2 || pairs.dtype === "string") {
+    throw invalid(
+      `A scatter into scores needs pairs, not ${pairs.dtype} [${pairs.shape.join(",")}]`,
+    );
+  }
+  const lists = Array.from({ length: queries }, (): number[] => []);
+  for (let at = 0; at < pairs.data.length; at += 2) {
+    const [query, value] = [Number(pairs.data[at]), Number(pairs.data[at + 1])];
+    if (!(query >= 0 && query < queries && value >= 0 && value < end)) {
+      const place = `indices[${at / 2}] = [${query}, ${value}]`;
+      throw invalid(`${place} does not index into shape [${queries},${end}]`);
+    }
+    lists[query]!.push(value);
+  }
+  for (const list of lists) checkLength(list.length);
+  listsOfTensors.set(pairs, { end, lists });
+  return lists;
+}
+
+function checkLength(length: number): void {
+  if (length <= FILTER_LIMITS.valuesMax) return;
+  throw invalid(`A mask compares with ${length} values; at most ${FILTER_LIMITS.valuesMax}`);
 }
 
 function isAboveAll(is: FilterComparison, bound: FilterValue | undefined): boolean {

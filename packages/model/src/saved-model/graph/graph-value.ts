@@ -142,8 +142,10 @@ export type GraphMaskRule<Column = StoredTensor> =
   | {
       readonly kind: "test";
       readonly column: Column;
-      readonly is: "in" | "gt" | "gte" | "lt" | "lte";
+      readonly is: "in" | "gt" | "gte" | "lt" | "lte" | "at";
       readonly values: GraphValue;
+      /** Of `at`: what all values are below. */
+      readonly end?: number | undefined;
     }
   | { readonly kind: "and" | "or"; readonly of: readonly GraphMaskRule<Column>[] }
   | { readonly kind: "not"; readonly of: GraphMaskRule<Column> };

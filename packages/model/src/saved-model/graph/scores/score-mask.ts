@@ -11,6 +11,9 @@
 //   s * (1 - seen) + seen * c, seen = reduce_max(one_hot(list, n), 1)   the same
 //   s - 1e9 * reduce_max(one_hot(seen, n), 1)               the same, with a penalty in place of c
 //
+//   tensor_scatter_nd_update(s, pairs, c)                   not: row in what the pairs have beside the query
+//   where(scatter_nd(pairs, 1, [b, n]) > 0, c, s)           the same
+//
 // All rows that are not kept have the score c, or their own with the penalty; core/program/search/search-mask.ts puts both kinds together.
 
 import type { Tensor } from "@winnow/core";
@@ -42,7 +45,8 @@ export function maskedScoresOf(
   let score: number | undefined;
   let scores = withoutRearrangement(scored);
   for (let count = 0; count < MASKS_MAX; count += 1) {
-    const found = maskOf(scores, scalars) ?? blendOf(scores, scalars);
+    const found =
+      maskOf(scores, scalars) ?? blendOf(scores, scalars) ?? scatteredOf(scores, scalars);
     if (found === undefined || (score !== undefined && !Object.is(score, found.score))) break;
     ({ score } = found);
     rules.push(found.keeps);
@@ -143,7 +147,7 @@ function flaggedOf(flags: GraphValue, within: Within): GraphMaskRule | undefined
   }
   const [condition] = operandsOf(flags, "Cast");
   if (condition?.dtype === "bool") return ruleOf(condition, within);
-  return producerOf(flags, "Max", "OneHot") && isCounted(flags, within.items);
+  return producerOf(flags, "Max", "OneHot", "TensorScatterUpdate") && isCounted(flags, within);
 }
 
 function maskOf(
@@ -160,6 +164,31 @@ function maskOf(
   const rule = ruleOf(condition, { items, scalars, depth: 0 });
   if (rule === undefined) return undefined;
   return { keeps: below === undefined ? { kind: "not", of: rule } : rule, score, scores };
+}
+
+/** A score so low that the least of it and another one is it. */
+const LOWEST = -3.4e38;
+
+/** `tensor_scatter_nd_update(scores, pairs, c)`, or `…_min` with a c below all scores. */
+function scatteredOf(
+  value: GraphValue,
+  scalars: ScalarReader,
+): (ScoreMask & { readonly scores: GraphValue }) | undefined {
+  const node = producerOf(value, "TensorScatterUpdate", "TensorScatterMin");
+  const [scores, pairs, updates] = node?.inputs ?? [];
+  const items = itemsOf(value);
+  if (scores === undefined || updates === undefined || items < 2) return undefined;
+  const score = maskedScoreOf(updates, scalars);
+  const rule = pairsRule(pairs, items);
+  const isLeast = node?.op !== "TensorScatterMin" || (score !== undefined && score <= LOWEST);
+  if (score === undefined || rule === undefined || !isLeast) return undefined;
+  return { keeps: { kind: "not", of: rule }, score, scores };
+}
+
+/** Rows that pairs `[..., 2]` of a query and a row name. */
+function pairsRule(pairs: GraphValue | undefined, items: number): GraphMaskRule | undefined {
+  if (pairs?.shape?.at(-1) !== 2) return undefined;
+  return { kind: "test", column: rowColumn(items), is: "at", values: pairs, end: items };
 }
 
 /** How many scores a query has; -1 where that is not known. */
@@ -275,7 +304,7 @@ function listedOf(condition: GraphValue, within: Within): GraphMaskRule | undefi
   return (
     comparedWithList(condition, within) ??
     countedInList(condition, within) ??
-    isCounted(condition, within.items)
+    isCounted(condition, within)
   );
 }
 
@@ -315,13 +344,13 @@ function comparedWithList(condition: GraphValue, { items }: Within): GraphMaskRu
 /** `reduce_max(one_hot(list, items), 1) > 0` and other ways to ask whether a count is none. */
 function countedInList(condition: GraphValue, within: Within): GraphMaskRule | undefined {
   const [cast] = operandsOf(condition, "Cast");
-  if (cast !== undefined) return isCounted(cast, within.items);
+  if (cast !== undefined) return isCounted(cast, within);
   const node = producerOf(condition, ...COUNTS.keys());
   const [counts, bound] = node?.inputs ?? [];
   if (node === undefined || counts === undefined || bound === undefined) return undefined;
   const { fits, isAny } = COUNTS.get(node.op)!;
   if (!fits(scalarOf(bound, within.scalars) ?? NaN)) return undefined;
-  const rule = isCounted(counts, within.items);
+  const rule = isCounted(counts, within);
   return rule && !isAny ? { kind: "not", of: rule } : rule;
 }
 
@@ -342,8 +371,14 @@ const COUNTS: ReadonlyMap<
   ["LessEqual", { fits: isBelowOne, isAny: false }],
 ]);
 
-/** Rows that are counted in `[queries, items]`: the one of each query, or those that a list `[queries, length]` names. */
-function isCounted(counts: GraphValue, items: number): GraphMaskRule | undefined {
+/**
+ * Rows that are counted in `[queries, items]`: the one of each query, those that a list `[queries, length]` names, or
+ * those to which a scatter writes.
+ */
+function isCounted(counts: GraphValue, { items, scalars }: Within): GraphMaskRule | undefined {
+  const scattered = countedPairs(counts, scalars);
+  if (scattered !== undefined)
+    return itemsOf(counts) === items ? pairsRule(scattered, items) : undefined;
   const reduced = reducedOf(counts, MIDDLE, "Max", "Sum", "Any")?.operand;
   const list = listOfHot(reduced ?? counts, items);
   const rank = reduced === undefined ? 1 : 2;
@@ -367,10 +402,43 @@ function isNumber(value: GraphValue | undefined, number: number): boolean {
 }
 
 function isListed(list: GraphValue, items: number): GraphMaskRule {
+  return { kind: "test", column: rowColumn(items), is: "in", values: list };
+}
+
+/** The number of each row. */
+function rowColumn(items: number): StoredTensor {
   const data = Int32Array.from({ length: items }, (_, row) => row);
   const tensor: Tensor = { dtype: "int32", shape: [items], data };
-  const column: StoredTensor = { kind: "constant", name: `rows [${items}]`, tensor };
-  return { kind: "test", column, is: "in", values: list };
+  return { kind: "constant", name: `rows [${items}]`, tensor };
+}
+
+/** The pairs where `scatter_nd(pairs, 1, shape)` or `tensor_scatter_nd_update(zeros, pairs, 1)` is above 0. */
+function countedPairs(counts: GraphValue, scalars: ScalarReader): GraphValue | undefined {
+  const [pairs, updates] = operandsOf(counts, "ScatterNd");
+  if (pairs !== undefined && updates !== undefined)
+    return isOne(updates, scalars) ? pairs : undefined;
+  const [zeros, places, ones] = operandsOf(counts, "TensorScatterUpdate");
+  if (zeros === undefined || places === undefined || ones === undefined) return undefined;
+  const isOfNothing = !isSingle(zeros) && isRepeated(zeros, 0, scalars);
+  return isOfNothing && isOne(ones, scalars) ? places : undefined;
+}
+
+function isOne(value: GraphValue, scalars: ScalarReader): boolean {
+  return isRepeated(value, 1, scalars);
+}
+
+/** Whether all elements are one number, or that truth. */
+function isRepeated(value: GraphValue, number: number, scalars: ScalarReader): boolean {
+  const { constant } = value;
+  if (constant !== undefined && constant.dtype !== "string") {
+    return constant.data.length > 0 && constant.data.every((each) => Number(each) === number);
+  }
+  if (producerOf(value, "OnesLike") !== undefined) return number === 1;
+  if (producerOf(value, "ZerosLike") !== undefined) return number === 0;
+  const [, filler] = operandsOf(value, "Fill");
+  const [spread] = operandsOf(value, "BroadcastTo");
+  const one = filler ?? spread;
+  return one !== undefined && isSingle(one) && scalarOf(one, scalars) === number;
 }
 
 function operandsOf(value: GraphValue, ...ops: readonly string[]): readonly GraphValue[] {
