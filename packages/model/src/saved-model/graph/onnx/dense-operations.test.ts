@@ -193,3 +193,58 @@ describe("an operation answers as TensorFlow's kernel", () => {
     expect(codes).toEqual(refused.map(({ error }) => error!.code));
   });
 });
+
+// What TensorFlow fills in where an axis has no values: tensorflow/core/kernels/reduction_ops.h, `Identity` of each
+// reducer, which is NaN for a mean of floats, and Eigen's least and greatest values for a maximum and a minimum.
+const OF_NOTHING: Readonly<Record<string, Readonly<Partial<Record<Dtype, Plain>>>>> = {
+  Sum: { float32: 0, int32: 0, int64: "0" },
+  Prod: { float32: 1, int32: 1, int64: "1" },
+  Mean: { float32: NaN, int32: 0, int64: "0" },
+  Max: { float32: -Infinity, int32: -(2 ** 31), int64: String(-(2n ** 63n)) },
+  Min: { float32: Infinity, int32: 2 ** 31 - 1, int64: String(2n ** 63n - 1n) },
+  Any: { bool: 0 },
+  All: { bool: 1 },
+};
+
+describe("a reduction of an axis without values", () => {
+  const reductions = Object.entries(OF_NOTHING).flatMap(([op, values]) =>
+    Object.entries(values).map(([dtype, value]) => ({ op, dtype: dtype as Dtype, value })),
+  );
+
+  test.each(reductions)("$op of $dtype is $value, in a dense part and on the host", async (of) => {
+    const { op, dtype, value } = of;
+    const faults: string[] = [];
+    for (const [shape, axes, kept, reduced] of [
+      [[2, 0], [1], [2, 1], [2]],
+      [[0, 3], [0], [1, 3], [3]],
+      [[0, 3], [-2, 1], [1, 1], []],
+      [[2, 0, 3], [0], [1, 0, 3], [0, 3]],
+      [[2, 3], [], [2, 3], [2, 3]],
+    ] as const) {
+      for (const keeps of [true, false]) {
+        const given = Array.from({ length: elementCount(shape) }, () => value);
+        const where = `[${shape.join(",")}] over [${axes.join(",")}]`;
+        const filled = keeps ? kept : reduced;
+        const recorded: RecordedCase = {
+          op,
+          attributes: { T: ["type", 1], keep_dims: ["bool", keeps] },
+          constants: [1],
+          inputs: [
+            [dtype, shape, given],
+            ["int32", [axes.length], axes],
+          ],
+          outputs: [[dtype, filled, Array.from({ length: elementCount(filled) }, () => value)]],
+        };
+        for (const knows of ["sizes", "rank"] as const) {
+          const node = nodeOf(recorded, knows);
+          const fault = await faultOf(recorded, () => denseAnswer(node, recorded));
+          if (fault !== undefined) faults.push(`dense, ${where}: ${fault}`);
+        }
+        const fault = await faultOf(recorded, () => hostAnswer(recorded));
+        if (fault !== undefined) faults.push(`host, ${where}: ${fault}`);
+      }
+    }
+
+    expect(faults).toEqual([]);
+  });
+});
