@@ -7,8 +7,11 @@ import { ProtobufWriter, StringColumn } from "@winnow/core";
 import type { Dtype } from "@winnow/core";
 import { numberOfDtype } from "@winnow/model";
 
+/** The types of constants: of half, the numbers are those of its bits. */
+type WrittenDtype = Dtype | "half";
 /** A type, by its name; a flag; an integer; a text; integers. */
-type WrittenAttribute = { readonly type: Dtype } | boolean | number | string | readonly number[];
+type WrittenAttribute =
+  { readonly type: WrittenDtype } | boolean | number | string | readonly number[];
 
 interface WrittenNode {
   readonly name: string;
@@ -47,8 +50,12 @@ export class GraphWriter {
     return name;
   }
 
-  /** A constant of floats, or of other numbers where a type is named. */
-  constant(values: readonly number[], shape: readonly number[], dtype: Dtype = "float32"): string {
+  /** A constant of floats, or of other values where a type is named. */
+  constant(
+    values: readonly number[],
+    shape: readonly number[],
+    dtype: WrittenDtype = "float32",
+  ): string {
     const name = `constant_${this.#nodes.length}`;
     const bytes = bytesOf(values, dtype);
     this.#nodes.push({
@@ -185,7 +192,8 @@ function writeShape(message: ProtobufWriter, shape: readonly number[]): void {
   for (const size of shape) message.message(2, (dimension) => dimension.int(1, size));
 }
 
-function bytesOf(values: readonly number[], dtype: Dtype): Uint8Array {
+function bytesOf(values: readonly number[], dtype: WrittenDtype): Uint8Array {
+  if (dtype === "half") return new Uint8Array(Uint16Array.from(values).buffer);
   if (dtype === "int32") return new Uint8Array(Int32Array.from(values).buffer);
   if (dtype === "int64") return new Uint8Array(BigInt64Array.from(values, BigInt).buffer);
   if (dtype === "float32") return new Uint8Array(Float32Array.from(values).buffer);
