@@ -120,11 +120,11 @@ describe("winnow demo and inspect", () => {
   });
 
   test("warns of items that every router holds, and says why", () => {
-    const model = path.resolve(import.meta.dirname, "data/savedmodels/score_expressions");
+    const model = path.resolve(import.meta.dirname, "data/savedmodels/distances");
     const text = winnow(["inspect", model]);
 
     expect(text.stdout).toMatch(
-      /^warning: Every router holds the 1280 bytes of items, which are not cut .*operation Mul/m,
+      /^warning: Every router holds the 1280 bytes of items, which are not cut .*operation Sum/m,
     );
   });
 

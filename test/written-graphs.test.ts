@@ -24,6 +24,8 @@ describe("a written graph", () => {
 
       const kind = version.program.tables[search?.table ?? -1]?.kind;
       expect(kind).toBe(shape.isDense === true ? undefined : "candidate");
+      const lookups = version.program.tables.filter((table) => table.kind === "keyed");
+      expect(lookups).toHaveLength(shape.lookups ?? 0);
       const functions = search?.functions?.map(({ op }) => op) ?? [];
       expect(functions).toEqual(shape.functions ?? []);
       expect(faultOf(shape, answer)).toBeUndefined();

@@ -197,6 +197,7 @@ function bytesOf(values: readonly number[], dtype: WrittenDtype): Uint8Array {
   if (dtype === "int32") return new Uint8Array(Int32Array.from(values).buffer);
   if (dtype === "int64") return new Uint8Array(BigInt64Array.from(values, BigInt).buffer);
   if (dtype === "float32") return new Uint8Array(Float32Array.from(values).buffer);
+  if (dtype === "int8") return new Uint8Array(Int8Array.from(values).buffer);
   if (dtype === "bool") return Uint8Array.from(values);
   throw new RangeError(`constants of ${dtype} are not written`);
 }

@@ -42,6 +42,8 @@ export interface Shape {
   /** Further inputs by name: a value for each query, or one. */
   readonly inputs?: Readonly<Record<string, Tensor>>;
   readonly functions?: readonly string[];
+  /** How many tables are looked up; 0 unless it is told. */
+  readonly lookups?: number;
   /** Whether it stays in a dense part. */
   readonly isDense?: true;
 }
@@ -117,6 +119,12 @@ const without = (scores: readonly number[], query: number, score: number): numbe
   scores.map((own, row) => {
     return LISTED.some(([of, item]) => of === query && item === row) ? score : own;
   });
+
+/** int8 values, and what they are divided by. */
+const QUANTISED = {
+  kernel: numbers(ITEMS * DIM, 5).map((value) => Math.round(value * 127)),
+  scales: numbers(ITEMS, 6).map((value) => Math.fround(60 + 40 * value)),
+};
 
 const genre = ids.map((_, row) => row % 3);
 const genres = (...values: readonly number[]) => {
@@ -559,6 +567,128 @@ export const SHAPES: readonly Shape[] = [
       });
     },
     isDense: true,
+  },
+  {
+    name: "scores times a value of each item, of either sign, between biases",
+    build: ({ graph, scores, bias: added }) => {
+      const biased = graph.op("Mul", [graph.op("AddV2", [scores, added]), added]);
+      return graph.op("Sigmoid", [graph.op("AddV2", [biased, added])]);
+    },
+    scored: (scores) => {
+      const biased = plus(scores).map((score, row) => score * bias[row]!);
+      return plus(biased).map((score) => 1 / (1 + Math.exp(-score)));
+    },
+    functions: ["Sigmoid"],
+  },
+  {
+    name: "scores over a computed value of each item, of a slice and a weight of the request",
+    build: ({ graph, scores, bias: added }) => {
+      const divisors = graph.op("Exp", [added]);
+      const weight = graph.input("weight", "float32", [-1, 1]);
+      const divided = graph.op("RealDiv", [scores, graph.op("Mul", [weight, divisors])]);
+      return sliced(graph, divided, [4]);
+    },
+    inputs: { weight: column(2, -0.5, 1) },
+    scored: (scores, query) => {
+      const over = [2, -0.5, 1][query]!;
+      return scores.map((score, row) => score / (over * Math.exp(bias[row]!))).slice(4);
+    },
+  },
+  {
+    name: "a value of each item behind a sigmoid",
+    build: ({ graph, scores, bias: added }) => {
+      return graph.op("Mul", [graph.op("Sigmoid", [scores]), added]);
+    },
+    scored: (scores) => scores.map((score, row) => bias[row]! / (1 + Math.exp(-score))),
+    isDense: true,
+  },
+  {
+    name: "a layer that Keras quantises to int8",
+    build: ({ graph, query, bias: added }) => {
+      const { kernel, scales } = QUANTISED;
+      const int8 = { type: "int8" } as const;
+      const float = { type: "float32" } as const;
+      const largest = graph.op(
+        "Max",
+        [graph.op("Abs", [query]), graph.constant([1], [1], "int32")],
+        {
+          Tidx: { type: "int32" },
+          keep_dims: true,
+        },
+      );
+      const safe = graph.op("AddV2", [largest, graph.constant([1e-7], [])]);
+      const scale = graph.op("RealDiv", [graph.constant([127], []), safe]);
+      const rounded = graph.op("Round", [graph.op("Mul", [query, scale])]);
+      const [low, high] = [-127, 127].map((bound) => graph.constant([bound], []));
+      const clipped = graph.op("ClipByValue", [rounded, low!, high!]);
+      const integers = graph.op("Cast", [clipped], { SrcT: float, DstT: int8 });
+      const stored = graph.constant(kernel, [DIM, ITEMS], "int8");
+      const sums = graph.op("BatchMatMulV3", [integers, stored], {
+        Ta: int8,
+        Tb: int8,
+        Tout: { type: "int32" },
+        adj_x: false,
+        adj_y: false,
+      });
+      const casts = { SrcT: { type: "int32" }, DstT: float } as const;
+      const scalesOfAll = graph.op("Mul", [scale, graph.constant(scales, [ITEMS])]);
+      const logits = graph.op("RealDiv", [graph.op("Cast", [sums], casts), scalesOfAll]);
+      return graph.op("BiasAdd", [logits, added]);
+    },
+    scored: (_, query) => {
+      const { kernel, scales } = QUANTISED;
+      const own = queries[query]!;
+      const scale = Math.fround(127 / Math.max(...own.map(Math.abs)));
+      const integers = own.map((value) => Math.round(value * scale));
+      return plus(
+        ids.map((_id, row) => {
+          const sum = integers.reduce(
+            (total, value, at) => total + value * kernel[at * ITEMS + row]!,
+            0,
+          );
+          return sum / (scale * scales[row]!);
+        }),
+      );
+    },
+  },
+  {
+    name: "embeddings that Keras quantises to int8",
+    build: ({ graph, bias: added }) => {
+      const { kernel, scales } = QUANTISED;
+      const table = graph.constant(kernel, [ITEMS, DIM], "int8");
+      const rows = graph.input("rows", "int32", [-1]);
+      const axis = graph.constant([0], [], "int32");
+      const types = { Tindices: { type: "int32" }, Taxis: { type: "int32" } } as const;
+      const taken = graph.op("GatherV2", [table, rows, axis], {
+        Tparams: { type: "int8" },
+        ...types,
+      });
+      const casts = { SrcT: { type: "int8" }, DstT: { type: "float32" } } as const;
+      const scaleOf = graph.op("GatherV2", [graph.constant(scales, [ITEMS]), rows, axis], {
+        Tparams: { type: "float32" },
+        ...types,
+      });
+      const column = graph.op("ExpandDims", [scaleOf, graph.constant([1], [], "int32")], {
+        Tdim: { type: "int32" },
+      });
+      const embedded = graph.op("RealDiv", [graph.op("Cast", [taken], casts), column]);
+      const matrix = graph.constant(items, [ITEMS, DIM]);
+      const product = { transpose_a: false, transpose_b: true } as const;
+      const own = graph.op("MatMul", [embedded, matrix], product);
+      return graph.op("AddV2", [own, added]);
+    },
+    lookups: 1,
+    inputs: { rows: { dtype: "int32", shape: [3], data: Int32Array.of(5, 0, 36) } },
+    scored: (_, query) => {
+      const { kernel, scales } = QUANTISED;
+      const user = [5, 0, 36][query]!;
+      const own = kernel.slice(user * DIM, (user + 1) * DIM).map((value) => value / scales[user]!);
+      return plus(
+        ids.map((_id, row) =>
+          own.reduce((sum, value, at) => sum + value * items[row * DIM + at]!, 0),
+        ),
+      );
+    },
   },
 ];
 

@@ -10,7 +10,7 @@ import { ASSIGNMENT_HANDLERS } from "./changed-variables.ts";
 import { fold } from "./constant-folding.ts";
 import { visitCase, visitConditional } from "./conditional.ts";
 import { visitDataset } from "./dataset-nodes.ts";
-import { visitGather } from "./lookups/embedding-lookup.ts";
+import { visitCastOfRows, visitGather } from "./lookups/embedding-lookup.ts";
 import type { Handler, Lowering, Visit } from "./lowered-nodes.ts";
 import { constantValue } from "./graph-value.ts";
 import type { GraphValue } from "./graph-value.ts";
@@ -26,6 +26,7 @@ import { visitSource } from "./sources/source-nodes.ts";
 import { LIST_HANDLERS } from "./loops/tensor-lists.ts";
 
 const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ["Cast", visitCastOfRows],
   ["ReadVariableOp", readVariable],
   ["LookupTableFindV2", visitIdentifierLookup],
   ["LookupTableSizeV2", tableSize],

@@ -10,7 +10,13 @@ import { checksumsOf, sumOfShares, valuesOf } from "../fixtures/stored-table.ts"
 import { floats, writeVersionOf } from "../fixtures/version-directory.ts";
 import { temporaryDirectory } from "../../../../../test/temporary-directory.ts";
 import { VersionFiles } from "../version-files.ts";
-import type { RowDerivation, RowNormalisation, StoredTable, StoredTensor } from "./stored-table.ts";
+import type {
+  RowDerivation,
+  RowFactor,
+  RowNormalisation,
+  StoredTable,
+  StoredTensor,
+} from "./stored-table.ts";
 
 const directory = path.join(temporaryDirectory(), "1");
 const bundle = (key: string): StoredTensor => ({ kind: "bundle", key });
@@ -24,6 +30,7 @@ interface Content {
   readonly normalisation?: RowNormalisation | undefined;
   readonly biases: number;
   readonly hasSquares?: boolean;
+  readonly factors?: readonly Omit<RowFactor, "stored">[];
   /** Of a matrix by column: how many columns stand before the rows, and behind them. */
   readonly beside?: readonly [number, number] | undefined;
 }
@@ -35,6 +42,12 @@ const besideOf = ({ isByColumn, beside }: Content): readonly [number, number] =>
 const valueAt = (tensor: number, at: number): number =>
   Math.fround(Math.sin(at * 12.9898 + tensor + 1) * 3);
 
+/** A factor of either sign, and no less than 1 in size. */
+function factorAt(number: number, row: number): number {
+  const value = valueAt(number + 10, row);
+  return Math.fround(value + Math.sign(value));
+}
+
 /** Writes matrix and biases, and describes the table over them. */
 function tableOf(content: Content): { readonly files: VersionFiles; readonly table: StoredTable } {
   const { rows, dim, partitions, isByColumn, normalisation, biases, hasSquares = false } = content;
@@ -42,16 +55,22 @@ function tableOf(content: Content): { readonly files: VersionFiles; readonly tab
   const stored = rows + before + behind;
   const matrix = Float32Array.from({ length: stored * dim }, (_, at) => valueAt(0, at));
   const shape = isByColumn ? [dim, stored] : [rows, dim];
+  const { factors = [] } = content;
   const keys = Array.from({ length: biases }, (_, number) => `bias${number}`);
+  const factorKeys = factors.map((_, number) => `factor${number}`);
   writeVersionOf(directory, [
     floats("matrix", shape, matrix),
     ...keys.map((key, number) => {
       const values = Float32Array.from({ length: rows }, (_, row) => valueAt(number + 1, row));
       return floats(key, [[rows], [1, rows], [rows, 1]][number % 3]!, values);
     }),
+    ...factorKeys.map((key, number) => {
+      const values = Float32Array.from({ length: rows }, (_, row) => factorAt(number, row));
+      return floats(key, [rows], values);
+    }),
   ]);
   const files = new VersionFiles(directory);
-  const sources = [bundle("matrix"), ...keys.map(bundle)];
+  const sources = [bundle("matrix"), ...keys.map(bundle), ...factorKeys.map(bundle)];
   const spec: CandidateTable = {
     kind: "candidate",
     name: "items",
@@ -68,6 +87,9 @@ function tableOf(content: Content): { readonly files: VersionFiles; readonly tab
     ...(isPart && { firstColumn: before }),
     normalisation,
     appended,
+    factors: factors.map(({ isDivisor, appended: before }, number) => {
+      return { isDivisor, appended: before, stored: bundle(factorKeys[number]!) };
+    }),
     hasSquares,
   };
   const table = { spec, rows: sources[0]!, derivation, ids: undefined, vocabulary: undefined };
@@ -88,10 +110,17 @@ function plainRows(content: Content): number[] {
     const root = Math.sqrt(boundedBy(sum, squares));
     const divisor = normalisation === undefined ? 1 : boundedBy(root, length);
     const factor = Math.min(1 / divisor, normalisation?.factorMax ?? Infinity);
-    const added = Array.from({ length: biases }, (_, number) => valueAt(number + 1, row));
-    const scaled = item.map((value) => value * factor);
-    const ofSquares = scaled.reduce((total, value) => total + value * value, 0);
-    return [...scaled, ...added, ...(hasSquares ? [ofSquares] : [])];
+    let values = item.map((value) => value * factor);
+    for (let appended = 0; appended <= biases; appended += 1) {
+      for (const [number, each] of (content.factors ?? []).entries()) {
+        if (each.appended !== appended) continue;
+        const own = factorAt(number, row);
+        values = values.map((value) => (each.isDivisor ? value / own : value * own));
+      }
+      if (appended < biases) values = [...values, valueAt(appended + 1, row)];
+    }
+    const ofSquares = values.slice(0, dim).reduce((total, value) => total + value * value, 0);
+    return [...values, ...(hasSquares ? [ofSquares] : [])];
   }).flat();
 }
 
@@ -132,9 +161,16 @@ const contents: fc.Arbitrary<Content> = fc
     normalisation: normalisations,
     biases: fc.nat(4),
     hasSquares: fc.boolean(),
+    factors: fc.array(fc.record({ isDivisor: fc.boolean(), appended: fc.constantFrom(0, 1, 2) }), {
+      maxLength: 2,
+    }),
     beside: fc.constantFrom(undefined, [1, 0] as const, [0, 2] as const, [3, 1] as const),
   })
-  .filter(({ partitions, rows }) => partitions <= rows);
+  .filter(({ partitions, rows }) => partitions <= rows)
+  .map((content) => {
+    const factors = content.factors.filter(({ appended }) => appended <= content.biases);
+    return Object.assign(content, { factors: content.hasSquares ? [] : factors });
+  });
 
 /** The rows of all partitions. */
 function allValues(files: VersionFiles, table: StoredTable): number[] {
@@ -155,7 +191,10 @@ describe("rows made of several tensors", () => {
 
         const expected = plainRows(content);
         expect(read).toHaveLength(expected.length);
-        for (const [at, value] of read.entries()) expect(value).toBeCloseTo(expected[at]!, 4);
+        for (const [at, value] of read.entries()) {
+          const error = Math.abs(value - expected[at]!);
+          expect(error).toBeLessThan(1e-5 * Math.max(5, Math.abs(expected[at]!)));
+        }
         expect(sumOfShares(files, table)).toEqual(checksumsOf(table));
         files.close();
       }),
@@ -212,14 +251,15 @@ describe("rows made of several tensors", () => {
   });
 
   test.each([true, false])("a changed bit of any tensor shows in its sum: %s", (isByColumn) => {
-    const content = { rows: 40, dim: 4, partitions: 5, isByColumn, biases: 2 };
+    const factors = [{ isDivisor: true, appended: 0 }];
+    const content = { rows: 40, dim: 4, partitions: 5, isByColumn, biases: 2, factors };
     const { files, table } = tableOf(content);
     const expected = checksumsOf(table);
     files.close();
     const data = path.join(directory, "variables/variables.data-00000-of-00001");
     const whole = readFileSync(data);
-    // The matrix takes 640 bytes, each bias 160.
-    for (const [source, at] of [300, 700, 900].entries()) {
+    // The matrix takes 640 bytes, each vector 160.
+    for (const [source, at] of [300, 700, 900, 1000].entries()) {
       const damaged = Buffer.from(whole);
       damaged[at]! ^= 1;
       writeFileSync(data, damaged);
@@ -228,7 +268,7 @@ describe("rows made of several tensors", () => {
       const sums = sumOfShares(opened, table);
 
       expect(sums.map((sum, each) => sum === expected[each])).toEqual(
-        [0, 1, 2].map((each) => each !== source),
+        [0, 1, 2, 3].map((each) => each !== source),
       );
       opened.close();
     }

@@ -7,11 +7,10 @@ import { extendRegister, shiftRegister } from "@winnow/core";
 import type { RowRange } from "@winnow/core";
 import type { ChunkGenerator } from "../../model-version.ts";
 import { elementBytes } from "../bundle/data-type.ts";
-import { widenInto } from "../bundle/narrow-floats.ts";
 import { bandAt } from "./matrix-pieces.ts";
 import type { MatrixPiece } from "./matrix-pieces.ts";
 import { normaliseRows } from "./row-normalisation.ts";
-import { CHUNK_BYTES_MAX, RowReading, notFinite } from "./row-reading.ts";
+import { CHUNK_BYTES_MAX, RowReading, notFinite, readAsFloats } from "./row-reading.ts";
 import type { RowMatrix } from "./row-reading.ts";
 import { addedValues } from "./stored-table.ts";
 import type { RowDerivation } from "./stored-table.ts";
@@ -23,25 +22,25 @@ const BAND_BYTES_MAX = 2 ** 25;
 export interface DerivedRows {
   readonly matrix: RowMatrix;
   readonly derivation: RowDerivation;
-  /** As `derivation.appended`, each as a matrix of one column. */
-  readonly appended: readonly RowMatrix[];
+  /** As `vectorsOf(derivation)`, each as a matrix of one column. */
+  readonly vectors: readonly RowMatrix[];
 }
 
 /** One reading of a range of rows. */
 export class DerivedRowReading {
   readonly #rows: DerivedRows;
-  readonly #appendedShares: number[];
+  readonly #vectorShares: number[];
   #matrixShare: number | undefined;
 
   constructor(rows: DerivedRows) {
     this.#rows = rows;
-    this.#appendedShares = rows.appended.map(() => 0);
+    this.#vectorShares = rows.vectors.map(() => 0);
   }
 
   /** Reads a range in chunks of at most 4 MiB. @throws WinnowError */
   *chunks(range: RowRange): ChunkGenerator {
     const { derivation, matrix } = this.#rows;
-    this.#appendedShares.fill(0);
+    this.#vectorShares.fill(0);
     this.#matrixShare = undefined;
     const stored = derivation.isByColumn ? this.#columns(range) : this.#plainRows(range);
     let { firstRow } = range;
@@ -53,7 +52,7 @@ export class DerivedRowReading {
         normaliseRows(values, matrix.dim, derivation.normalisation);
         expectFinite(matrix, values, { firstRow, dim: matrix.dim });
       }
-      if (addedValues(derivation) === 0) {
+      if (addedValues(derivation) + this.#rows.vectors.length === 0) {
         spent = yield values;
       } else {
         yield* this.#widened(values, { firstRow, endRow: firstRow + rows });
@@ -63,10 +62,10 @@ export class DerivedRowReading {
     }
   }
 
-  /** Shares of the range in the checksums of the matrix, then of each appended tensor. */
+  /** Shares of the range in the checksums of the matrix, then of each vector. */
   get shares(): readonly number[] | undefined {
     if (this.#matrixShare === undefined) return undefined;
-    return [this.#matrixShare, ...this.#appendedShares];
+    return [this.#matrixShare, ...this.#vectorShares];
   }
 
   *#plainRows({ firstRow, endRow }: RowRange): ChunkGenerator {
@@ -172,15 +171,16 @@ export class DerivedRowReading {
       register = checks.extendRegister(0, values, { start: 0, end: count });
     } else {
       register = extendRegister(0, bytes);
-      widenInto(values, new Uint16Array(bytes.buffer), format);
+      readAsFloats(values, bytes, format);
     }
     return shiftRegister(register, size - piece.offset - offset - bytes.length);
   }
 
-  /** Rows with the appended values behind them, in chunks that hold fewer rows. */
+  /** Rows with the appended values behind them, and multiplied, in chunks that hold fewer rows. */
   *#widened(values: Float32Array, { firstRow, endRow }: RowRange): ChunkGenerator {
-    const { matrix, appended, derivation } = this.#rows;
+    const { matrix, derivation } = this.#rows;
     const { dim } = matrix;
+    const { appended, factors = [] } = derivation;
     const wide = dim + addedValues(derivation);
     const capacity = Math.max(1, Math.floor(CHUNK_BYTES_MAX / (wide * 4)));
     let spent: Float32Array | undefined;
@@ -191,20 +191,27 @@ export class DerivedRowReading {
         const from = (row - firstRow + at) * dim;
         chunk.set(values.subarray(from, from + dim), at * wide);
       }
-      for (const position of appended.keys()) {
-        const added = this.#appendedValues(position, { firstRow: row, endRow: row + count });
+      const range = { firstRow: row, endRow: row + count };
+      for (let position = 0; position <= appended.length; position += 1) {
+        for (const [at, factor] of factors.entries()) {
+          if (factor.appended !== position) continue;
+          const values = this.#vectorValues(appended.length + at, range);
+          multiplyRows(chunk, values, { wide, width: dim + position, ...factor });
+        }
+        if (position === appended.length) break;
+        const added = this.#vectorValues(position, range);
         for (let at = 0; at < count; at += 1) chunk[at * wide + dim + position] = added[at]!;
       }
-      if (derivation.hasSquares === true) {
-        writeSquares(chunk, { dim, wide });
+      if (derivation.hasSquares === true) writeSquares(chunk, { dim, wide });
+      if (derivation.hasSquares === true || factors.length > 0) {
         expectFinite(matrix, chunk, { firstRow: row, dim: wide });
       }
       spent = yield chunk;
     }
   }
 
-  #appendedValues(position: number, { firstRow, endRow }: RowRange): Float32Array {
-    const reading = new RowReading(this.#rows.appended[position]!);
+  #vectorValues(position: number, { firstRow, endRow }: RowRange): Float32Array {
+    const reading = new RowReading(this.#rows.vectors[position]!);
     const count = endRow - firstRow;
     const values = new Float32Array(count);
     let at = 0;
@@ -212,8 +219,26 @@ export class DerivedRowReading {
       values.set(chunk, at);
       at += chunk.length;
     }
-    this.#appendedShares[position]! ^= reading.share!;
+    this.#vectorShares[position]! ^= reading.share!;
     return values;
+  }
+}
+
+/** Multiplies the first `width` values of each row with a value of its own, or divides them. */
+function multiplyRows(
+  chunk: Float32Array,
+  factors: Float32Array,
+  {
+    wide,
+    width,
+    isDivisor,
+  }: { readonly wide: number; readonly width: number; readonly isDivisor: boolean },
+): void {
+  for (const [row, factor] of factors.entries()) {
+    const end = row * wide + width;
+    for (let at = row * wide; at < end; at += 1) {
+      chunk[at] = isDivisor ? chunk[at]! / factor : chunk[at]! * factor;
+    }
   }
 }
 

@@ -38,8 +38,8 @@ export interface TableRegions {
   readonly rows: StoredRegion;
   /** Stored as a checkpoint stores them, or read by somebody else. */
   readonly ids: StoredRegion | IdReading | undefined;
-  /** What the table's derivation appends to its rows. */
-  readonly appended?: readonly StoredRegion[] | undefined;
+  /** What the table's derivation appends to its rows, then what it multiplies them with (`vectorsOf`). */
+  readonly vectors?: readonly StoredRegion[] | undefined;
   readonly checks: RowChecks;
 }
 
@@ -64,7 +64,7 @@ export function readTable(stored: ReadableTable, regions: TableRegions): TableRe
   const reading =
     derivation === undefined
       ? plainRows(matrix)
-      : derivedRows({ matrix, derivation, appended: appendedColumns(spec, regions) });
+      : derivedRows({ matrix, derivation, vectors: vectorColumns(spec, regions) });
   return candidateReading(spec, reading, { ids: regions.ids, masks: stored.masks });
 }
 
@@ -77,7 +77,7 @@ function storedColumns(
   return firstColumn === undefined ? rows : Math.max(firstColumn + rows, shape[1] ?? 0);
 }
 
-const FLOATS = ["float32", "half", "bfloat16"];
+const NUMBERS = ["float32", "half", "bfloat16", "int8"];
 
 /** A stored matrix of this shape. @throws WinnowError DATA_LOSS for another one */
 function matrixOf(
@@ -85,16 +85,16 @@ function matrixOf(
   stored: StoredRegion,
   { shape, checks }: { readonly shape: readonly number[]; readonly checks: RowChecks },
 ): RowMatrix {
-  expectShape(stored, { dtypes: FLOATS, shape });
+  expectShape(stored, { dtypes: NUMBERS, shape });
   const { dtype = "float32", size } = stored;
-  const format = isNarrowFloat(dtype) ? dtype : "float32";
+  const format = isNarrowFloat(dtype) || dtype === "int8" ? dtype : "float32";
   return { bands: bandsOf(stored), format, size, rows, dim, table: name, checks };
 }
 
 /** Reads the rows of one partition. */
 interface RangeReading {
   chunks(range: RowRange): ChunkGenerator;
-  /** Shares in the checksums of the matrix and of each appended tensor; after all chunks. */
+  /** Shares in the checksums of the matrix and of each vector; after all chunks. */
   shares(partition: number): readonly number[];
 }
 
@@ -114,7 +114,7 @@ function plainRows(matrix: RowMatrix): () => RangeReading {
 
 /** Rows that are made of several tensors. */
 function derivedRows(rows: DerivedRows): () => RangeReading {
-  const sizes = [rows.matrix, ...rows.appended].map(({ size }) => size);
+  const sizes = [rows.matrix, ...rows.vectors].map(({ size }) => size);
   return () => {
     const reading = new DerivedRowReading(rows);
     return {
@@ -129,12 +129,9 @@ function derivedRows(rows: DerivedRows): () => RangeReading {
 }
 
 /** Tensors of one value per row as matrices of one column each. @throws WinnowError DATA_LOSS */
-function appendedColumns(
-  table: CandidateTable,
-  { appended = [], checks }: TableRegions,
-): RowMatrix[] {
+function vectorColumns(table: CandidateTable, { vectors = [], checks }: TableRegions): RowMatrix[] {
   const shape = [table.rows, 1];
-  return appended.map((stored) =>
+  return vectors.map((stored) =>
     matrixOf({ ...table, dim: 1 }, asColumn(stored), { shape, checks }),
   );
 }
@@ -184,8 +181,8 @@ function candidateReading(
         ...(attributes.length > 0 && { attributes }),
         chunks: () => reading.chunks(range),
         checksumShares() {
-          const [ofRows = 0, ...ofAppended] = reading.shares(partition);
-          return [ofRows, ...(stored === undefined ? [] : [stored.share]), ...ofAppended];
+          const [ofRows = 0, ...ofVectors] = reading.shares(partition);
+          return [ofRows, ...(stored === undefined ? [] : [stored.share]), ...ofVectors];
         },
       };
     },

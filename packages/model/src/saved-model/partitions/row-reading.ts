@@ -13,7 +13,7 @@
 import { WinnowError, checksumConstant, extendRegister, shiftRegister } from "@winnow/core";
 import type { RowChecks } from "@winnow/core";
 import type { ChunkGenerator } from "../../model-version.ts";
-import { elementBytes, isNarrowFloat } from "../bundle/data-type.ts";
+import { elementBytes } from "../bundle/data-type.ts";
 import type { NarrowFloat } from "../bundle/data-type.ts";
 import { widenInto } from "../bundle/narrow-floats.ts";
 import { type MatrixPiece, type RowBand, bandAt } from "./matrix-pieces.ts";
@@ -33,11 +33,14 @@ export interface RowRun {
   readonly copies: readonly number[];
 }
 
+/** What values are stored as; all of them are read as float32. */
+type RowFormat = "float32" | NarrowFloat | "int8";
+
 /** A stored matrix. */
 export interface RowMatrix {
   /** Covers all rows, ascending. */
   readonly bands: readonly RowBand[];
-  readonly format: "float32" | NarrowFloat;
+  readonly format: RowFormat;
   /** Bytes of all pieces. */
   readonly size: number;
   readonly rows: number;
@@ -174,12 +177,10 @@ export class RowReading {
     const share = shiftRegister(register, size - piece.offset - from - length);
     if (run.accounted) this.#others ^= share;
     this.#addCopies(share, run);
-    const values = isNarrowFloat(format) ? new Uint16Array(words.buffer, 0, length / 2) : words;
     for (let row = 0; row < rows.end - rows.first; row += 1) {
       const at = start + row * dim + firstColumn;
-      const ofRow = values.subarray(row * columns, (row + 1) * columns);
-      if (ofRow instanceof Int32Array) chunk.words.set(ofRow, at);
-      else widenInto(chunk.words.subarray(at, at + columns), ofRow, format as NarrowFloat);
+      const own = bytes.subarray(row * rowBytes, (row + 1) * rowBytes);
+      readAsFloats(chunk.words.subarray(at, at + columns), own, format);
     }
   }
 
@@ -187,6 +188,18 @@ export class RowReading {
     for (const place of copies) {
       this.#others ^= shiftRegister(share, (place + 1) * this.#matrix.size);
     }
+  }
+}
+
+/** Writes stored values as the words of float32 values. */
+export function readAsFloats(words: Int32Array, stored: Uint8Array, format: RowFormat): void {
+  const { buffer, byteOffset } = stored;
+  const count = words.length;
+  if (format === "float32") words.set(new Int32Array(buffer, byteOffset, count));
+  else if (format !== "int8") widenInto(words, new Uint16Array(buffer, byteOffset, count), format);
+  else {
+    const values = new Float32Array(words.buffer, words.byteOffset, count);
+    values.set(new Int8Array(buffer, byteOffset, count));
   }
 }
 

@@ -50,11 +50,27 @@ export interface RowDerivation {
   readonly normalisation: RowNormalisation | undefined;
   /** float32 tensors of one value per row, each the last dimension of the rows before it. */
   readonly appended: readonly StoredTensor[];
+  /** What the values of each row are multiplied with, in this order. Absent: nothing. */
+  readonly factors?: readonly RowFactor[] | undefined;
   /**
    * Whether the sum of squares of the stored (and normalised) values follows as the last dimension, for distances:
    * row [item ‖ appended ‖ Σ item²]. Absent: no.
    */
   readonly hasSquares?: boolean | undefined;
+}
+
+/** A float32 tensor of one value per row, by which a row is multiplied or divided, and rounded. */
+export interface RowFactor {
+  readonly stored: StoredTensor;
+  readonly isDivisor: boolean;
+  /** How many of the appended values are changed too, those before. */
+  readonly appended: number;
+}
+
+/** The tensors of one value per row that a derivation needs: those appended, then factors. */
+export function vectorsOf(derivation: RowDerivation | undefined): readonly StoredTensor[] {
+  const { appended = [], factors = [] } = derivation ?? {};
+  return [...appended, ...factors.map(({ stored }) => stored)];
 }
 
 /** Values of a row behind those of the stored item. */
@@ -67,7 +83,7 @@ export function addedValues(derivation: RowDerivation | undefined): number {
 export interface StoredTable {
   /**
    * `sources` made by `VersionFiles.sourceOf` of `rows`, then of `ids` where there are any, then of
-   * what is appended to the rows.
+   * what is appended to the rows, then of what they are multiplied with.
    */
   readonly spec: TableSpec;
   /** float32, half or bfloat16 `[rows, dim]`, unless `derivation` says otherwise. */

@@ -68,6 +68,29 @@ function gatherOf(lowering: Lowering, { node, inputs }: Visit): Gather | undefin
   return { source: variable.widened ?? variable, indices, axis: 0, batchDims };
 }
 
+/**
+ * Handles Cast: rows that a graph gathers from a matrix of int8 and casts to float32, as a quantised embedding does,
+ * are looked up as the float32 values that they are.
+ */
+export function visitCastOfRows(
+  lowering: Lowering,
+  visit: Visit,
+): readonly GraphValue[] | undefined {
+  const [gathered] = visit.inputs;
+  if (gathered?.dtype !== "int8" || visit.node.outputDtypes[0] !== "float32") return undefined;
+  const found = gatheredRowsOf(gathered);
+  return found && [lookUp(lowering, visit, found)];
+}
+
+function gatheredRowsOf(value: GraphValue): WantedRows | undefined {
+  const node = producerOf(value, "GatherV2");
+  const [source, indices, axis] = node?.inputs ?? [];
+  if (source === undefined || indices === undefined || integerOf(axis) !== 0) return undefined;
+  const isOfRequest = indices.constant === undefined && !node?.attributes.int("batch_dims", 0);
+  const rows = isOfRequest ? storedRowsOf({ ...source, dtype: "float32" }) : undefined;
+  return rows && { rows, indices };
+}
+
 interface WantedRows {
   readonly rows: StoredRows;
   readonly indices: GraphValue;

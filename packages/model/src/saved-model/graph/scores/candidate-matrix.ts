@@ -55,11 +55,14 @@ export function otherAxis(axis: 0 | 1): 0 | 1 {
   return axis === 0 ? 1 : 0;
 }
 
+/** What rows are read of: of int8 as float32. */
+const STORED: ReadonlySet<string> = new Set(["float32", "int8"]);
+
 /** A stored matrix, or one that was computed of constants when the graph was read. */
 function storedMatrixOf(value: GraphValue): CandidateMatrix | undefined {
   const { dtype, shape, stored, constant } = storedSliceOf(value) ?? value;
   const [first, second, ...rest] = shape ?? [];
-  if (dtype !== "float32" || first === undefined || second === undefined) return undefined;
+  if (!STORED.has(dtype) || first === undefined || second === undefined) return undefined;
   if (rest.length > 0 || first < 1 || second < 1) return undefined;
   const name = `constant [${first},${second}]`;
   const content: StoredTensor | undefined =

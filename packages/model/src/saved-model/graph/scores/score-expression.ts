@@ -3,6 +3,7 @@
 //
 //   scores + bias of each item        one more dimension: row [item ‖ bias], query [query ‖ 1]
 //   scores · constant, before a bias  the query is multiplied
+//   scores · factor of each item      the row is multiplied
 //   a function that keeps the order   part of the search, which ranks by its values
 //   where(condition, scores, c)       the mask of a search, with functions before and behind it
 //   max over several vectors          a search whose queries have several vectors
@@ -13,6 +14,7 @@
 // A function may give several scores one value: whole ranges behind a relu, neighbours behind any. The search
 // orders such rows as TensorFlow does (core/program/search/ranked-search.ts).
 
+import { numberOfDtype } from "../../bundle/data-type.ts";
 import { Attributes } from "../definition/attributes.ts";
 import type { AttributeValue } from "../definition/attributes.ts";
 import { constantValue } from "../graph-value.ts";
@@ -35,7 +37,8 @@ import { areSameItems, distanceOf, withoutKeptAxis } from "./score-distance.ts";
 import { sliceWithin, slicedItems, slicedRule, slicedScoresOf, slicedStep } from "./score-slice.ts";
 import type { ItemSlice, ReadStored } from "./score-slice.ts";
 import { scoreStepsOf } from "./score-steps.ts";
-import type { ItemBias, ScoreOperation, ScoreStep } from "./score-steps.ts";
+import type { ItemBias, ItemFactor, ScoreOperation, ScoreStep } from "./score-steps.ts";
+import type { RowFactor } from "../../partitions/stored-table.ts";
 import type { StoredRows } from "../tables/table-registry.ts";
 
 /** Scores that a search can rank. */
@@ -166,7 +169,7 @@ function taken(found: ScoreStep, trail: Trail, lowering: Lowering): boolean {
 
 /** Whether a step has a value for each vector, since these stand on the last axis. */
 function isOfOtherAxis(step: ScoreStep, { best }: Trail): boolean {
-  return step.kind === "bias" && best?.vectorAxis === 2;
+  return isOfItem(step) && best?.vectorAxis === 2;
 }
 
 function compositionOf(product: ScoreProduct, { steps, masked, best }: Trail): Composition {
@@ -237,7 +240,7 @@ function composedOfProduct(lowering: Lowering, found: Composition): SearchedScor
   if ("node" in within) return within;
   const before = [...within.functions, ...functionsOf(steps.slice(end, mask && stepsBefore))];
   const behind = mask === undefined ? [] : functionsOf(steps.slice(stepsBefore));
-  const candidates = storedRows(product, within.biases);
+  const candidates = storedRows(product, within);
   if (candidates.dim > DIM_MAX) return { node: product.node };
   let { query } = within;
   for (const { factor } of within.biases.slice(within.weighed)) {
@@ -316,7 +319,7 @@ function linearPart(
   const last = steps.findLastIndex(changesOrder) + 1;
   const curved = steps.slice(0, last).find((step) => !isLinear(step));
   // A falling step behind may be turned round; a bias and a factor of the request may not.
-  const needed = steps.findLastIndex((step) => step.kind === "bias" || isUnknown(step)) + 1;
+  const needed = steps.findLastIndex((step) => isOfItem(step) || isUnknown(step)) + 1;
   const ends = [last, needed];
   const end = ends.find((each) => {
     // Masked rows would have other scores each, or come first.
@@ -367,6 +370,9 @@ function turningStep({ product, steps, stepsOfEach }: Composition): ScoreStep | 
 
 /** A product whose query is a matrix: that of all vectors of all queries. */
 function withFlatQuery(lowering: Lowering, product: ScoreProduct): ScoreProduct {
+  if (product.query.dtype === "int8") {
+    return { ...product, query: asFloats(lowering, product.query) };
+  }
   if (product.vectors === undefined) return product;
   return { ...product, query: reshaped(lowering, product.query, [-1, dimOf(product)]) };
 }
@@ -377,12 +383,17 @@ function dimOf({ candidates: { shape }, itemAxis }: ScoreProduct): number {
 }
 
 function mayTurn(step: ScoreStep): boolean {
-  return isFalling(step) || isUnknown(step);
+  return isFalling(step) || isUnknown(step) || step.kind === "itemFactor";
+}
+
+/** Whether a step differs by item. */
+function isOfItem({ kind }: ScoreStep): boolean {
+  return kind === "bias" || kind === "itemFactor";
 }
 
 /** Whether a step differs by item, or turns the order of scores round. */
 function changesOrder(step: ScoreStep): boolean {
-  return step.kind === "bias" || mayTurn(step);
+  return isOfItem(step) || mayTurn(step);
 }
 
 /** Whether a request decides whether a step turns the order of scores round. */
@@ -395,13 +406,16 @@ function isFalling(step: ScoreStep): boolean {
 }
 
 function functionsOf(steps: readonly ScoreStep[]): readonly NodeFunction[] {
-  return steps.flatMap((step) => (step.kind === "bias" ? [] : (step.functions ?? [])));
+  return steps.flatMap((step) => {
+    return step.kind === "bias" || step.kind === "itemFactor" ? [] : (step.functions ?? []);
+  });
 }
 
 interface BiasedQuery {
   /** With the weights of the first `weighed` biases. */
   readonly query: GraphValue;
   readonly biases: readonly ItemBias[];
+  readonly factors: readonly RowFactor[];
   readonly weighed: number;
   readonly functions: readonly NodeFunction[];
 }
@@ -412,15 +426,16 @@ interface BiasedQuery {
  */
 function withBiases(
   lowering: Lowering,
-  { query, candidates, itemAxis, vectors }: ScoreProduct,
+  items: ScoreProduct,
   steps: readonly ScoreStep[],
 ): BiasedQuery | Obstacle {
   let functions: NodeFunction[] = [];
   let biases: ItemBias[] = [];
+  const factors: RowFactor[] = [];
   let weighed = 0;
-  let scaled = query;
+  let scaled = items.query;
   for (const step of steps) {
-    if (step.kind === "bias" && mayAppend(step.bias, biases, { candidates, itemAxis })) {
+    if (step.kind === "bias" && mayAppend(step.bias, biases, items)) {
       biases.push(step.bias);
     } else if (step.kind === "scaled") {
       const { operation, factor } = step;
@@ -430,8 +445,7 @@ function withBiases(
         return { op, operand: operand && applied(lowering, operation, operand) };
       });
     } else if (step.kind === "weighted") {
-      // The rows of a query of several vectors are more than the factors.
-      if (vectors !== undefined && !isSingle(step.operand)) return step.operation;
+      if (!isForEach(step.operand, items)) return step.operation;
       for (const { factor } of biases.slice(weighed)) {
         scaled = withDimension(lowering, scaled, factor);
       }
@@ -442,18 +456,49 @@ function withBiases(
       });
     } else if (step.kind === "added") {
       functions.push(...step.functions);
+    } else if (step.kind === "itemFactor" && mayMultiply(step.factor, functions, items)) {
+      const { stored, isDivisor } = step.factor;
+      factors.push({ stored, isDivisor, appended: biases.length });
     } else {
       return step.operation;
     }
   }
-  // Sums of squares are the last dimension of a row.
-  const ofSquares = biases.filter(({ squares }) => squares !== undefined);
+  const obstacle = obstacleOfSquares(biases, steps, weighed);
+  if (obstacle !== undefined) return obstacle.operation;
+  return { query: scaled, biases: inOrderOfRows(biases), factors, weighed, functions };
+}
+
+/** Whether a factor is one for all rows of the query, or one for each: several vectors have more rows than factors. */
+function isForEach(factor: GraphValue, { vectors }: ScoreProduct): boolean {
+  return vectors === undefined || isSingle(factor);
+}
+
+/** Whether rows may be multiplied, so that all before is: what was added to all scores of a query is not in a row. */
+function mayMultiply(
+  { items }: ItemFactor,
+  added: readonly NodeFunction[],
+  { candidates, itemAxis }: SearchedItems,
+): boolean {
+  return added.length === 0 && items === candidates.shape[itemAxis];
+}
+
+/** Biases in the order of the dimensions of a row: sums of squares are the last one. */
+function inOrderOfRows(biases: readonly ItemBias[]): readonly ItemBias[] {
   const stored = biases.filter(({ squares }) => squares === undefined);
-  const inOrder = [...stored, ...ofSquares];
+  return [...stored, ...biases.filter(({ squares }) => squares !== undefined)];
+}
+
+/** The step that sums of squares do not go with: a weight behind those that move, a factor of each item. */
+function obstacleOfSquares(
+  biases: readonly ItemBias[],
+  steps: readonly ScoreStep[],
+  weighed: number,
+): ScoreStep | undefined {
+  const inOrder = inOrderOfRows(biases);
   const isMoved = inOrder.slice(0, weighed).some((bias, at) => bias !== biases[at]);
-  const weight = steps.find(({ kind }) => kind === "weighted");
-  if (isMoved && weight !== undefined) return weight.operation;
-  return { query: scaled, biases: inOrder, weighed, functions };
+  const weight = isMoved ? steps.find(({ kind }) => kind === "weighted") : undefined;
+  const hasSquares = biases.some(({ squares }) => squares !== undefined);
+  return weight ?? (hasSquares ? steps.find(({ kind }) => kind === "itemFactor") : undefined);
 }
 
 /** Whether a bias fits the items, beside those before it. */
@@ -466,14 +511,15 @@ function mayAppend(bias: ItemBias, others: readonly ItemBias[], items: SearchedI
 
 function storedRows(
   { candidates, itemAxis }: ScoreProduct,
-  biases: readonly ItemBias[],
+  { biases, factors }: Pick<BiasedQuery, "biases" | "factors">,
 ): StoredRows {
   const { stored, shape, normalised, firstItem } = candidates;
   const isByColumn = itemAxis === 1;
   const rows = shape[itemAxis];
   const appended = biases.flatMap((bias) => bias.stored ?? []);
   const dim = shape[isByColumn ? 0 : 1] + biases.length;
-  const isPlain = !isByColumn && normalised === undefined && biases.length === 0;
+  const isAsStored = biases.length + factors.length === 0;
+  const isPlain = !isByColumn && normalised === undefined && isAsStored;
   const hasSquares = biases.length > appended.length;
   if (isPlain) return { stored, rows, dim };
   return {
@@ -485,6 +531,7 @@ function storedRows(
       ...(firstItem !== undefined && { firstColumn: firstItem }),
       normalisation: normalised?.how,
       appended,
+      ...(factors.length > 0 && { factors }),
       ...(hasSquares && { hasSquares }),
     },
   };
@@ -500,6 +547,20 @@ function applied(
   const outputDtypes = outputs.map(({ dtype }) => dtype);
   const inputs = node.inputs.with(position, value);
   return lowering.operation({ op, name, attributes, outputDtypes }, inputs).outputs[0]!;
+}
+
+/** Integers of a quantised layer, all of which are float32 values. */
+function asFloats(lowering: Lowering, query: GraphValue): GraphValue {
+  const name = `${query.producer?.name ?? "query"}/floats`;
+  const attributes = new Attributes(
+    name,
+    new Map<string, AttributeValue>([
+      ["SrcT", { kind: "type", value: numberOfDtype("int8") }],
+      ["DstT", { kind: "type", value: numberOfDtype("float32") }],
+    ]),
+  );
+  const node = { op: "Cast", name, attributes, outputDtypes: ["float32"] as const };
+  return lowering.operation(node, [query]).outputs[0]!;
 }
 
 function reshaped(lowering: Lowering, value: GraphValue, sizes: readonly number[]): GraphValue {

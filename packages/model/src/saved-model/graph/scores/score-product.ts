@@ -18,7 +18,7 @@ export interface SearchedItems {
 
 /** Scores `[queries, items]` as one product. */
 export interface ScoreProduct extends SearchedItems {
-  /** float32 `[queries, dim]`, or `[queries, vectors, dim]` where there are several. */
+  /** float32 or int8 `[queries, dim]`, or float32 `[queries, vectors, dim]` where there are several. */
   readonly query: GraphValue;
   /** How many vectors each query has; absent: one. */
   readonly vectors?: number | undefined;
@@ -39,7 +39,8 @@ type Sides = readonly [Side, Side];
 
 /** Recognises a product of queries and stored candidates; `undefined` for any other value. */
 export function scoreProductOf(value: GraphValue, scalars: ScalarReader): ScoreProduct | undefined {
-  const sides = matrixSidesOf(value);
+  if (value.dtype !== "float32") return undefined;
+  const sides = matrixSidesOf(ofIntegers(value) ?? value);
   const [queries, items] = sides ?? [];
   const query = queries === undefined ? undefined : queryOf(queries);
   if (query === undefined || items === undefined) return undefined;
@@ -57,11 +58,20 @@ export function itemsOf({ matrix, kept }: Side, scalars: ScalarReader): Searched
   return normalised?.axis === itemAxis ? undefined : { candidates, itemAxis };
 }
 
+/** The int32 product of int8 matrices that a value is as float32: a quantised layer. Its sums are exact. */
+function ofIntegers(value: GraphValue): GraphValue | undefined {
+  const sums = producerOf(value, "Cast")?.inputs[0];
+  if (sums?.dtype !== "int32") return undefined;
+  const product = producerOf(withoutRearrangement(sums), "MatMul", ...BATCH_PRODUCTS);
+  return product?.inputs.every(({ dtype }) => dtype === "int8") === true ? sums : undefined;
+}
+
 /** The queries as `[queries, dim]`. */
 function queryOf({ matrix, kept }: Side): GraphValue | undefined {
   const plain = withoutRearrangement(matrix);
   const query = kept === 0 ? plain : turned(plain);
-  const isMatrix = query?.dtype === "float32" && (query.shape?.length ?? 2) === 2;
+  const isNumeric = query?.dtype === "float32" || query?.dtype === "int8";
+  const isMatrix = isNumeric && (query.shape?.length ?? 2) === 2;
   return isMatrix ? query : undefined;
 }
 

@@ -98,6 +98,10 @@ export function slicedStep(
   read: ReadStored,
 ): ScoreStep | undefined {
   if (step.kind === "softmax") return undefined;
+  if (step.kind === "itemFactor") {
+    const stored = slicedVector(step.factor.stored, slice, read);
+    return { ...step, factor: { ...step.factor, stored, items: slice.items } };
+  }
   if (step.kind !== "bias") return step;
   const { bias, shown } = step;
   const stored = bias.stored && slicedVector(bias.stored, slice, read);

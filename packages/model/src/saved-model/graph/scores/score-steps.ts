@@ -23,7 +23,7 @@ export interface ScoreOperation {
 /**
  * What an operation does to scores. `scaled` and `added` may as well be done to queries and to the scores of
  * winners; `weighted` is a factor that a request decides, and is done to queries; `function` keeps the order, but may
- * make scores equal; `softmax` does too, and needs the scores of all items.
+ * make scores equal; `softmax` does too, and needs the scores of all items. `itemFactor` and `bias` are done to rows.
  */
 export type ScoreStep =
   | {
@@ -55,6 +55,11 @@ export type ScoreStep =
       readonly functions: readonly NodeFunction[];
     }
   | {
+      readonly kind: "itemFactor";
+      readonly operation: ScoreOperation;
+      readonly factor: ItemFactor;
+    }
+  | {
       readonly kind: "bias";
       readonly operation: ScoreOperation;
       readonly bias: ItemBias;
@@ -71,6 +76,13 @@ export interface ItemBias {
   readonly factor: number;
   /** Whether it is 0 for each item that it does not hide. */
   readonly isNothing?: boolean | undefined;
+}
+
+/** A value per item, which its scores are multiplied with or divided by. */
+export interface ItemFactor {
+  readonly stored: StoredTensor;
+  readonly items: number;
+  readonly isDivisor: boolean;
 }
 
 /** What one operation is, first step first, and the scores before it. */
@@ -280,11 +292,57 @@ function scaleStep(
   scalars: ScalarReader,
 ): FoundSteps | undefined {
   const value = (other.shape?.length ?? 3) > 2 ? undefined : scalarOf(other, scalars);
-  if (value === undefined) return weightedStep({ node, position, scores, other }, scalars);
+  if (value === undefined) {
+    const operands = { node, position, scores, other };
+    return itemScaleStep(operands, scalars) ?? weightedStep(operands, scalars);
+  }
   if (!isUsable(value)) return undefined;
   const factor = node.op === "Mul" ? value : 1 / value;
   const functions = functionsOf(node, other);
   return { scores, steps: [{ kind: "scaled", operation: { node, position }, functions, factor }] };
+}
+
+/** A factor for the scores of each item; or the product of one and of a factor for those of each query. */
+function itemScaleStep(
+  { node, position, scores, other }: Operands,
+  scalars: ScalarReader,
+): FoundSteps | undefined {
+  if (node.op === "DivNoNan") return undefined;
+  const isDivisor = node.op !== "Mul";
+  const operation = { node, position };
+  const factor = itemFactorOf(other, isDivisor, scalars);
+  if (factor !== undefined) return { scores, steps: [{ kind: "itemFactor", operation, factor }] };
+  const [left, right] = producerOf(other, "Mul")?.inputs ?? [];
+  if (left === undefined || right === undefined) return undefined;
+  for (const [ofQuery, ofItem] of [[left, right] as const, [right, left] as const]) {
+    const own = itemFactorOf(ofItem, isDivisor, scalars);
+    const alone: OperationNode = { ...node, inputs: [scores, ofQuery] };
+    const found = own && scaleStep({ node: alone, position: 0, scores, other: ofQuery }, scalars);
+    if (own === undefined || found === undefined) continue;
+    return { scores, steps: [{ kind: "itemFactor", operation, factor: own }, ...found.steps] };
+  }
+  return undefined;
+}
+
+function itemFactorOf(
+  value: GraphValue,
+  isDivisor: boolean,
+  scalars: ScalarReader,
+): ItemFactor | undefined {
+  const items = itemsOfVector(value);
+  const values = items < 2 ? undefined : vectorOf(value, items, scalars);
+  const areUsable = values?.every((each) => Number.isFinite(each) && !(isDivisor && each === 0));
+  if (values === undefined || areUsable !== true) return undefined;
+  const tensor = { dtype: "float32", shape: [items], data: values } as const;
+  const name = `${value.producer?.name ?? "constant"} [${items}]`;
+  const stored = storedVectorIn(value, items, scalars) ?? { kind: "constant", name, tensor };
+  return { stored, items, isDivisor };
+}
+
+/** How many items a vector has a value for; 0 for any other value. */
+function itemsOfVector({ dtype, shape = [] }: GraphValue): number {
+  const isVector = shape.length === 1 || (shape.length === 2 && shape[0] === 1);
+  return dtype === "float32" && isVector ? shape.at(-1)! : 0;
 }
 
 /** A factor for all scores, or for those of each query, that a request decides. */

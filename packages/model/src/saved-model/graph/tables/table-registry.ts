@@ -3,8 +3,13 @@
 
 import { WinnowError, partitionCountOf } from "@winnow/core";
 import type { AttributeColumn, CandidateTable, KeyedTable, TableKeys, Tensor } from "@winnow/core";
-import { textOfStored } from "../../partitions/stored-table.ts";
-import type { RowDerivation, StoredTable, StoredTensor } from "../../partitions/stored-table.ts";
+import { textOfStored, vectorsOf } from "../../partitions/stored-table.ts";
+import type {
+  RowDerivation,
+  RowFactor,
+  StoredTable,
+  StoredTensor,
+} from "../../partitions/stored-table.ts";
 import type { VersionFiles } from "../../version-files.ts";
 import type { GraphValue } from "../graph-value.ts";
 import { maskColumn } from "./mask-columns.ts";
@@ -156,8 +161,8 @@ export class TableRegistry {
     { stored, rows, dim, derivation }: StoredRows,
     ids: StoredIds | undefined,
   ): Omit<KeyedTable, "kind" | "keys"> {
-    const appended = derivation?.appended ?? [];
-    const sources = [stored, ...(ids === undefined ? [] : [ids.stored]), ...appended];
+    const vectors = vectorsOf(derivation);
+    const sources = [stored, ...(ids === undefined ? [] : [ids.stored]), ...vectors];
     return {
       name: this.#uniqueName(nameOf(stored)),
       rows,
@@ -223,8 +228,23 @@ function areSameDerivations(a: RowDerivation | undefined, b: RowDerivation | und
     a.firstColumn === b.firstColumn &&
     (a.hasSquares ?? false) === (b.hasSquares ?? false) &&
     JSON.stringify(a.normalisation) === JSON.stringify(b.normalisation) &&
-    a.appended.length === b.appended.length &&
-    a.appended.every((stored, position) => isSame(stored, b.appended[position]!))
+    areSameTensors(a.appended, b.appended) &&
+    areSameFactors(a.factors ?? [], b.factors ?? [])
+  );
+}
+
+function areSameTensors(a: readonly StoredTensor[], b: readonly StoredTensor[]): boolean {
+  return a.length === b.length && a.every((stored, position) => isSame(stored, b[position]!));
+}
+
+function areSameFactors(a: readonly RowFactor[], b: readonly RowFactor[]): boolean {
+  const [left, right] = [a, b].map((factors) => factors.map(({ stored }) => stored));
+  return (
+    areSameTensors(left!, right!) &&
+    a.every(({ isDivisor, appended }, position) => {
+      const other = b[position]!;
+      return isDivisor === other.isDivisor && appended === other.appended;
+    })
   );
 }
 
