@@ -1,6 +1,6 @@
 // How far a walk through the files below one folder may go. Links are followed, and one may lead back to where the walk
-// has been, or out into the whole disk: each folder is listed once, so many entries are taken and no more, and the
-// refusal names the link. It decides alone; who walks asks the file system.
+// has been, or out into the whole disk: so each folder is listed once, the number of entries is bounded, and the
+// refusal names the link. This file only decides; the caller reads the file system.
 
 import { WinnowError, excerpt } from "../errors/errors.ts";
 

@@ -45,7 +45,7 @@ export function indexVersions(directoryNames: readonly string[]): VersionIndex {
   return { names: new Map([...names].toSorted(([a], [b]) => a - b)), duplicates, tooLarge };
 }
 
-/** Of one model, so many versions have their files looked at, and more where the policy names more. */
+/** Most versions of one model whose files are looked at; more only if the policy names more. */
 const LOOKED_AT_MAX = 1000;
 
 /**

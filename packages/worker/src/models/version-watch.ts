@@ -42,7 +42,7 @@ export interface ModelLocation {
 
 /** Directories that are looked at together: more would delay all other work of the file threads. */
 const LOOKS_AT_ONCE = 4;
-/** A look that took long is followed by a pause of so many times as long. */
+/** After a long look, the pause is this many times as long as the look. */
 const PAUSE_FACTOR = 4;
 const PAUSE_MS_MAX = 60_000;
 /** Directories that one problem names. */
@@ -105,7 +105,7 @@ export class VersionWatch {
   #told: string | undefined;
   #timer: Timer | undefined;
   #closed = false;
-  readonly #turns = new Turns(LOOKS_AT_ONCE);
+  readonly #lookSlots = new TaskSlots(LOOKS_AT_ONCE);
 
   constructor(
     dependencies: WatchDependencies,
@@ -221,7 +221,7 @@ export class VersionWatch {
   async #look({ model, basePath, policy }: ModelLocation): Promise<FoundModel> {
     const { storage } = this.#dependencies;
     try {
-      const listed = await this.#turns.take(() => storage.directories(basePath));
+      const listed = await this.#lookSlots.run(() => storage.directories(basePath));
       const index = indexVersions(listed);
       const newest = versionsLookedAt(policy, [...index.names.keys()]);
       const directories = [...index.names].map(([version, name]) => ({
@@ -269,7 +269,7 @@ export class VersionWatch {
     const known = this.#recentStamp(model, { version, directory });
     if (known !== undefined) return { version, directory, stamp: known, isNew: false };
     const look = (): Promise<string | undefined> => this.#stampOf(model, { version, directory });
-    return { version, directory, stamp: await this.#turns.take(look), isNew: true };
+    return { version, directory, stamp: await this.#lookSlots.run(look), isNew: true };
   }
 
   /** A version outside the newest ones as it was last seen, if it was: it may be the one that serves. */
@@ -419,8 +419,8 @@ function someOf<Each>(each: readonly Each[], text: (one: Each) => string): strin
   return more > 0 ? [...texts, `and ${more} more`] : texts;
 }
 
-/** Has at most so many of its tasks run at a time, in the order in which they came. */
-class Turns {
+/** Runs at most `atOnce` tasks at a time, in the order in which they came. */
+class TaskSlots {
   #free: number;
   readonly #waiting: (() => void)[] = [];
 
@@ -428,7 +428,7 @@ class Turns {
     this.#free = atOnce;
   }
 
-  async take<Result>(task: () => Promise<Result>): Promise<Result> {
+  async run<Result>(task: () => Promise<Result>): Promise<Result> {
     if (this.#free === 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     else this.#free -= 1;
     try {

@@ -157,7 +157,7 @@ function checkIterations(
     if (node.graphs.length === 0) continue;
     let all = iterations;
     if (isLoop(node)) {
-      all *= turnsOf(node, constants, isInner);
+      all *= iterationsOf(node, constants, isInner);
       if (all > ITERATIONS_MAX) {
         const text = `${titleOf(node)} may take ${all} iterations with the loops around it`;
         throw refused("RESOURCE_EXHAUSTED", `${text}; at most ${ITERATIONS_MAX} are taken`);
@@ -172,7 +172,11 @@ function checkIterations(
 }
 
 /** Iterations of one loop, at most. @throws WinnowError UNIMPLEMENTED if they are not known */
-function turnsOf(loop: OnnxNode, constants: ReadonlyMap<string, number>, isInner: boolean): number {
+function iterationsOf(
+  loop: OnnxNode,
+  constants: ReadonlyMap<string, number>,
+  isInner: boolean,
+): number {
   const name = loop.inputs[0] ?? "";
   const count = constants.get(name);
   if (name === "") {

@@ -1,5 +1,5 @@
 // Floats of two bytes as float32. Every value of both formats is a float32, so nothing is rounded and
-// scores are exact; infinities stay infinite, so that whoever refuses them still can.
+// scores are exact; infinities stay infinite, so that later checks can refuse them.
 //
 //   half      sign 1 │ exponent 5  │ fraction 10   IEEE 754 binary16
 //   bfloat16  sign 1 │ exponent 8  │ fraction 7    the upper half of a float32

@@ -1,6 +1,6 @@
-// What of a signature cannot run, told all at once: a team that mends one operation should not find the
-// next one by the next export. A node that only follows a missing operation is not blamed, because
-// what it computes with is not known.
+// The operations of a signature that cannot run, all in one error, so that a team need not export again to
+// find the next one. A node that only follows a missing operation is not named, because its inputs are not
+// known.
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { LoweredNode, OperationNode } from "./graph-value.ts";

@@ -36,7 +36,7 @@ export interface TableReading {
 /** The stored tensors of a table, and the checks that its rows must pass. */
 export interface TableRegions {
   readonly rows: StoredRegion;
-  /** Stored as a checkpoint stores them, or read by somebody else. */
+  /** Stored in a checkpoint, or read by another reader. */
   readonly ids: StoredRegion | IdReading | undefined;
   /** What the table's derivation appends to its rows, then what it multiplies them with (`vectorsOf`). */
   readonly vectors?: readonly StoredRegion[] | undefined;

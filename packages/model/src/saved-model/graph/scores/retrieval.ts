@@ -208,7 +208,7 @@ function withoutOffset(indices: GraphValue): {
   return { rows: indices, offset: 0 };
 }
 
-/** Identifiers of so many rows of a vector that is stored. */
+/** Ids of `rows` rows of a stored vector, from `firstRow` on. */
 function idsOf(
   lowering: Lowering,
   source: GraphValue,
