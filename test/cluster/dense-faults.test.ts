@@ -33,7 +33,9 @@ describe("a cluster whose ONNX Runtime fails", () => {
     await writeDemo(models, { items: 100, dim: 8, users: 20, k: 5, seed: 1 });
     writeVersion("quotient", 1, quotientModel());
     cpSync(loops, path.join(models, "loops/1"), { recursive: true });
-    cluster = await RunningCluster.start({ models, workers: 2 });
+    // A run of seconds takes ten times as long on a machine that has other things to do.
+    const routerArgs = ["--rest_api_timeout_in_ms=120000"];
+    cluster = await RunningCluster.start({ models, workers: 2, routerArgs });
     await vi.waitFor(
       async () => {
         const answers = [await quotient(6, 3), await rank()];

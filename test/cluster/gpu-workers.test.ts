@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { writeDemo } from "@winnow/model-writer";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { recordAnswers, runLoad } from "./checked-load.ts";
 import { gpuEnvironment, noGpuReason, onGpu } from "./gpu-driver.ts";
 import { RedisProcess, hasRedisServer } from "./redis-process.ts";
@@ -51,54 +51,51 @@ async function answersOfProcessors() {
   return answers;
 }
 
-describe.skipIf(noGpuReason !== "").each(["static membership", "Redis membership"])(
-  `with %s ${noGpuReason}`,
-  (membership) => {
-    const needsRedis = membership.startsWith("Redis");
+/** Two clusters, and GPUs made of software. */
+const TEST_MS_MAX = 600_000;
 
-    test.skipIf(needsRedis && !hasRedisServer)(
-      "L1: a GPU that is lost ends its worker with a code of its own, fails no request, and serves again",
-      async () => {
-        const answers = await answersOfProcessors();
-        redis = needsRedis ? await RedisProcess.start() : undefined;
-        cluster = await RunningCluster.start({
-          models: directory,
-          workers: 3,
-          replication: 2,
-          ...(redis === undefined ? {} : { redis: redis.url }),
-          routerArgs: ["--router-table-bytes", "0"],
-          argsOf: { w0: onGpu, w1: onGpu },
-          env,
-        });
-        await cluster.loaded(MODELS);
-        await untilReady("w0", /^gpu$/);
-        await untilReady("w1", /^gpu$/);
-        await untilReady("w2", /^(cpu|reference)$/);
+test.skipIf(noGpuReason !== "")(
+  `L1: a GPU that is lost ends its worker with a code of its own, fails no request, and serves again ${noGpuReason}`,
+  async () => {
+    const answers = await answersOfProcessors();
+    redis = hasRedisServer ? await RedisProcess.start() : undefined;
+    cluster = await RunningCluster.start({
+      models: directory,
+      workers: 3,
+      replication: 2,
+      ...(redis === undefined ? {} : { redis: redis.url }),
+      routerArgs: ["--router-table-bytes", "0"],
+      argsOf: { w0: onGpu, w1: onGpu },
+      env,
+    });
+    await cluster.loaded(MODELS);
+    await untilReady("w0", /^gpu$/);
+    await untilReady("w1", /^gpu$/);
+    await untilReady("w2", /^(cpu|reference)$/);
 
-        const fault = async (): Promise<void> => {
-          await pause(1000);
-          cluster!.signal("w0", "SIGUSR2");
-          expect(await cluster!.ended("w0")).toBe(DEVICE_LOST_EXIT_CODE);
-          expect(await cluster!.announcement("w0")).toBeUndefined();
-          await pause(1500);
-          cluster!.restart("w0");
-          await untilReady("w0", /^gpu$/);
-          await pause(1000);
-        };
-        const until = fault();
-        const outcome = await runLoad(cluster.urls, answers, { perSecond: PER_SECOND, until });
-        await until;
+    const fault = async (): Promise<void> => {
+      await pause(1000);
+      cluster!.signal("w0", "SIGUSR2");
+      expect(await cluster!.ended("w0")).toBe(DEVICE_LOST_EXIT_CODE);
+      expect(await cluster!.announcement("w0")).toBeUndefined();
+      await pause(1500);
+      cluster!.restart("w0");
+      await untilReady("w0", /^gpu$/);
+      await pause(1000);
+    };
+    const until = fault();
+    const outcome = await runLoad(cluster.urls, answers, { perSecond: PER_SECOND, until });
+    await until;
 
-        expect(outcome.wrong).toEqual([]);
-        expect(outcome.failed).toEqual([]);
-        expect(outcome.exact).toBeGreaterThan(50);
-        const [failure] = cluster.events("w0", "worker failed");
-        expect(failure).toMatchObject({ lost: "device", code: "UNAVAILABLE" });
-        cluster.signal("w1", "SIGTERM");
-        expect(await cluster.ended("w1")).toBe(0);
-      },
-    );
+    expect(outcome.wrong).toEqual([]);
+    expect(outcome.failed).toEqual([]);
+    expect(outcome.exact).toBeGreaterThan(50);
+    const [failure] = cluster.events("w0", "worker failed");
+    expect(failure).toMatchObject({ lost: "device", code: "UNAVAILABLE" });
+    cluster.signal("w1", "SIGTERM");
+    expect(await cluster.ended("w1")).toBe(0);
   },
+  TEST_MS_MAX,
 );
 
 async function untilReady(name: string, accelerator: RegExp): Promise<void> {
