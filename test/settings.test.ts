@@ -85,6 +85,7 @@ const OTHERWISE: Readonly<Record<string, string>> = {
   "worker.accelerator": "accelerator",
   "worker.memoryBytesMax": "memory-bytes",
   "worker.threads": "threads",
+  "worker.machine": "machine",
   "worker.maxLoadRetries": "max_num_load_retries",
   "worker.loadRetryIntervalMs": "load_retry_interval_micros",
 };

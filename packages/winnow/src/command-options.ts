@@ -332,6 +332,17 @@ export const modelReplicationOption = (): Option =>
     throw new InvalidArgumentError(`Write model=replicas,…, each from 1 to ${REPLICATION_MAX}.`);
   });
 
+/** Whom a worker shares its processors with. */
+export const machineOption = (): Option =>
+  option(
+    "--machine <name>",
+    "workers that name the same machine share its processors: searches ask as few of them as they can (default: none)",
+    "WINNOW_MACHINE",
+  ).argParser((text) => {
+    if (/^[A-Za-z0-9_.:-]{1,255}$/.test(text)) return text;
+    throw new InvalidArgumentError("It must be a name of letters, digits and _ . : - alone.");
+  });
+
 /** How finely tables are cut. */
 export const partitionBytesOption = (): Option =>
   option(

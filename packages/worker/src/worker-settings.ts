@@ -75,6 +75,11 @@ export interface WorkerOptions {
   readonly memoryBytesMax?: number | undefined;
   /** Threads of a scan on the CPU. Default: the processors this process may use. */
   readonly threads?: number | undefined;
+  /**
+   * Workers that name the same machine share its processors: a search asks as few of them as it can.
+   * Default: none, the worker has processors of its own.
+   */
+  readonly machine?: string | undefined;
   /** Loading waits until the list of workers has not changed for this long. Default 300 ms. */
   readonly placementQuietMs?: number | undefined;
   /** Retries of a version that failed to load, while its files stay the same. Default 5. */
@@ -147,6 +152,7 @@ export interface WorkerSettings {
   readonly release: string | undefined;
   /** What workers must agree on to place partitions alike, as text. */
   readonly placement: string;
+  readonly machine: string | undefined;
   readonly incarnation: Incarnation;
   readonly host: string;
   readonly port: number;
@@ -188,6 +194,7 @@ export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
     workerId: id,
     release: options.release,
     placement: placementText(replicas, reader),
+    machine: options.machine,
     incarnation: incarnation(options.incarnation ?? Date.now()),
     host,
     port,

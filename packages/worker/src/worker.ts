@@ -196,6 +196,7 @@ export class Worker implements WorkerService {
       order: this.#follower.followed,
       release: this.#settings.release,
       placement: this.#settings.placement,
+      machine: this.#settings.machine,
     };
   }
 

@@ -100,10 +100,17 @@ describe("an announcement", () => {
     expect(text.length).toBeLessThan(12_000);
   });
 
+  test("tells the machine that a worker shares with others", () => {
+    const announcement = announced({ id: "a", machine: "m" });
+
+    expect(decodeAnnouncement(encodeAnnouncement(announcement))).toEqual(announcement);
+    expect(announcementFromJson(announcementToJson(announcement)).machine).toBe("m");
+  });
+
   test("of a release that does not tell what it places by is read without it", () => {
-    const announcement = announced({ id: "a" });
-    const { release: _, placement: _placement, ...message } = encodeAnnouncement(announcement);
-    const { release: _release, placement: _text, ...rest } = announcement;
+    const announcement = announced({ id: "a", machine: "m" });
+    const { release: _, placement: _p, machine: _m, ...message } = encodeAnnouncement(announcement);
+    const { release: _release, placement: _text, machine: _machine, ...rest } = announcement;
 
     expect(decodeAnnouncement(message)).toEqual(rest);
   });
@@ -129,6 +136,7 @@ describe("an announcement", () => {
       { ...good, worker_id: "" },
       { ...good, release: 1 },
       { ...good, placement: "a\nb" },
+      { ...good, machine: "a\nb" },
       { ...good, worker_id: "a b" },
       { ...good, worker_id: "x".repeat(300) },
       { ...good, incarnation: -1 },

@@ -38,6 +38,7 @@ export interface AnnouncementMessage {
   readonly order_id: string;
   readonly release: string;
   readonly placement: string;
+  readonly machine: string;
 }
 
 interface VersionMessage {
@@ -108,6 +109,7 @@ export function encodeAnnouncement(announcement: Announcement): AnnouncementMess
     order_id: announcement.order?.id ?? "",
     release: printable(announcement.release ?? ""),
     placement: printable(announcement.placement ?? ""),
+    machine: printable(announcement.machine ?? ""),
   };
 }
 
@@ -151,6 +153,7 @@ export function decodeAnnouncement(message: unknown): Announcement {
     ...(order && { order }),
     ...saidText(fields, "release"),
     ...saidText(fields, "placement"),
+    ...saidText(fields, "machine"),
   };
 }
 

@@ -27,6 +27,11 @@ export interface Announcement {
   readonly release?: string | undefined;
   /** The settings that workers must agree on to place partitions alike, as text. Absent: the worker does not say. */
   readonly placement?: string | undefined;
+  /**
+   * Workers that name the same machine share its processors, each with threads for all of them: a search
+   * asks as few of them as it can. Absent: the worker has processors of its own.
+   */
+  readonly machine?: string | undefined;
 }
 
 /** One version directory this worker knows, and what it holds of it. */

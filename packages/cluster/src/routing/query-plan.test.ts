@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { place } from "../placement/placement.ts";
 import { planQueries } from "./query-plan.ts";
-import type { QueryPlan } from "./query-plan.ts";
+import type { Machines, QueryPlan } from "./query-plan.ts";
 
 const replicaLists = fc.array(
   fc.uniqueArray(fc.integer({ min: 0, max: 3 }), { minLength: 0, maxLength: 3 }),
@@ -119,6 +119,85 @@ describe("the plans of a table", () => {
     },
   );
 });
+
+describe("workers that share a machine", () => {
+  const onMachines = (words: Readonly<Record<string, string>>): Machines =>
+    new Map(Object.entries(words).map(([id, machine]) => [workerId(id), machine]));
+
+  test("are planned as one worker: the same one scans in every plan", () => {
+    const machines = onMachines({ w0: "m", w1: "m", w2: "m" });
+
+    expect(planQueries(named([[0, 1, 2]]), machines)).toEqual([["w0"]]);
+    expect(
+      new Set(
+        planQueries(
+          named([
+            [1, 2],
+            [1, 2],
+            [2, 3],
+          ]),
+          machines,
+        ).flat(),
+      ),
+    ).toEqual(new Set(["w1", "w3"]));
+  });
+
+  test("share the load with other machines evenly", () => {
+    const machines = onMachines({ w0: "m", w1: "m", w2: "n" });
+
+    const plans = planQueries(
+      named([
+        [0, 1, 2],
+        [0, 1, 2],
+        [0, 1, 2],
+        [0, 1, 2],
+      ]),
+      machines,
+    );
+
+    expect(loadsOf(plans)).toEqual(
+      new Map([
+        ["w0", 2 * plans.length],
+        ["w2", 2 * plans.length],
+      ]),
+    );
+  });
+
+  test("are asked as few as a search that tries every choice needs, or few more", () => {
+    fc.assert(
+      fc.property(replicaLists, (lists) => {
+        const replicas = named(lists);
+        const all = [...new Set(replicas.flat())];
+        const machines = new Map(all.map((worker) => [worker, "m"]));
+
+        const [plan, ...others] = planQueries(replicas, machines);
+
+        expect(others.every((other) => JSON.stringify(other) === JSON.stringify(plan))).toBe(true);
+        for (const [partition, of] of replicas.entries()) {
+          const chosen = plan[partition];
+          expect(of.length === 0 ? chosen === undefined : of.includes(chosen!)).toBe(true);
+        }
+        // Four workers at most: the greedy cover is larger than the least by one at most.
+        const asked = new Set(plan.filter((worker) => worker !== undefined)).size;
+        expect(asked).toBeLessThanOrEqual(leastCover(replicas, all) + 1);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+/** The fewest workers that hold every partition that anybody holds. Tries all. */
+function leastCover(replicas: readonly (readonly WorkerId[])[], all: readonly WorkerId[]): number {
+  const held = replicas.filter((of) => of.length > 0);
+  let least = all.length;
+  for (let choice = 0; choice < 2 ** all.length; choice += 1) {
+    const chosen = new Set(all.filter((_, at) => ((choice >> at) & 1) === 1));
+    if (held.every((of) => of.some((worker) => chosen.has(worker)))) {
+      least = Math.min(least, chosen.size);
+    }
+  }
+  return least;
+}
 
 function loadsOf(plans: readonly QueryPlan[]): Map<WorkerId, number> {
   const loads = new Map<WorkerId, number>();

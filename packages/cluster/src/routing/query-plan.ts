@@ -12,6 +12,10 @@
 // busiest. Four partitions that lie on each of three workers are scanned as {2, 2, 0}, {0, 2, 2}, {2, 0, 2}
 // in turn. In the end partitions move along such paths from the workers with the highest loads over all plans
 // to those with lower ones.
+//
+// Workers that share a machine's processors are planned as one worker with all their replicas, because two of
+// them scan no faster than one. The partitions that the machine gets go to as few of its workers as hold them,
+// in every plan to the same ones.
 
 import type { WorkerId } from "@winnow/core";
 
@@ -25,11 +29,61 @@ const PARTITIONS_PLANNED_MAX = 4096;
 /** Moves that even out the plans of a table, at most. */
 const MOVES_MAX = 256;
 
+/** The machine that a worker shares with others; absent: it has processors of its own. */
+export type Machines = ReadonlyMap<WorkerId, string>;
+
 /**
- * The plans of a table, to be used in rotation; at least one. They depend only on the replicas, and not on
- * the order of the replicas of one partition.
+ * The plans of a table, to be used in rotation; at least one. They depend only on the replicas and the
+ * machines, and not on the order of the replicas of one partition.
  */
 export function planQueries(
+  replicas: readonly (readonly WorkerId[])[],
+  machines: Machines = new Map(),
+): readonly [QueryPlan, ...QueryPlan[]] {
+  if (machines.size === 0) return planWorkers(replicas);
+  // The worker with the lowest id stands for its machine.
+  const standIns = new Map<string, WorkerId>();
+  for (const worker of [...new Set(replicas.flat())].toSorted((a, b) => (a < b ? -1 : 1))) {
+    const machine = machines.get(worker);
+    if (machine !== undefined && !standIns.has(machine)) standIns.set(machine, worker);
+  }
+  const standInOf = (worker: WorkerId): WorkerId =>
+    standIns.get(machines.get(worker) ?? "") ?? worker;
+  const [first, ...others] = planWorkers(replicas.map((of) => [...new Set(of.map(standInOf))]));
+  const sharedOut = (plan: QueryPlan): QueryPlan =>
+    shareOut(
+      plan,
+      replicas.map((of, at) => of.filter((worker) => standInOf(worker) === plan[at])),
+    );
+  return [sharedOut(first), ...others.map(sharedOut)];
+}
+
+/**
+ * Gives the partitions of each machine to as few of its workers as hold them: the one that holds most of those
+ * left, of equals the one with the lowest id (Chvátal's greedy cover, 1979).
+ */
+function shareOut(plan: QueryPlan, holders: readonly (readonly WorkerId[])[]): QueryPlan {
+  const chosen: (WorkerId | undefined)[] = plan.map(() => undefined);
+  const left = new Set([...holders.keys()].filter((partition) => holders[partition]!.length > 0));
+  while (left.size > 0) {
+    const counts = new Map<WorkerId, number>();
+    for (const partition of left) {
+      for (const worker of holders[partition]!) counts.set(worker, (counts.get(worker) ?? 0) + 1);
+    }
+    const [taker] = [...counts].reduce((best, each) =>
+      each[1] > best[1] || (each[1] === best[1] && each[0] < best[0]) ? each : best,
+    );
+    for (const partition of left) {
+      if (!holders[partition]!.includes(taker)) continue;
+      chosen[partition] = taker;
+      left.delete(partition);
+    }
+  }
+  return chosen;
+}
+
+/** Plans of workers that each have processors of their own. */
+function planWorkers(
   replicas: readonly (readonly WorkerId[])[],
 ): readonly [QueryPlan, ...QueryPlan[]] {
   const workers = [...new Set(replicas.flat())].toSorted((a, b) => (a < b ? -1 : 1));

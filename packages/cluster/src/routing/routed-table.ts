@@ -7,7 +7,7 @@
 import type { TableSource, TableSpec, WorkerId } from "@winnow/core";
 import type { Announcement, TableHolding } from "../announcement/announcement.ts";
 import { planQueries } from "./query-plan.ts";
-import type { QueryPlan } from "./query-plan.ts";
+import type { Machines, QueryPlan } from "./query-plan.ts";
 
 /** One table, and which workers can answer for each of its partitions. */
 export interface RoutedTable {
@@ -15,7 +15,9 @@ export interface RoutedTable {
   readonly spec: TableSpec;
   /** Workers of each partition, ascending by id; workers in drain only where there is no other. */
   readonly replicas: readonly (readonly WorkerId[])[];
-  /** Plans that spread a search evenly over the workers: to be used in turn. */
+  /** The machines of those of these workers that share one. */
+  readonly machines: Machines;
+  /** Plans that spread a search evenly over workers and machines: to be used in rotation. */
   readonly plans: readonly QueryPlan[];
   /** Checksum shares of each partition, from its chosen replicas; kept when these go. */
   readonly shares: readonly (readonly number[] | undefined)[];
@@ -66,17 +68,19 @@ export function routeTable(
   const groups = groupReplicas(spec, holders);
   const chosen = chooseGroups(spec, groups, previous);
   const shares = chosen.map((group, partition) => group?.shares ?? previous?.shares[partition]);
-  const replicas = reuse(
-    chosen.map((group) => answering(group?.workers ?? [])),
-    previous,
-  );
+  const found = chosen.map((group) => answering(group?.workers ?? []));
+  const machines = machinesOf(holders);
+  const isKept = previous !== undefined && isSameRoute({ replicas: found, machines }, previous);
+  // The previous lists if nothing changed, so that the plans need not be made again.
+  const replicas = isKept ? previous.replicas : found;
   const isComplete = shares.every((share) => share !== undefined);
   const corruptSource = isComplete ? sourceThatDiffers(spec, shares) : undefined;
   return {
     table,
     spec,
     replicas,
-    plans: replicas === previous?.replicas ? previous.plans : planQueries(replicas),
+    machines,
+    plans: isKept ? previous.plans : planQueries(replicas, machines),
     shares,
     verified: isComplete && corruptSource === undefined,
     corruptSource,
@@ -182,17 +186,27 @@ function answering(workers: readonly Announcement[]): readonly WorkerId[] {
   return (lasting.length > 0 ? lasting : workers).map((worker) => worker.workerId);
 }
 
-/** The previous lists if nothing changed, so that the plans need not be made again. */
-function reuse(
-  replicas: readonly (readonly WorkerId[])[],
-  previous: RoutedTable | undefined,
-): readonly (readonly WorkerId[])[] {
-  if (previous?.replicas.length !== replicas.length) return replicas;
-  const isSame = replicas.every((of, partition) => {
-    const before = previous.replicas[partition]!;
-    return of.length === before.length && of.every((worker, index) => worker === before[index]);
-  });
-  return isSame ? previous.replicas : replicas;
+function machinesOf(holders: readonly TableHolder[]): Machines {
+  return new Map(
+    holders.flatMap(({ worker: { workerId, machine } }) =>
+      machine === undefined ? [] : [[workerId, machine] as const],
+    ),
+  );
+}
+
+/** What plans are made of. */
+type Route = Pick<RoutedTable, "replicas" | "machines">;
+
+function isSameRoute({ replicas, machines }: Route, before: Route): boolean {
+  return (
+    before.replicas.length === replicas.length &&
+    replicas.every((of, partition) => {
+      const previous = before.replicas[partition]!;
+      return of.length === previous.length && of.every((worker, at) => worker === previous[at]);
+    }) &&
+    before.machines.size === machines.size &&
+    [...machines].every(([worker, machine]) => before.machines.get(worker) === machine)
+  );
 }
 
 function conflictOf(

@@ -71,6 +71,13 @@ export function fakeData(
 /** What a fake does with a question instead of answering after its delay. */
 export type Behaviour = "answer" | "silent" | "wrong" | FailureReason;
 
+/** What a test says of a pretended worker. */
+interface FakeWorkerWords {
+  readonly id: string;
+  readonly held: Iterable<number>;
+  readonly machine?: string | undefined;
+}
+
 /** A pretended worker and the channel to it in one. */
 export class FakeWorker implements PeerChannel {
   readonly id: WorkerId;
@@ -90,7 +97,10 @@ export class FakeWorker implements PeerChannel {
   readonly #crossed = new Set<(reply: WorkerReply) => void>();
   readonly #pending = new Map<(reply: WorkerReply) => void, Question>();
 
-  constructor(clock: Clock, data: FakeData, words: { id: string; held: Iterable<number> }) {
+  readonly #machine: string | undefined;
+
+  constructor(clock: Clock, data: FakeData, words: FakeWorkerWords) {
+    this.#machine = words.machine;
     this.#clock = clock;
     this.#data = data;
     this.id = workerId(words.id);
@@ -140,7 +150,7 @@ export class FakeWorker implements PeerChannel {
   }
 
   announcement(life = 1): Announcement {
-    return announcementOf(this.#data, {
+    const announcement = announcementOf(this.#data, {
       id: this.id,
       address: this.address,
       held: this.held,
@@ -149,6 +159,7 @@ export class FakeWorker implements PeerChannel {
       versions: [version.version],
       unloading: false,
     });
+    return { ...announcement, machine: this.#machine };
   }
 
   #answer(

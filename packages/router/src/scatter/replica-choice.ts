@@ -2,7 +2,8 @@
 // searches evenly: the plan of the rotation is used, or the next one whose workers can all be asked and are
 // trusted. If there is no such plan, or few partitions are wanted, the replica with the least work is chosen:
 // fewest partitions of this query, then fewest questions under way, then at random. Latency does not decide,
-// because it would send everything to one worker. Untrusted workers come last and are never left out, so the
+// because it would send everything to one worker. Of workers that share a machine's processors only the first
+// trusted one is considered, because two would scan no faster. Untrusted workers come last and are never left out, so the
 // last replica is always asked. A worker that has started anew since the table was made counts as another
 // worker, which only a later table may ask.
 
@@ -114,10 +115,22 @@ function chooseReplica(partition: number, state: ChoiceState): WorkerPeer | unde
   const plan = planned ? table.plans[number % table.plans.length] : undefined;
   const favourite = askable(plan?.[partition], state);
   if (favourite !== undefined && isTrusted(favourite, state)) return favourite;
-  return leastBusy(
-    (table.replicas[partition] ?? []).flatMap((id) => askable(id, state) ?? []),
-    state,
-  );
+  const peers = (table.replicas[partition] ?? []).flatMap((id) => askable(id, state) ?? []);
+  return leastBusy(table.machines.size === 0 ? peers : onePerMachine(peers, state), state);
+}
+
+/** Of each machine the first worker that is trusted, or the first one where none is. */
+function onePerMachine(peers: readonly WorkerPeer[], state: ChoiceState): readonly WorkerPeer[] {
+  const { machines } = state.question.table;
+  const first = new Map<string, WorkerPeer>();
+  for (const peer of [...peers.filter((each) => isTrusted(each, state)), ...peers]) {
+    const machine = machines.get(peer.id);
+    if (machine !== undefined && !first.has(machine)) first.set(machine, peer);
+  }
+  return peers.filter((peer) => {
+    const machine = machines.get(peer.id);
+    return machine === undefined || first.get(machine) === peer;
+  });
 }
 
 /** The best worker by `compare`; chance decides between equals. */

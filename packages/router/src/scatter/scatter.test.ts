@@ -412,3 +412,38 @@ describe("a search over faulty workers", () => {
     expect(bench.clock.pendingTimers).toBe(0);
   });
 });
+
+describe("a search over workers that share a machine", () => {
+  const everything = [0, 1, 2, 3];
+  const neighbours = { held: [everything, everything, everything], machine: "m" };
+
+  test("asks one of them, always the same, and another one once that is lost", async () => {
+    const bench = new QueryBench(neighbours);
+    const vectors = bench.vectors(1);
+    for (let turn = 0; turn < 40; turn += 1) {
+      expect(plain(await bench.settle(bench.search({ vectors, k: 5 })))).toEqual(
+        bench.expected(vectors, 5),
+      );
+    }
+    expect(bench.workers.map(({ asked }) => asked.length)).toEqual([40, 0, 0]);
+
+    for (const worker of bench.workers) worker.delayMs = 20;
+    const answer = bench.search({ vectors, k: 5 });
+    await bench.clock.advanceSettled(5);
+    bench.kill(bench.workers[0]!);
+
+    expect(plain(await bench.settle(answer))).toEqual(bench.expected(vectors, 5));
+    expect(bench.workers.map(({ asked }) => asked.length)).toEqual([41, 1, 0]);
+  });
+
+  test("leaves a silent one for another", async () => {
+    const bench = new QueryBench({ ...neighbours, settings: { attemptTimeoutMs: 100 } });
+    bench.workers[0]!.behave = () => "silent";
+    const vectors = bench.vectors(1);
+
+    const answer = await bench.settle(bench.search({ vectors, k: 5 }), 200);
+
+    expect(plain(answer)).toEqual(bench.expected(vectors, 5));
+    expect(bench.workers.map(({ asked }) => asked.length)).toEqual([1, 1, 0]);
+  });
+});

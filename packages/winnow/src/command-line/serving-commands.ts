@@ -20,6 +20,7 @@ import {
   extraMemoryOption,
   logFormatOption,
   logLevelOption,
+  machineOption,
   memoryBytesOption,
   modelReplicationOption,
   option,
@@ -230,6 +231,7 @@ function worker(): Command {
     .addOption(extraMemoryOption())
     .addOption(acceleratorOption())
     .addOption(threadsOption("threads that scan (default: all cores)"))
+    .addOption(machineOption())
     .addOption(memoryBytesOption())
     .addOption(logLevelOption())
     .addOption(logFormatOption());

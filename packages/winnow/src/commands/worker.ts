@@ -49,6 +49,7 @@ export interface WorkerRoleOptions
   readonly extraMemory?: number;
   readonly accelerator: "cpu" | "gpu" | "reference";
   readonly threads?: number;
+  readonly machine?: string;
   readonly memoryBytes?: number;
   readonly logLevel: LogLevel;
   readonly logFormat?: LogFormat;
@@ -221,6 +222,7 @@ function workerOptions(options: WorkerRoleOptions): WorkerOptions {
     extraMemoryRatio: options.extraMemory,
     accelerator: options.accelerator,
     threads: options.threads,
+    machine: options.machine,
     memoryBytesMax: options.memoryBytes,
     pollIntervalMs: options.file_system_poll_wait_seconds * 1000,
     maxLoadRetries: options.max_num_load_retries,

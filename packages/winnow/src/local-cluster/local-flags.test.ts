@@ -1,5 +1,6 @@
 // What `winnow up` and `winnow serve` pass on to the processes that they start.
 
+import { availableParallelism } from "node:os";
 import { expect, test } from "vitest";
 import { createCommandLine } from "../command-line/command-line.ts";
 import { servingCommands } from "../command-line/serving-commands.ts";
@@ -54,4 +55,19 @@ test("nothing is passed on that was not given, and the roles know every flag tha
 
   expect(flags.filter((flag) => !known.has(flag.split("=", 1)[0]))).toEqual([]);
   expect(flags.join(" ")).not.toMatch(/k-max|queue-rows|keepalive/);
+});
+
+test("workers share the machine: each has threads for all cores, and searches ask few of them", () => {
+  const cores = availableParallelism();
+  const shared = (args: readonly string[]): string => shapeOf(args).workerArgs.join(" ");
+
+  expect(shared([])).toContain(
+    `--threads ${cores} --machine local --partition-bytes ${2 ** 30} --extra-memory 0`,
+  );
+  expect(shared(["--partition-bytes=5", "--extra-memory=0.5"])).toContain(
+    `--threads ${cores} --machine local --partition-bytes 5 --extra-memory 0.5`,
+  );
+  expect(shared(["--workers=1"])).toContain(`--threads ${cores}`);
+  expect(shared(["--workers=1"])).not.toMatch(/--machine|--partition-bytes|--extra-memory/);
+  expect(shared(["--accelerator=gpu"])).not.toContain("--machine");
 });

@@ -93,10 +93,7 @@ export function localClusterShape(
       ...models,
       "--accelerator",
       options.accelerator,
-      // The workers share this machine's cores: with one thread per core each, they would compete.
-      "--threads",
-      String(Math.max(1, Math.floor(availableParallelism() / options.workers))),
-      ...partitionArgs(options),
+      ...sharingArgs(options),
       ...cacheArgs(options),
       ...limitArguments(options, ["worker"]),
       ...argumentsOf(options, WORKER_FLAGS),
@@ -127,8 +124,25 @@ export function isGiven(text: string | undefined): text is string {
   return text !== undefined && text !== "";
 }
 
-function partitionArgs({ partitionBytes, extraMemory }: LocalFlags): readonly string[] {
+/** Bytes of values up to which a table is not cut where its workers share a machine. */
+const SHARED_PARTITION_BYTES = 2 ** 30;
+
+/**
+ * How the workers share this machine. Two of them scan its memory no faster than one, but a search that asks two
+ * wakes twice as many threads: so each has threads for all cores, few tables are cut, and a search asks one worker
+ * where one holds the table. More replicas than asked for would spread nothing.
+ */
+function sharingArgs(options: LocalFlags): readonly string[] {
+  const isShared = options.workers > 1 && options.accelerator === "cpu";
+  const partitionBytes = options.partitionBytes ?? (isShared ? SHARED_PARTITION_BYTES : undefined);
+  const extraMemory = options.extraMemory ?? (isShared ? 0 : undefined);
+  const threads = isShared
+    ? availableParallelism()
+    : Math.max(1, Math.floor(availableParallelism() / options.workers));
   return [
+    "--threads",
+    String(threads),
+    ...(isShared ? ["--machine", "local"] : []),
     ...(partitionBytes === undefined ? [] : ["--partition-bytes", String(partitionBytes)]),
     ...(extraMemory === undefined ? [] : ["--extra-memory", String(extraMemory)]),
   ];

@@ -205,6 +205,7 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                     order_id: { type: "string", id: 11 },
                     release: { type: "string", id: 12 },
                     placement: { type: "string", id: 13 },
+                    machine: { type: "string", id: 14 },
                   },
                 },
                 VersionHolding: {

@@ -10,18 +10,27 @@ import { areAllLate, hedgeDelayMs } from "./hedge-delay.ts";
 import type { Slot } from "../slot.ts";
 
 const settings = { hedgeDelayMinMs: 2, hedgeDelayMaxMs: 50 } as RouterSettings;
-const table = { replicas: [["a", "b", "c"].map((id) => workerId(id))] } as unknown as RoutedTable;
+const table = {
+  replicas: [["a", "b", "c"].map((id) => workerId(id))],
+  machines: new Map(),
+} as unknown as RoutedTable;
+const onOneMachine = { ...table, machines: new Map(table.replicas[0]!.map((id) => [id, "m"])) };
 
-function delayMs(others: readonly (Omit<LatencyPercentiles, "p50Ms"> | "untrusted" | undefined)[]) {
+type Usual = Omit<LatencyPercentiles, "p50Ms">;
+
+function delayMs(
+  others: readonly (Usual | "untrusted" | undefined)[],
+  { of = table, own }: { readonly of?: RoutedTable; readonly own?: Usual } = {},
+) {
   const peers = new Map(
-    [undefined, ...others].map((usual, at) => {
+    [own, ...others].map((usual, at) => {
       const id = workerId("abc"[at]!);
       const trusted = usual !== "untrusted";
       return [id, { id, trusted, askable: true, latency: { percentiles: () => usual } }] as const;
     }),
   ) as unknown as ReadonlyMap<ReturnType<typeof workerId>, WorkerPeer>;
   const slot = { partitions: [0], peer: peers.get(workerId("a")) } as unknown as Slot;
-  return hedgeDelayMs({ settings, peers }, table, slot);
+  return hedgeDelayMs({ settings, peers }, of, slot);
 }
 
 test("waits for twice what the slowest other replica hardly ever needs, within bounds", () => {
@@ -37,6 +46,15 @@ test("waits longer where all are slow: the machine is busy, and a hedge would ad
   expect(delayMs([{ p95Ms: 60, p99Ms: 90 }])).toBe(180);
   expect(delayMs([{ p95Ms: 20, p99Ms: 45 }])).toBe(90);
   expect(delayMs([{ p95Ms: 20, p99Ms: 400 }])).toBe(100);
+});
+
+test("waits long before it asks another worker of the machine, which rests and is no quicker", () => {
+  const quick = { p95Ms: 1, p99Ms: 3 };
+  const slow = { p95Ms: 40, p99Ms: 60 };
+
+  expect(delayMs([undefined], { of: onOneMachine, own: quick })).toBe(50);
+  expect(delayMs([undefined], { of: onOneMachine, own: slow })).toBe(200);
+  expect(delayMs([quick], { of: onOneMachine, own: slow })).toBe(200);
 });
 
 test("there is no hedge where no other replica can be trusted", () => {

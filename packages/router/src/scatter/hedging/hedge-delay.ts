@@ -1,7 +1,9 @@
 // When a slow answer is worth asking another replica: after twice the time that the *other* replicas almost
 // never exceed, because a slow worker drags its own percentile up and would never be helped ("The Tail at
 // Scale", Dean and Barroso 2013; CASSANDRA-14293). A worker that is only as slow as the others is not hedged:
-// on a busy machine a second question would make all of them slower.
+// on a busy machine a second question would make all of them slower. Of workers that share a
+// machine one answers and the others rest: another one helps where the process hangs, not where the machine
+// is busy.
 
 import type { WorkerId } from "@winnow/core";
 import type { RoutedTable } from "@winnow/cluster";
@@ -29,12 +31,18 @@ export function hedgeDelayMs(
   const { hedgeDelayMinMs, hedgeDelayMaxMs } = settings;
   let delayMs: number | undefined;
   for (const peer of othersOf(peers, table, slot)) {
-    const usual = peer.latency.percentiles();
-    const rareMs = usual === undefined ? hedgeDelayMaxMs : RARE_RATIO * usual.p99Ms;
+    const isNeighbour = sharesMachine(table, peer, slot.peer);
+    const usual = (isNeighbour ? slot.peer : peer).latency.percentiles();
     const longestMs = Math.max(hedgeDelayMaxMs, OFTEN_RATIO * (usual?.p95Ms ?? 0));
+    const rareMs = isNeighbour || usual === undefined ? longestMs : RARE_RATIO * usual.p99Ms;
     delayMs = Math.max(delayMs ?? hedgeDelayMinMs, Math.min(longestMs, rareMs));
   }
   return delayMs;
+}
+
+function sharesMachine({ machines }: RoutedTable, a: WorkerPeer, b: WorkerPeer): boolean {
+  const machine = machines.get(a.id);
+  return machine !== undefined && machine === machines.get(b.id);
 }
 
 /**

@@ -32,6 +32,10 @@ export interface Announcement {
    * the settings that all workers must agree on, as a person would write them
    */
   placement?: string;
+  /**
+   * workers that name the same machine share its processors, "": shares with nobody
+   */
+  machine?: string;
 }
 
 export interface Announcement__Output {
@@ -60,4 +64,8 @@ export interface Announcement__Output {
    * the settings that all workers must agree on, as a person would write them
    */
   placement: string;
+  /**
+   * workers that name the same machine share its processors, "": shares with nobody
+   */
+  machine: string;
 }
