@@ -1,7 +1,7 @@
 // A pipeline with real processes: what separate calls give, also while one of its models gets another version
 // and a worker is killed. Experiments over these pipelines and models: what each of their arms answers alone.
 
-import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { writeDemo } from "@winnow/model-writer";
@@ -49,6 +49,8 @@ interface Feed {
 
 describe("a cluster with pipelines", () => {
   let cluster: RunningCluster;
+  /** Titles of a list for users that nobody knows. */
+  let popular: readonly string[];
 
   beforeAll(async () => {
     await writeDemo(models, { items: 300, dim: 8, users: 50, k: 5, seed: 1 });
@@ -104,6 +106,25 @@ describe("a cluster with pipelines", () => {
         .concat("  - diversify: { mmr: 0.3, count: 20, of: popular }\n"),
     );
     writePipeline("listed", oneSource.replace("DIVERSIFY", "round_robin: genres"));
+    for (const [name, answer] of [
+      ["strangers-listed", "list: popular.txt"],
+      ["strangers-elsewhere", "pipeline: crime"],
+      ["strangers-refused", "answer: error"],
+      ["strangers-guessed", "answer: oov"],
+      ["strangers-nowhere", "pipeline: orphan"],
+    ] as const) {
+      const stage = `  - unknown: { user: user_id, ${answer} }\n  - rank`;
+      writePipeline(name, homeFeed.replace("  - rank", stage));
+    }
+    const items = path.join(models, "movies", "1", "assets.extra", "items.jsonl");
+    const lines = readFileSync(items, "utf8").trimEnd().split("\n");
+    popular = [290, 7, 150, 3, 99, 41, 260, 12, 77, 5].map(
+      (at) => (JSON.parse(lines[at]!) as { readonly id: string }).id,
+    );
+    const list = path.join(models, "strangers-listed", "1", "popular.txt");
+    writeFileSync(list, ["no such film", ...popular].join("\n"));
+    const crime = "  - retrieve: { model: trending, k: 9, inputs: { input_1: user_id } }\n";
+    writePipeline("crime", `inputs: { user_id: string }\nstages:\n${crime}`);
     writePipeline("orphan", homeFeed.replace("movies-ranking", "nobody"));
     writePipeline("circle", homeFeed.replace("movies-ranking", "circle"));
     writePipeline("wrong", homeFeed.replace("movie_title:", "movie:"));
@@ -241,6 +262,60 @@ describe("a cluster with pipelines", () => {
     expect(await metrics.text()).toMatch(
       /^winnow_degraded_responses_total\{model="hasty",stage="rank",reason="late"\} 1$/m,
     );
+  });
+
+  test("has users that the model does not know answered by a list, a pipeline, an error, or its OOV vector", async () => {
+    const users = ["42", "nobody knows", "7", "nor her"];
+    const strangers = ["nobody knows", "nor her"];
+    const answerOf = async (name: string, more: object = {}) => {
+      const answer = await fetch(`${cluster.url}/v1/models/strangers-${name}:predict`, {
+        method: "POST",
+        body: JSON.stringify({ instances: users, ...more }),
+      });
+      const [unknown, members] = ["unknown-users", "pipeline-versions"].map((header) =>
+        answer.headers.get(`x-winnow-${header}`),
+      );
+      const body = (await answer.json()) as Readonly<Record<string, unknown>>;
+      return { body, feeds: body["predictions"] as readonly Described[], unknown, members };
+    };
+    const { body: plain } = await ask("home-feed", users);
+    const [first, second, third, fourth] = plain["predictions"] as readonly Feed[];
+
+    const [listed, elsewhere, guessed, refused] = await Promise.all(
+      ["listed", "elsewhere", "guessed", "refused"].map((name) => answerOf(name)),
+    );
+    const filter = { year: { $gte: 1990 } };
+    const filtered = await answerOf("listed", { filter, return: ["year"], k: 3 });
+
+    const list = { output_1: Array.from({ length: 7 }, () => 0), output_2: popular.slice(0, 7) };
+    expect(listed!.feeds).toEqual([first, list, third, list]);
+    expect([listed!.unknown, listed!.members]).toEqual(["list=2", "movies=1, movies-ranking=1"]);
+    const crime = (await ask("crime", strangers)).body["predictions"] as readonly Feed[];
+    expect(elsewhere!.feeds).toEqual([first, crime[0], third, crime[1]]);
+    expect(elsewhere!.unknown).toBe("pipeline=2");
+    expect(elsewhere!.members).toBe("crime=1, movies=1, movies-ranking=1, trending=1");
+    expect(guessed).toMatchObject({ body: plain, unknown: "oov=2" });
+    expect(fourth).toEqual(second);
+    expect(refused!.body["error"]).toMatch(/^No vocabulary of model movies has "nobody knows"/);
+    const described = await ask("movies", ["42"], {
+      k: 300,
+      filter,
+      include: [popular],
+      return: ["year"],
+    });
+    const [young] = described.body["predictions"] as [Described];
+    const admitted = popular.filter((title) => young.output_2.includes(title)).slice(0, 3);
+    expect(filtered.feeds[1]!.output_2).toEqual(admitted);
+    expect(filtered.feeds[1]!.attributes).toEqual(
+      admitted.map((title) => young.attributes[young.output_2.indexOf(title)]),
+    );
+    expect(filtered.feeds[3]).toEqual(filtered.feeds[1]);
+    const metrics = await (await fetch(`${cluster.url}/monitoring/prometheus/metrics`)).text();
+    expect(metrics).toContain(
+      'winnow_unknown_users_total{model="strangers-listed",answer="list"} 4',
+    );
+    const waiting = await fetch(`${cluster.url}/v1/models/strangers-nowhere`);
+    expect(await waiting.text()).toMatch(/stages\[1\]\.unknown: model orphan cannot answer: /);
   });
 
   async function askByHeader(model: string, user: string, instances: readonly unknown[]) {

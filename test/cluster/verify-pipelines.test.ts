@@ -28,6 +28,7 @@ const PIPELINES: Readonly<Record<string, string>> = {
   weighed: `${SOURCES}  - merge: { weights: { prior: 1, popular: 0.5 } }\n  - diversify: { mmr: 0.6, count: 12, of: popular }\n`,
   shared: `${SOURCES}  - merge: { quotas: { prior: 20, popular: 10 } }\n  - score: prior - popular / 2 + score\n`,
   "by-turns": `${RETRIEVE}  - diversify: { round_robin: year }\n  - limit: 9\n`,
+  guessed: `${RETRIEVE}  - unknown: { user: user_id, answer: oov }\n${RANK}  - limit: 9\n`,
   relevant: `${RETRIEVE}  - diversify: { mmr: 0.7, count: 15 }\n`,
 };
 
@@ -96,9 +97,12 @@ describe("winnow verify", () => {
     for (const [name, text] of Object.entries(EXPERIMENTS)) write(name, "experiment.yaml", text);
     const seen = `${RETRIEVE}  - seen: { key: "seen:{user_id}" }\n`;
     write("unseen", "pipeline.yaml", `inputs: { user_id: string }\nstages:\n${seen}`);
+    const unknown = `${RETRIEVE}  - unknown: { user: user_id, answer: error }\n`;
+    write("known-alone", "pipeline.yaml", `inputs: { user_id: string }\nstages:\n${unknown}`);
     const [port] = (await supplyPorts(1)) as [number];
     grpc = `127.0.0.1:${port}`;
-    const routerArgs = ["--grpc-port", String(port)];
+    // Keys are looked up by workers alone.
+    const routerArgs = ["--grpc-port", String(port), "--router-table-bytes", "0"];
     cluster = await RunningCluster.start({ models, workers: 2, routerArgs });
     for (const [name, body] of [
       ["split", '{"instances":["1","2","3","4","5","6","7","8"]}'],
@@ -153,6 +157,8 @@ describe("winnow verify", () => {
       expect(progress!.grpc!["exact"]! + progress!.grpc!["refused"]!).toBe(60);
     }
     expect(Math.min(...Object.values(asked))).toBeGreaterThan(10);
+    const metrics = await (await fetch(`${cluster.url}/monitoring/prometheus/metrics`)).text();
+    expect(metrics).toMatch(/^winnow_unknown_users_total\{model="guessed",answer="oov"\} [1-9]/m);
     expect([report.verdict, code]).toEqual(["equal", 0]);
   });
 
@@ -236,5 +242,7 @@ describe("winnow verify", () => {
 
     expect(report.models[0]!.unchecked).toContain("what users have seen");
     expect(code).toBe(2);
+    const { report: other } = await verify(cluster.url, ...named("known-alone"));
+    expect(other.models[0]!.unchecked).toContain("users that its model does not know");
   });
 });

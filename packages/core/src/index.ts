@@ -88,9 +88,12 @@ export {
   SEEN_COUNT_MAX,
   STAGE_BUDGET_MS_MAX,
   asksModel,
+  fallbackPipelineOf,
   modelsOf,
   orderFault,
+  retrievalOf,
   scoreNamesOf,
+  unknownStageOf,
 } from "./program/composed/pipeline.ts";
 export type {
   DiversifyStage,
@@ -100,7 +103,11 @@ export type {
   ScoreStage,
   SeenStage,
   SeenType,
+  UnknownAnswer,
+  UnknownStage,
 } from "./program/composed/pipeline.ts";
+export { keyLookupsOf } from "./program/key-lookups.ts";
+export type { KeyLookups, KeyVocabulary } from "./program/key-lookups.ts";
 export { keyWith, parseKeyPattern } from "./program/composed/seen-key.ts";
 export {
   evaluateScore,

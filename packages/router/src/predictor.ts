@@ -64,13 +64,25 @@ export const EXPLANATION_OUTPUT = "explain";
 
 /** A part of a pipeline that is missing from an answer, or an arm for which the fallback answered, and why. */
 export interface Degradation {
-  readonly stage: "seen" | "rank" | "score" | "arm";
+  readonly stage: "seen" | "unknown" | "rank" | "score" | "arm";
   /**
    * `late`: not there within the stage's budget. `unavailable`: it failed. `busy`: too many of its kind are
    * under way. `cut`: there was more than may be used. `skipped`: it reads scores that a late stage did not
    * give.
    */
   readonly reason: "late" | "unavailable" | "busy" | "cut" | "skipped";
+}
+
+/** Instances of users that a pipeline's model does not know, and what they were answered. */
+export interface UnknownUsers {
+  readonly answer: "oov" | "list" | "pipeline";
+  readonly instances: number;
+}
+
+/** As headers tell them: `list=2`; `undefined` where all are known. */
+export function unknownUsersText(told: readonly UnknownUsers[] | undefined): string | undefined {
+  if (told === undefined || told.length === 0) return undefined;
+  return told.map(({ answer, instances }) => `${answer}=${instances}`).join(", ");
 }
 
 /** Degradations of an answer as a header has them, each once: `seen=late, seen=cut`; `undefined` if there are none. */
@@ -96,6 +108,8 @@ export interface Prediction {
   readonly coverage: number;
   /** What the answer of a pipeline or an experiment lacks. */
   readonly degradations?: readonly Degradation[] | undefined;
+  /** Of a pipeline that tells them: its unknown users; each kind of answer once. */
+  readonly unknownUsers?: readonly UnknownUsers[] | undefined;
   /** The versions of the models that a pipeline or an experiment asked. */
   readonly members?: readonly VersionKey[] | undefined;
   /** The arms of an experiment that answered, as a header has them. */

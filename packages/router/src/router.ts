@@ -11,11 +11,14 @@ import type {
   ArmTarget,
   Environment,
   Experiment,
+  Fingerprint,
   ModelProgram,
   Pipeline,
   VersionKey,
 } from "@winnow/core";
 import {
+  fallbackPipelineOf,
+  keyLookupsOf,
   modelsOf,
   Outstanding,
   signatureOf,
@@ -25,7 +28,13 @@ import {
 } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import { OrderBook, RefusedRecords, isSameVersion, noSecret } from "@winnow/cluster";
-import type { MembershipStore, RoutedVersion, SeenItems, WorkerConnector } from "@winnow/cluster";
+import type {
+  MembershipStore,
+  RoutedVersion,
+  RoutingTable,
+  SeenItems,
+  WorkerConnector,
+} from "@winnow/cluster";
 import type { Admitted } from "./admission/admission.ts";
 import { RetryBudget } from "./scatter/hedging/retry-budget.ts";
 import { clusterStatus, workerStatuses } from "./workers/cluster-status.ts";
@@ -63,6 +72,9 @@ import { ShadowTraffic } from "./experiments/shadow-traffic.ts";
 import { waitingExperiments } from "./experiments/waiting-experiments.ts";
 import { runOnMembers, runPipeline } from "./pipeline/pipeline-run.ts";
 import { waitingPipelines } from "./pipeline/waiting-pipelines.ts";
+import type { KnownQuestion } from "./pipeline/member-access.ts";
+import { knownKeys } from "./program/known-keys.ts";
+import type { KnownKeys } from "./program/known-keys.ts";
 import { runRequest } from "./program/program-execution.ts";
 import { RequestRun } from "./program/request-run.ts";
 import type { RunTerms } from "./program/request-run.ts";
@@ -197,10 +209,14 @@ class ClusterRouter implements Router {
       tables: () => this.#programs.tables(),
       warming: () => this.#warmUp.warming(),
       unrunnable: () => this.#programs.unrunnable(),
-      waiting: (table) =>
-        waitingPipelines(table, this.#programs.ready(), this.#seenItems !== undefined),
-      waitingBehind: (table) =>
-        waitingExperiments(table, this.#programs.ready(), (arm) => this.#known.resolve(arm, table)),
+      waiting: [
+        (table) => this.#waitingPipelines(table, "models"),
+        (table) => this.#waitingPipelines(table, "pipelines"),
+        (table) =>
+          waitingExperiments(table, this.#programs.ready(), (arm) =>
+            this.#known.resolve(arm, table),
+          ),
+      ],
       onTable: (table) => {
         this.#programs.follow(table);
         this.#warmUp.follow(table);
@@ -383,6 +399,14 @@ class ClusterRouter implements Router {
     return pin;
   }
 
+  #waitingPipelines(
+    table: RoutingTable,
+    askedFor: "models" | "pipelines",
+  ): ReadonlyMap<Fingerprint, WinnowError> {
+    const knowsSeenItems = this.#seenItems !== undefined;
+    return waitingPipelines(table, this.#programs.ready(), { knowsSeenItems, askedFor });
+  }
+
   /** The models of an experiment's arms, or the reason why an arm cannot answer. */
   #pinArms(experiment: Experiment | undefined): readonly ArmPin<Pin>[] | undefined {
     return experiment?.arms.map((arm) => {
@@ -504,6 +528,8 @@ class ClusterRouter implements Router {
           describedValuesMax: this.settings.describedValuesMax,
           limits: this.settings,
           seenItems: this.#seenItems,
+          check: (other, asked) => checkPipelineRequest(other, asked, this.settings),
+          knows: (member, asked) => this.#knows(member as Pin, asked),
           outlives,
         });
         const members = Array.from(pinned.values(), ({ routed }) => routed.key);
@@ -512,12 +538,41 @@ class ClusterRouter implements Router {
     });
   }
 
-  /** Pins all models of a pipeline, or none. */
+  /** Which values of an input a pinned model knows. It is due at once, and costs about nothing. */
+  async #knows(
+    { program, loaded, routed }: Pin,
+    { signature, input, values, context }: KnownQuestion,
+  ): Promise<KnownKeys> {
+    const lookups = keyLookupsOf(program, signature, input);
+    const asked = { signature: lookups.part, inputs: new Map([[input, values]]), context };
+    const admitted = { dueMs: this.#environment.clock.nowMs(), answered: () => undefined };
+    const terms = { conditions: NO_CONDITIONS, admitted };
+    const { table } = this.#routing;
+    const run = new RequestRun({ loaded, version: routed.key, table }, asked, terms);
+    const id = this.#running.add(run.context);
+    try {
+      return await knownKeys(this.#parts, run, lookups);
+    } finally {
+      this.#running.delete(id);
+    }
+  }
+
+  /** Pins all models of a pipeline, or none; with the pipeline that answers unknown users and its models. By name ascending. */
   async #pinMembers(pipeline: Pipeline): Promise<ReadonlyMap<string, Pin>> {
     const pinned = new Map<string, Pin>();
+    const fallback = fallbackPipelineOf(pipeline);
+    const pinAll = async (models: readonly string[]): Promise<void> => {
+      for (const model of models) {
+        if (!pinned.has(model)) pinned.set(model, await this.#pinMember(model));
+      }
+    };
     try {
-      for (const model of modelsOf(pipeline)) pinned.set(model, await this.#pinMember(model));
-      return pinned;
+      await pinAll(modelsOf(pipeline));
+      if (fallback === undefined) return pinned;
+      const other = await this.#pinMember(fallback, true);
+      pinned.set(fallback, other);
+      if (other.program.pipeline !== undefined) await pinAll(modelsOf(other.program.pipeline));
+      return new Map([...pinned].toSorted(([a], [b]) => (a < b ? -1 : 1)));
     } catch (error) {
       for (const member of pinned.values()) member.release();
       throw error;
@@ -526,17 +581,18 @@ class ClusterRouter implements Router {
 
   /**
    * Pins a model of a pipeline. @throws WinnowError UNAVAILABLE where no worker serves it;
-   * FAILED_PRECONDITION for a model that is itself a pipeline
+   * FAILED_PRECONDITION for an experiment, or a pipeline where none may stand
    */
-  async #pinMember(model: string): Promise<Pin> {
+  async #pinMember(model: string, mayBePipeline = false): Promise<Pin> {
     const member = await this.#pin({ model }).catch((cause: unknown) => {
       const text = `The pipeline needs model ${model}, which cannot answer`;
       throw new WinnowError("UNAVAILABLE", `${text}: ${toWinnowError(cause).message}`, { cause });
     });
     const { pipeline, experiment } = member.program;
-    if (pipeline === undefined && experiment === undefined) return member;
+    const isTaken = mayBePipeline || pipeline === undefined;
+    if (isTaken && experiment === undefined) return member;
     member.release();
-    const kind = pipeline === undefined ? "an experiment" : "a pipeline";
+    const kind = experiment === undefined ? "a pipeline" : "an experiment";
     const text = `The pipeline names ${model}, which is ${kind}; name the models that it asks`;
     throw new WinnowError("FAILED_PRECONDITION", text);
   }

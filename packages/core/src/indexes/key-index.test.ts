@@ -67,8 +67,11 @@ describe("a key index over a vocabulary", () => {
         );
 
         const column = StringColumn.fromBytes(asked);
-        const rows = index.localRows({ dtype: "string", shape: [asked.length], data: column });
-        expect([...rows]).toEqual(asked.map((key) => twin.get(String(key)) ?? 1));
+        const tensor: Tensor = { dtype: "string", shape: [asked.length], data: column };
+        expect([...index.localRows(tensor)]).toEqual(
+          asked.map((key) => twin.get(String(key)) ?? 1),
+        );
+        expect([...index.known(tensor)]).toEqual(asked.map((key) => Number(twin.has(String(key)))));
       }),
     );
   });
@@ -118,6 +121,7 @@ describe("a key index over a vocabulary", () => {
     const index = createKeyIndex(table, partitionOf(stringTensor(["x", "y"])));
 
     expect([...index.localRows(stringTensor(["", "x", "y", "z"]))]).toEqual([2, 0, 4, 1]);
+    expect([...index.known(stringTensor(["", "x", "y", "z"]))]).toEqual([1, 1, 1, 0]);
   });
 
   test("refuses an unknown key where the model has no row for it, and keys of another type", () => {
@@ -126,6 +130,7 @@ describe("a key index over a vocabulary", () => {
     const index = createKeyIndex(table, partitionOf(stringTensor(["a"])));
 
     expect(() => index.localRows(stringTensor(["a", "b"]))).toThrow(/found OOV values \["b"\]/);
+    expect([...index.known(stringTensor(["a", "b"]))]).toEqual([1, 0]);
     expect(() => index.localRows(integers([1n]))).toThrow(
       "Keys of type int64 where string belongs",
     );

@@ -18,6 +18,11 @@ export interface KeyIndex {
    * unknown key of a table that refuses these, or for keys of another dtype
    */
   localRows(keys: Tensor): Uint32Array;
+  /**
+   * For each key of a one-dimensional tensor 1, or 0 where it is treated as unknown. A mask token is known: it has a row
+   * of its own. @throws WinnowError INVALID_ARGUMENT for keys of another dtype
+   */
+  known(keys: Tensor): Uint8Array;
 }
 
 /** The keys of a keyed table; a `KeyedTable` is one. */
@@ -49,6 +54,7 @@ function rowIndex(rows: number, partition: KeyedPartition): KeyIndex {
       }
       return local;
     },
+    known: (keys) => new Uint8Array(keys.data.length).fill(1),
   };
 }
 
@@ -80,6 +86,14 @@ function vocabularyIndex(table: VocabularyKeys, partition: KeyedPartition): KeyI
         local[at] = localRowOf(partition, row);
       }
       return local;
+    },
+    known(asked) {
+      if (asked.dtype !== table.keyDtype) throw wrongDtype(asked, table.keyDtype);
+      const positions = known.positionsOf(asked);
+      const fixedPositions = hasFixed ? fixed.positionsOf(asked) : undefined;
+      return Uint8Array.from(positions, (position, at) =>
+        Number(position >= 0 || (fixedPositions?.[at] ?? -1) >= 0),
+      );
     },
   };
 }

@@ -1,11 +1,28 @@
 // What a person writes into pipeline.yaml, and what is said of mistakes: line, field, what would work.
 
-import { evaluateScore, parseFilterText } from "@winnow/core";
+import { WinnowError, evaluateScore, parseFilterText } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { parsePipeline } from "./pipeline-description.ts";
 
 const parse = (text: string): ReturnType<typeof parsePipeline> =>
-  parsePipeline(new TextEncoder().encode(text));
+  parsePipeline(new TextEncoder().encode(text), (name) => {
+    const content = lists[name];
+    if (content !== undefined) return content;
+    throw new WinnowError("NOT_FOUND", `${name} does not exist`);
+  });
+
+/** Files beside the pipeline's. */
+const lists: Readonly<Record<string, Uint8Array>> = {
+  "popular.txt": Buffer.from("Heat (1995)\r\nJumanji (1995)\n"),
+  "ids.txt": Buffer.from("7\n-8"),
+  "gap.txt": Buffer.from("a\n\nb\n"),
+  "twice.txt": Buffer.from("a\nb\na\n"),
+  "empty.txt": Buffer.from(""),
+  "long.txt": Buffer.from(Array.from({ length: 4097 }, (_, at) => `${at}\n`).join("")),
+  "latin.txt": Buffer.from("caf\xe9\n", "latin1"),
+  "padded.txt": Buffer.from("7\n08\n"),
+  "large.txt": Buffer.from("7\n2147483648\n"),
+};
 
 const whole = `inputs: { user: string }
 stages:
@@ -83,6 +100,36 @@ describe("pipeline.yaml", () => {
 
     if (filter?.kind !== "filter") throw new Error("no filter");
     expect(parseFilterText(filter.filter)).toEqual({ kind: "and", of: [year, tag, size] });
+  });
+
+  const withUnknown = (unknown: string, items = "string"): string =>
+    whole
+      .replace("stages:", `items: ${items}\nstages:`)
+      .replace("- rank", `- unknown: { user: user, ${unknown} }\n  - rank`);
+
+  test.each<[string, string, object]>([
+    ["answer: error", "string", { kind: "error" }],
+    ["pipeline: popular", "string", { kind: "pipeline", model: "popular" }],
+    ["list: popular.txt", "string", { kind: "list", ids: ["Heat (1995)", "Jumanji (1995)"] }],
+    ["list: ids.txt", "int32", { kind: "list", ids: ["7", "-8"] }],
+  ])("has unknown users answered: %s", (unknown, items, answer) => {
+    const [, stage] = parse(withUnknown(unknown, items)).pipeline.stages;
+    expect(stage).toEqual({ kind: "unknown", input: "user", answer });
+  });
+
+  test.each([
+    ["none.txt", "string", "cannot be read: none.txt does not exist"],
+    ["gap.txt", "string", "is gap.txt, whose line 2 is empty"],
+    ["twice.txt", "string", 'is twice.txt, whose line 3 has "a" again'],
+    ["empty.txt", "string", "is empty.txt, which has 0 lines; a list has 1 to 4096 ids"],
+    ["long.txt", "string", "is long.txt, which has 4097 lines; a list has 1 to 4096 ids"],
+    ["latin.txt", "string", "is latin.txt, which is not UTF-8"],
+    ["padded.txt", "int64", 'is padded.txt, whose line 2 is "08", which is no int64'],
+    ["large.txt", "int32", 'is large.txt, whose line 2 is "2147483648", which is no int32'],
+    ["ids.txt", "float32", "is a list of float32; items with ids of string, int32 or int64"],
+  ])("refuses the list %s of %s, with line and field", (name, items, fault) => {
+    const where = "Cannot read pipeline.yaml, line 5, stages[1].unknown.list: ";
+    expect(() => parse(withUnknown(`list: ${name}`, items))).toThrow(where + fault);
   });
 
   test("merges what several stages retrieve", () => {

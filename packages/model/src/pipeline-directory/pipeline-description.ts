@@ -29,8 +29,14 @@ export interface PipelineDescription {
   readonly pipeline: Pipeline;
 }
 
-/** Reads a pipeline. @throws WinnowError INVALID_ARGUMENT naming file, line and field */
-export function parsePipeline(content: Uint8Array): PipelineDescription {
+/**
+ * Reads a pipeline. `readList`: the content of a list of ids beside the file.
+ * @throws WinnowError INVALID_ARGUMENT naming file, line and field
+ */
+export function parsePipeline(
+  content: Uint8Array,
+  readList: (name: string) => Uint8Array,
+): PipelineDescription {
   const fields = yamlDocument(content, PIPELINE_FILE).members([
     "inputs",
     "items",
@@ -41,11 +47,12 @@ export function parsePipeline(content: Uint8Array): PipelineDescription {
   const entries = given.members().entries();
   if (entries.length === 0) throw given.refused("names no input");
   const inputs = new Map(entries.map(([name, field]) => [name, readDtype(field)]));
-  const items = fields.get("items");
-  const stages = readStages(fields.needed("stages"), inputs);
+  const declared = fields.get("items");
+  const items = declared === undefined ? "string" : readDtype(declared);
+  const stages = readStages(fields.needed("stages"), { inputs, items, readList });
   return {
     inputs,
-    items: items === undefined ? "string" : readDtype(items),
+    items,
     pipeline: { stages, outputs: readOutputs(fields.get("outputs")) },
   };
 }

@@ -3,15 +3,23 @@
 
 import { readFileSync } from "node:fs";
 import path from "node:path";
+import { WinnowError } from "@winnow/core";
 import { Ajv } from "ajv";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { parsePipeline } from "./pipeline-description.ts";
+import { parsePipeline as parseWith } from "./pipeline-description.ts";
 
 const schemaFile = path.resolve(import.meta.dirname, "../../../../docs/pipeline.schema.json");
 const isValid = new Ajv({ allowUnionTypes: true }).compile(
   JSON.parse(readFileSync(schemaFile, "utf8")) as object,
 );
+
+const parsePipeline = (content: Buffer): unknown =>
+  parseWith(content, (name) => {
+    // As `DirectoryFiles` does.
+    if (!name.includes("/")) return Buffer.from("7\n8\n");
+    throw new WinnowError("INVALID_ARGUMENT", `"${name}" is not the name of a file`);
+  });
 
 const retrieve = "retrieve: { model: m, k: 9, inputs: { a: user } }";
 const whole = (stage: string, more = ""): string =>
@@ -33,6 +41,12 @@ describe("the schema and the reader both take", () => {
     whole('seen: { key: "a/b:{user}/c", type: sorted_set, most: 16384, budget: 10s }'),
     whole('seen: { key: "seen:{user}", type: set, most: 1, budget: 1ms }'),
     whole('seen: { key: "seen:{user}:{user}", budget: 10000ms }'),
+    whole("unknown: { user: user, answer: oov }"),
+    whole("unknown: { user: user, answer: error }"),
+    whole("unknown: { user: user, list: popular.txt }"),
+    whole("unknown: { user: user, list: popular.txt }", "items: int64"),
+    whole("unknown: { user: user, pipeline: popular }"),
+    several("{ weights: { a: 1, b: 1 } }\n  - unknown: { user: user, of: b, answer: oov }"),
     whole("rank: { model: r, inputs: { u: request.user, i: item, s: score }, heads: { ctr: o } }"),
     whole("rank: { model: r, signature: s, inputs: {}, scores: o }"),
     whole("rank: { model: r, inputs: {}, budget: 30ms }"),
@@ -84,6 +98,14 @@ describe("the schema and the reader both refuse", () => {
     whole('seen: { key: "seen:{user}", budget: 11s }'),
     whole('seen: { key: "seen:{user}", ttl: 1s }'),
     whole("filter: [{ year: 1990 }]"),
+    whole("unknown: { answer: oov }"),
+    whole("unknown: { user: user }"),
+    whole("unknown: { user: user, answer: ignore }"),
+    whole("unknown: { user: user, answer: oov, list: popular.txt }"),
+    whole("unknown: { user: user, list: popular.txt, pipeline: popular }"),
+    whole("unknown: { user: user, list: [a, b] }"),
+    whole("unknown: { user: user, list: ../popular.txt }"),
+    whole("unknown: { user: user, pipeline: popular, version: 3 }"),
     whole("score: []"),
     whole("rank: { inputs: {} }"),
     whole("rank: { model: r }"),

@@ -6,6 +6,7 @@ import type { BoundFile, ModelVersion, PartitionReader } from "../model-version.
 import { DirectoryFiles } from "../onnx-directory/directory-files.ts";
 import type { ReadingOptions } from "../saved-model/version-files.ts";
 import { readWarmUp } from "../saved-model/warm-up.ts";
+import { LIST_BYTES_MAX } from "./item-list.ts";
 import { PIPELINE_BYTES_MAX, PIPELINE_FILE, parsePipeline } from "./pipeline-description.ts";
 
 /** Opens the directory. @throws WinnowError NOT_FOUND, DATA_LOSS, INVALID_ARGUMENT naming line and field */
@@ -25,7 +26,9 @@ export function openPipeline(
 function readProgram(files: DirectoryFiles): ModelProgram {
   const where = `Cannot read ${PIPELINE_FILE}`;
   const content = files.read(PIPELINE_FILE, { where, bytesMax: PIPELINE_BYTES_MAX });
-  const { inputs, items, pipeline } = parsePipeline(content);
+  const { inputs, items, pipeline } = parsePipeline(content, (name) =>
+    files.read(name, { where: PIPELINE_FILE, bytesMax: LIST_BYTES_MAX }),
+  );
   const declared = Array.from(inputs, ([name, dtype], value): SignatureTensor => {
     return { name, dtype, shape: [-1], value, graphTensor: `${name}:0` };
   });

@@ -18,13 +18,29 @@ import {
   parseScore,
   scoreNamesOf,
 } from "@winnow/core";
-import type { Dtype, PipelineStage, RankSource, RankStage, SeenType } from "@winnow/core";
+import type {
+  Dtype,
+  PipelineStage,
+  RankSource,
+  RankStage,
+  SeenType,
+  UnknownAnswer,
+} from "@winnow/core";
+import { readItemList } from "./item-list.ts";
 import type { Field, Members } from "./yaml-fields.ts";
 
-/** What a stage may refer to. */
-interface Surroundings {
+/** What a pipeline says beside its stages. */
+interface PipelineWords {
   /** Inputs of the pipeline. */
   readonly inputs: ReadonlyMap<string, Dtype>;
+  /** Dtype of the ids. */
+  readonly items: Dtype;
+  /** The content of a file beside the pipeline's. */
+  readonly readList: (name: string) => Uint8Array;
+}
+
+/** What a stage may refer to. */
+interface Surroundings extends PipelineWords {
   /** Names of the scores that earlier stages give. */
   readonly scores: ReadonlySet<string>;
 }
@@ -32,10 +48,7 @@ interface Surroundings {
 type StageReader = (field: Field, around: Surroundings) => PipelineStage;
 
 /** Reads the stages. @throws WinnowError INVALID_ARGUMENT naming file, line and field */
-export function readStages(
-  field: Field,
-  inputs: ReadonlyMap<string, Dtype>,
-): readonly PipelineStage[] {
+export function readStages(field: Field, words: PipelineWords): readonly PipelineStage[] {
   const items = field.elements();
   if (items === undefined) throw field.refused("is not a list of stages");
   if (items.length === 0 || items.length > PIPELINE_STAGES_MAX) {
@@ -45,7 +58,7 @@ export function readStages(
   const scores = new Set([SCORE_SO_FAR]);
   const stages: PipelineStage[] = [];
   for (const item of items) {
-    const stage = readStage(item, { inputs, scores });
+    const stage = readStage(item, { ...words, scores });
     for (const name of scoreNamesOf(stage)) scores.add(name);
     stages.push(stage);
   }
@@ -59,6 +72,7 @@ const READERS: ReadonlyMap<string, StageReader> = new Map<string, StageReader>([
   ["merge", readMerge],
   ["filter", readFilter],
   ["seen", readSeen],
+  ["unknown", readUnknown],
   ["rank", readRank],
   ["score", readScore],
   ["diversify", readDiversify],
@@ -146,6 +160,32 @@ function readSeen(field: Field, { inputs }: Surroundings): PipelineStage {
     countMax: fields.get("most")?.integer(1, SEEN_COUNT_MAX) ?? SEEN_COUNT_DEFAULT,
     budgetMs: fields.get("budget")?.durationMs(STAGE_BUDGET_MS_MAX) ?? SEEN_BUDGET_DEFAULT_MS,
   };
+}
+
+function readUnknown(field: Field, around: Surroundings): PipelineStage {
+  const fields = field.members(["user", "of", "answer", "list", "pipeline"]);
+  const of = fields.get("of");
+  return {
+    kind: "unknown",
+    input: readInput(fields.needed("user"), around.inputs),
+    ...(of !== undefined && { of: of.text() }),
+    answer: readAnswer(field, fields, around),
+  };
+}
+
+function readAnswer(
+  field: Field,
+  fields: Members,
+  { items, readList }: Surroundings,
+): UnknownAnswer {
+  const [answer, list, pipeline] = ["answer", "list", "pipeline"].map((name) => fields.get(name));
+  const given = [answer, list, pipeline].filter((each) => each !== undefined);
+  if (given.length !== 1) throw field.refused("is not one of `answer`, `list` and `pipeline`");
+  if (list !== undefined) return { kind: "list", ids: readItemList(list, items, readList) };
+  if (pipeline !== undefined) return { kind: "pipeline", model: pipeline.text() };
+  const kind = answer!.text();
+  if (kind === "oov" || kind === "error") return { kind };
+  throw answer!.refused(`is "${excerpt(kind)}"; it can be oov or error`);
 }
 
 function checkKeyInput(key: Field, name: string, inputs: Surroundings["inputs"]): void {

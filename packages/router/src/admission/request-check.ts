@@ -240,6 +240,7 @@ function widthBehind(stage: PipelineStage, before: number): number {
       return Math.min(before, stage.count);
     case "filter":
     case "seen":
+    case "unknown":
     case "rank":
     case "score":
       return before;

@@ -69,7 +69,7 @@ export function fakeData(
 }
 
 /** What a fake does with a question instead of answering after its delay. */
-export type Behaviour = "answer" | "silent" | "wrong" | FailureReason;
+export type Behaviour = "answer" | "silent" | "wrong" | "older" | FailureReason;
 
 /** What a test says of a pretended worker. */
 interface FakeWorkerWords {
@@ -225,11 +225,11 @@ export function answerOf(
 ): WorkerAnswer {
   const { question, held, behaviour = "answer" } = how;
   if (behaviour === "wrong") return { kind: "lookup", vectors: new Float32Array(1) };
-  if (behaviour !== "answer") return failure(behaviour);
+  if (behaviour !== "answer" && behaviour !== "older") return failure(behaviour);
   if (question.partitions.some((partition) => !held.has(partition))) return failure("NOT_OWNER");
   return question.ask.kind === "topK"
     ? search(data, question.ask, question.partitions)
-    : lookUp(data, question.ask, question.partitions);
+    : lookUp(data, { ...question.ask, isOlder: behaviour === "older" }, question.partitions);
 }
 
 function failure(reason: FailureReason): WorkerAnswer {
@@ -305,9 +305,12 @@ function packed<Item, Values extends Float32Array | Uint32Array>(
   return values;
 }
 
+/** 1 for keys that the fakes say they know: even ones. */
+export const isKnownKey = (key: bigint): number => Number(key % 2n === 0n);
+
 function lookUp(
   { keyed, keyedRows }: FakeData,
-  ask: LookupAsk,
+  ask: LookupAsk & { readonly isOlder: boolean },
   partitions: Iterable<number>,
 ): WorkerAnswer {
   if (ask.keys.dtype !== "int64") throw new RangeError("the fake is keyed by row");
@@ -317,6 +320,10 @@ function lookUp(
     if (!asked.has(partition)) throw new RangeError(`key ${key} outside the named partitions`);
     return keyedRows.subarray(Number(key) * keyed.dim, (Number(key) + 1) * keyed.dim);
   });
+  if (ask.knownOnly === true && !ask.isOlder) {
+    const known = Uint8Array.from(ask.keys.data, isKnownKey);
+    return { kind: "lookup", vectors: new Float32Array(0), known };
+  }
   const vectors = new Float32Array(rows.length * keyed.dim);
   for (const [index, row] of rows.entries()) vectors.set(row, index * keyed.dim);
   return { kind: "lookup", vectors };

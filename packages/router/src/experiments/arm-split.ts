@@ -3,7 +3,7 @@
 
 import { StringColumn, WinnowError, excerpt } from "@winnow/core";
 import type { Tensor, VersionKey } from "@winnow/core";
-import type { Degradation, Prediction, PredictRequest } from "../predictor.ts";
+import type { Degradation, Prediction, PredictRequest, UnknownUsers } from "../predictor.ts";
 
 /** Instances of a batch, ascending. */
 export type Positions = readonly number[];
@@ -96,6 +96,7 @@ export function joinedAnswer(version: VersionKey, parts: readonly PartAnswer[]):
     (each): readonly Degradation[] => each.degradations ?? [],
   );
   const members = membersOf(predictions);
+  const unknownUsers = unknownUsersOf(predictions);
   return {
     version,
     outputs,
@@ -103,8 +104,18 @@ export function joinedAnswer(version: VersionKey, parts: readonly PartAnswer[]):
     ...(attributes && { attributes: joined(parts, "attributes", (of) => of.attributes) }),
     ...(explanation && { explanation: joined(parts, "explain", (of) => of.explanation) }),
     ...(degradations.length > 0 && { degradations }),
+    ...(unknownUsers.length > 0 && { unknownUsers }),
     ...(members && { members }),
   };
+}
+
+/** Unknown users of all arms, each kind of answer once. */
+function unknownUsersOf(predictions: readonly Prediction[]): readonly UnknownUsers[] {
+  const byAnswer = new Map<UnknownUsers["answer"], number>();
+  for (const { answer, instances } of predictions.flatMap((each) => each.unknownUsers ?? [])) {
+    byAnswer.set(answer, (byAnswer.get(answer) ?? 0) + instances);
+  }
+  return Array.from(byAnswer, ([answer, instances]) => ({ answer, instances }));
 }
 
 /** The versions that any arm asked, each once; there may be several of one model. */

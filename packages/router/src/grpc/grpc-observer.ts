@@ -1,7 +1,7 @@
 // What an observer, such as the metrics, is told of gRPC calls. An observer must not throw.
 
 import type { GiveUpReason } from "@winnow/core";
-import type { Degradation } from "../predictor.ts";
+import type { Degradation, UnknownUsers } from "../predictor.ts";
 
 /** One call that has been answered. */
 export interface AnsweredCall {
@@ -17,6 +17,8 @@ export interface AnsweredCall {
   readonly instances: number;
   /** What the answer of a pipeline or an experiment lacks. */
   readonly degradations?: readonly Degradation[] | undefined;
+  /** Of a pipeline: users that its model does not know. */
+  readonly unknownUsers?: readonly UnknownUsers[] | undefined;
   readonly requestBytes: number;
   readonly answerBytes: number;
   readonly elapsedMs: number;

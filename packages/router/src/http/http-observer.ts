@@ -1,7 +1,7 @@
 // What an observer, such as the metrics, is told of HTTP requests. An observer must not throw.
 
 import type { GiveUpReason } from "@winnow/core";
-import type { Degradation } from "../predictor.ts";
+import type { Degradation, UnknownUsers } from "../predictor.ts";
 
 /**
  * `resting`: a connection without a request was cut for a new one; `refused`: a new one found no place;
@@ -32,6 +32,8 @@ export interface AnsweredRequest {
   readonly ignoredKeys?: number;
   /** What the answer of a pipeline or an experiment lacks. */
   readonly degradations?: readonly Degradation[] | undefined;
+  /** Of a pipeline: users that its model does not know. */
+  readonly unknownUsers?: readonly UnknownUsers[] | undefined;
   /** Length of the body as the client announced it; `undefined` where it did not. */
   readonly requestBytes?: number | undefined;
   readonly answerBytes: number;

@@ -15,7 +15,7 @@ import {
 } from "@winnow/core";
 import type { HeldMemory, ReadMetric } from "@winnow/core";
 import type { GrpcObserver } from "../grpc/grpc-observer.ts";
-import type { Degradation } from "../predictor.ts";
+import type { Degradation, UnknownUsers } from "../predictor.ts";
 import type { HttpObserver, MetricsPage } from "../http/http-observer.ts";
 import { ROUTER_GAUGES } from "./router-gauges.ts";
 import type { WatchedRouter } from "./router-gauges.ts";
@@ -102,6 +102,7 @@ interface RecordedRequest {
   readonly coverage?: number;
   readonly ignoredKeys?: number;
   readonly degradations?: readonly Degradation[] | undefined;
+  readonly unknownUsers?: readonly UnknownUsers[] | undefined;
   readonly elapsedMs: number;
 }
 
@@ -141,23 +142,41 @@ function requestRecorder(registry: Registry, isKnown: (model: string) => boolean
     labelNames: ["model"],
     registers,
   });
-  const degraded = new Counter({
-    name: "winnow_degraded_responses_total",
-    help: "Answers of pipelines that a stage is left out of",
-    labelNames: ["model", "stage", "reason"],
-    registers,
-  });
+  const recordStages = stagesRecorder(registry);
   const recordServing = servingRecorder(registry);
   return (request, kind, entrypoint) => {
-    const { model: name, code, coverage = 1, ignoredKeys = 0, degradations = [] } = request;
+    const { model: name, code, coverage = 1, ignoredKeys = 0 } = request;
     const model = name === undefined || isKnown(name) ? (name ?? "") : UNKNOWN_MODEL;
     requests.add(1, model, kind, code);
     durations.observe(request.elapsedMs / 1000, model, kind);
     if (request.instances > 0) instances.add(request.instances, model);
     if (coverage < 1) partial.inc({ model });
     if (ignoredKeys > 0) ignoring.inc({ model });
-    for (const { stage, reason } of degradations) degraded.inc({ model, stage, reason });
+    recordStages(request, model);
     recordServing(request, model, entrypoint);
+  };
+}
+
+/** What the stages of a pipeline left out, and whom they do not know. */
+function stagesRecorder(
+  registry: Registry,
+): (request: Pick<RecordedRequest, "degradations" | "unknownUsers">, model: string) => void {
+  const registers = [registry];
+  const degraded = new Counter({
+    name: "winnow_degraded_responses_total",
+    help: "Answers of pipelines that a stage is left out of",
+    labelNames: ["model", "stage", "reason"],
+    registers,
+  });
+  const unknown = new Counter({
+    name: "winnow_unknown_users_total",
+    help: "Instances of users that a pipeline's model does not know, by what they were answered",
+    labelNames: ["model", "answer"],
+    registers,
+  });
+  return ({ degradations = [], unknownUsers = [] }, model) => {
+    for (const { stage, reason } of degradations) degraded.inc({ model, stage, reason });
+    for (const { answer, instances } of unknownUsers) unknown.inc({ model, answer }, instances);
   };
 }
 

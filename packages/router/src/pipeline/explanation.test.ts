@@ -4,7 +4,7 @@ import { StringColumn, tensor } from "@winnow/core";
 import type { PipelineStage } from "@winnow/core";
 import { expect, test } from "vitest";
 import type { Candidates } from "./candidates.ts";
-import { StageNotes } from "./explanation.ts";
+import { StageNotes, explanationOf } from "./explanation.ts";
 import type { PipelineRun } from "./member-access.ts";
 
 const limit: PipelineStage = { kind: "limit", count: 3 };
@@ -32,7 +32,7 @@ test("each instance is told its own candidates, with all digits of their ids", (
   const taken = notes(true);
   taken.add(limit, candidates(1, 2), { elapsedMs: 1.23456 });
 
-  const { data } = taken.finish()!;
+  const { data } = explanationOf(taken.finish()!);
 
   if (!(data instanceof StringColumn)) throw new Error("no texts");
   const head = '{"stages":[{"stage":"limit","ms":1.235,"candidates"';

@@ -10,7 +10,7 @@ import type { PipelineStage } from "@winnow/core";
 import { StringColumn, asksModel, stringTensor } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import type { Candidates } from "./candidates.ts";
-import type { PipelineRun } from "./member-access.ts";
+import type { InstanceNotes, PipelineRun } from "./member-access.ts";
 import { degradedText } from "../predictor.ts";
 import type { Degradation } from "../predictor.ts";
 import type { SeenOutcome } from "./seen-items.ts";
@@ -52,7 +52,7 @@ export class StageNotes {
         model: stage.model,
         version: this.#run.pinned.get(stage.model)?.version,
       }),
-      ms: Math.round(elapsedMs * 1000) / 1000,
+      ms: roundedMs(elapsedMs),
     }).slice(0, -1);
     this.#stages.push(
       candidates.lists.map(({ positions, scores }, instance) => {
@@ -75,15 +75,26 @@ export class StageNotes {
     this.#add(stage, candidates, { elapsedMs, toldOf });
   }
 
-  /** string `[instances]`: JSON objects; `undefined` unless the request wants them. */
-  finish(): Tensor | undefined {
+  /** For each instance the notes of its stages, JSON objects; `undefined` where the request does not want them. */
+  finish(): readonly InstanceNotes[] | undefined {
     const [first] = this.#stages;
-    if (first === undefined) return undefined;
-    const texts = first.map((_, instance) => {
-      return `{"stages":[${this.#stages.map((stage) => stage[instance]).join(",")}]}`;
-    });
-    return stringTensor(texts);
+    return first?.map((_, instance) => this.#stages.map((stage) => stage[instance]!));
   }
+}
+
+/** string `[instances]`: what an answer tells of its stages. */
+export function explanationOf(notes: readonly InstanceNotes[]): Tensor {
+  return stringTensor(notes.map((stages) => `{"stages":[${stages.join(",")}]}`));
+}
+
+/** What an `unknown` stage tells of an instance: it comes before anything is retrieved. */
+export function unknownNote(told: object, elapsedMs: number): string {
+  const none = { candidates: 0, ids: [], scores: [] };
+  return JSON.stringify({ stage: "unknown", ms: roundedMs(elapsedMs), ...told, ...none });
+}
+
+function roundedMs(elapsedMs: number): number {
+  return Math.round(elapsedMs * 1000) / 1000;
 }
 
 function idText({ data }: Tensor, position: number): string {

@@ -12,7 +12,8 @@ import type {
 import { WinnowError, excerpt } from "@winnow/core";
 import type { SeenItems } from "@winnow/cluster";
 import type { RequestLimits } from "../limits/request-limits.ts";
-import type { PinnedModel, Prediction, PredictRequest } from "../predictor.ts";
+import type { Degradation, PinnedModel, Prediction, PredictRequest } from "../predictor.ts";
+import type { KnownKeys } from "../program/known-keys.ts";
 import type { Candidates } from "./candidates.ts";
 
 /** A request of a pipeline, and the means to ask its models. */
@@ -31,14 +32,38 @@ export interface PipelineRun {
   readonly limits: Pick<RequestLimits, "excludedIdsMax" | "excludedBytesMax">;
   /** Reads what users have seen; `undefined` where no store is configured. */
   readonly seenItems?: SeenItems | undefined;
+  /** Refuses what a request may not ask of a pipeline. */
+  readonly check?: ((pipeline: Pipeline, request: PredictRequest) => void) | undefined;
+  /** Which values of an input a model knows; without it nobody can tell. */
+  readonly knows?:
+    ((pinned: PinnedModel, question: KnownQuestion) => Promise<KnownKeys>) | undefined;
+  /** The only items, in this order: instead of what the retrieval finds, for users that its model does not know. */
+  readonly listed?: Tensor | undefined;
   /** To be called with work that outlives the answer: the models stay pinned until it has settled. */
   readonly outlives: (work: Promise<unknown>) => void;
+}
+
+/** Which of these values, one for each instance, a signature's vocabularies have. */
+export interface KnownQuestion extends Pick<PredictRequest, "signature" | "context"> {
+  /** Name of the signature's input. */
+  readonly input: string;
+  readonly values: Tensor;
 }
 
 /** The candidates after a stage, and the coverage of its answers. */
 export interface StageAnswer {
   readonly candidates: Candidates;
   readonly coverage: number;
+}
+
+/** What the stages of a pipeline did with one instance, in their order: JSON objects. */
+export type InstanceNotes = readonly string[];
+
+/** What all stages gave. */
+export interface StagesAnswer extends StageAnswer {
+  readonly degradations: readonly Degradation[];
+  /** For each instance, where the request wants them. */
+  readonly notes: readonly InstanceNotes[] | undefined;
 }
 
 /** An input of the request. */

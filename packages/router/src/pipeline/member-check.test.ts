@@ -7,8 +7,10 @@ import type {
   ModelProgram,
   PipelineStage,
   RetrieveStage,
+  Step,
   TableSpec,
   TopKStep,
+  UnknownAnswer,
 } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { lackOf } from "./member-check.ts";
@@ -187,6 +189,61 @@ describe("a pipeline", () => {
       'stages[1].diversify: model movies: Attribute "genres" is a list; items in turn need one value each',
     );
     expect(lackWith("at-most", [])).toMatch(/no attribute "genres"/);
+  });
+
+  test("that tells unknown users lacks a model that looks them up, and one whose items can be listed", () => {
+    const keys = { kind: "vocabulary", keyDtype: "string" };
+    const users = { kind: "keyed", name: "users", keys } as unknown as TableSpec;
+    const lookup = { kind: "lookup", table: 0, node: "users", keys: 0, output: 7 } as const;
+    const knowing = (steps: readonly Step[], ids = "string" as Dtype): ModelProgram => {
+      const model = modelOf({ user: "string" }, { output_1: "float32", output_2: ids });
+      const [own] = model.signatures;
+      const outputs = own!.outputs.map(({ name, dtype }, at) => {
+        return { name, dtype, shape: [-1], value: 20 + at, graphTensor: "" };
+      });
+      return { ...model, tables: [users], signatures: [{ ...own!, outputs, steps }] };
+    };
+    const search = { kind: "topK", table: 1, ids: 21 } as unknown as TopKStep;
+    const lackWith = (answer: UnknownAnswer, member: ModelProgram, other?: ModelProgram) => {
+      const unknown: PipelineStage = { kind: "unknown", input: "user_id", answer };
+      const stages = [retrieve, unknown];
+      const telling = modelOf({ user_id: "string" }, { output_2: "string" }, stages);
+      return lackOf(telling, (name) => {
+        return name === "movies" ? member : (other ?? { missing: "nobody has it" });
+      });
+    };
+    const list: UnknownAnswer = { kind: "list", ids: ["a"] };
+    const pipelineAnswer: UnknownAnswer = { kind: "pipeline", model: "popular" };
+    const popular = (inputs: Types, items: Dtype, stages: readonly PipelineStage[] = [retrieve]) =>
+      modelOf(inputs, { output_2: items }, stages);
+    const at = "stages[1].unknown: model";
+
+    expect(lackWith({ kind: "oov" }, knowing([lookup]))).toBeUndefined();
+    expect(lackWith(list, knowing([lookup, search]))).toBeUndefined();
+    expect(lackWith({ kind: "error" }, knowing([search]))).toBe(
+      `${at} movies looks its input "user" up in no vocabulary, so it has no unknown users`,
+    );
+    expect(lackWith(list, knowing([lookup]))).toBe(
+      `${at} movies cannot give a list: it does not answer the items of one search as they were found`,
+    );
+    expect(lackWith(list, knowing([lookup, search], "int64"))).toBe(
+      `${at} movies answers ids of int64, the list has string`,
+    );
+    const fallbackLack = (other?: ModelProgram) =>
+      lackWith(pipelineAnswer, knowing([lookup]), other);
+    expect(fallbackLack(popular({ user_id: "string" }, "string"))).toBeUndefined();
+    expect(fallbackLack()).toBe(`${at} popular cannot answer: nobody has it`);
+    expect(fallbackLack(knowing([]))).toBe(`${at} popular is no pipeline`);
+    expect(fallbackLack(popular({ user_id: "int64" }, "string"))).toBe(
+      `${at} popular takes an input "user_id" of int64, which this pipeline does not have`,
+    );
+    expect(fallbackLack(popular({ user_id: "string" }, "int64"))).toBe(
+      `${at} popular answers ids of int64, not string`,
+    );
+    const further: PipelineStage = { kind: "unknown", input: "user_id", answer: pipelineAnswer };
+    expect(fallbackLack(popular({ user_id: "string" }, "string", [retrieve, further]))).toBe(
+      `${at} popular has its own unknown users answered by a pipeline; one after the other is enough`,
+    );
   });
 
   test("that merges lacks retrievals whose ids are of one type", () => {

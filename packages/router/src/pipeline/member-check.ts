@@ -12,6 +12,7 @@ import type {
   RetrieveStage,
   SignatureProgram,
   SignatureTensor,
+  UnknownStage,
 } from "@winnow/core";
 import {
   WinnowError,
@@ -19,9 +20,13 @@ import {
   attributeNamed,
   bindFilter,
   excerpt,
+  fallbackPipelineOf,
+  keyLookupsOf,
   parseFilterText,
+  retrievalOf,
   toWinnowError,
 } from "@winnow/core";
+import { ITEMS_LACK, searchedItems } from "./listed-items.ts";
 
 /** The program that answers for a model now, or why there is none. */
 export type MemberOf = (model: string) => ModelProgram | { readonly missing: string };
@@ -32,6 +37,8 @@ interface Found {
   readonly given: ReadonlyMap<string, Dtype>;
   /** Type of the retrieved ids, if there are any. */
   readonly items: Dtype | undefined;
+  /** Type of the ids that the pipeline declares. */
+  readonly declared: Dtype | undefined;
   /** Attributes of the items that each model retrieves; `undefined` for a model without attributes. */
   readonly described: ReadonlyMap<string, readonly AttributeSpec[] | undefined>;
 }
@@ -44,10 +51,16 @@ export function lackOf(
 ): string | undefined {
   const inputs = program.signatures.flatMap((signature) => signature.inputs);
   const given = new Map(inputs.map(({ name, dtype }) => [name, dtype]));
-  let found: Found = { given, items: undefined, described: new Map() };
-  for (const [at, stage] of (program.pipeline?.stages ?? []).entries()) {
+  const declared = itemsOf(program);
+  let found: Found = { given, items: undefined, declared, described: new Map() };
+  const stages = program.pipeline?.stages ?? [];
+  for (const [at, stage] of stages.entries()) {
     const isUnknowable = stage.kind === "seen" && !knowsSeenItems;
-    const outcome = isUnknowable ? SEEN_LACK : checkStage(stage, found, memberOf);
+    const outcome = isUnknowable
+      ? SEEN_LACK
+      : stage.kind === "unknown"
+        ? (unknownLack(stage, stages, { found, memberOf }) ?? found)
+        : checkStage(stage, found, memberOf);
     if (typeof outcome === "string") return `stages[${at}].${stage.kind}: ${outcome}`;
     found = outcome;
   }
@@ -93,6 +106,63 @@ function attributesOf(stage: ModelStage, memberOf: MemberOf): readonly Attribute
   const search = signature?.steps.find((step) => step.kind === "topK");
   const table = search && member.tables[search.table];
   return table?.kind === "candidate" ? table.attributes : undefined;
+}
+
+/** Type of the ids that a pipeline says it answers. */
+function itemsOf({ pipeline, signatures }: ModelProgram): Dtype | undefined {
+  const [signature] = signatures;
+  return signature?.outputs.find(({ name }) => name === pipeline?.outputs.ids)?.dtype;
+}
+
+/** What telling unknown users lacks, or answering them. */
+function unknownLack(
+  stage: UnknownStage,
+  stages: readonly PipelineStage[],
+  { found, memberOf }: { readonly found: Found; readonly memberOf: MemberOf },
+): string | undefined {
+  const retrieval = retrievalOf(stage, stages);
+  const from = retrieval?.inputs.find((each) => each.from === stage.input);
+  if (retrieval === undefined || from === undefined) throw new RangeError("no such retrieval");
+  const signature = signatureFor(retrieval, memberOf);
+  if (typeof signature === "string") return signature;
+  const member = memberOf(retrieval.model);
+  if ("missing" in member) return member.missing;
+  const { vocabularies } = keyLookupsOf(member, signature, from.name);
+  const named = `model ${excerpt(retrieval.model)}`;
+  if (vocabularies.length === 0) {
+    return `${named} looks its input "${excerpt(from.name)}" up in no vocabulary, so it has no unknown users`;
+  }
+  const { answer } = stage;
+  if (answer.kind === "pipeline") return fallbackLack(answer.model, { found, memberOf });
+  if (answer.kind !== "list") return undefined;
+  if (searchedItems(signature, retrieval) === undefined)
+    return `${named} cannot give a list: ${ITEMS_LACK}`;
+  if (found.declared === found.items) return undefined;
+  return `${named} answers ids of ${found.items}, the list has ${found.declared}`;
+}
+
+/** What the pipeline that answers unknown users lacks to answer as this one does. */
+function fallbackLack(
+  model: string,
+  { found, memberOf }: { readonly found: Found; readonly memberOf: MemberOf },
+): string | undefined {
+  const member = memberOf(model);
+  const named = `model ${excerpt(model)}`;
+  if ("missing" in member) return `${named} cannot answer: ${member.missing}`;
+  const { pipeline, signatures } = member;
+  if (pipeline === undefined) return `${named} is no pipeline`;
+  if (fallbackPipelineOf(pipeline) !== undefined) {
+    return `${named} has its own unknown users answered by a pipeline; one after the other is enough`;
+  }
+  const inputs = signatures.flatMap((signature) => signature.inputs);
+  const other = inputs.find(({ name, dtype }) => found.given.get(name) !== dtype);
+  if (other !== undefined) {
+    return `${named} takes an input "${excerpt(other.name)}" of ${other.dtype}, which this pipeline does not have`;
+  }
+  const items = itemsOf(member);
+  return items === found.declared
+    ? undefined
+    : `${named} answers ids of ${items}, not ${found.declared}`;
 }
 
 function filterLack({ filter }: FilterStage, found: Found): string | undefined {

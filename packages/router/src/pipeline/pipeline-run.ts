@@ -8,13 +8,14 @@ import type { Degradation, Prediction } from "../predictor.ts";
 import { limited, scored, tensorsOf } from "./candidates.ts";
 import type { Candidates } from "./candidates.ts";
 import { diversified } from "./diversity.ts";
-import { StageNotes } from "./explanation.ts";
+import { StageNotes, explanationOf } from "./explanation.ts";
 import { withMembers } from "./item-texts.ts";
-import type { PipelineRun, StageAnswer } from "./member-access.ts";
+import type { PipelineRun, StageAnswer, StagesAnswer } from "./member-access.ts";
 import { rank } from "./ranking.ts";
 import { retrieveAll } from "./retrieval.ts";
 import { excludedWith, readSeen } from "./seen-items.ts";
 import { inTurns } from "../program/turns.ts";
+import { runForUsers } from "./unknown-users.ts";
 
 /** The pinned models of one run, by name. */
 type Members<Member> = ReadonlyMap<string, Member>;
@@ -73,11 +74,22 @@ async function runThenRelease<Member extends { release(): void }, Answer>(
 /** The result of the stages; `coverage` is the product of theirs. */
 export type PipelineAnswer = Pick<
   Prediction,
-  "outputs" | "coverage" | "attributes" | "explanation" | "degradations"
+  "outputs" | "coverage" | "attributes" | "explanation" | "degradations" | "unknownUsers"
 >;
 
-/** Runs the stages in order. @throws WinnowError as the models do, or naming what a model lacks */
+/** Answers a request. @throws WinnowError as the models do, or naming what a model lacks */
 export async function runPipeline(run: PipelineRun): Promise<PipelineAnswer> {
+  const { candidates, notes, unknownUsers, ...told } = await runForUsers(run, runStages);
+  return {
+    ...outputsOf(run, candidates),
+    ...told,
+    ...(notes && { explanation: explanationOf(notes) }),
+    ...(unknownUsers && { unknownUsers }),
+  };
+}
+
+/** Runs the stages in turn, for users of one kind. */
+async function runStages(run: PipelineRun): Promise<StagesAnswer> {
   const { pipeline, request } = run;
   const notes = new StageNotes(run);
   const seen = await readSeen(run);
@@ -99,14 +111,12 @@ export async function runPipeline(run: PipelineRun): Promise<PipelineAnswer> {
     if (degradation !== undefined) degradations.push(degradation);
     const told = seen.find((each) => each.stage === stage);
     if (told !== undefined) notes.addSeen(told, candidates);
-    else if (stage.kind !== "retrieve") {
+    else if (stage.kind !== "retrieve" && stage.kind !== "unknown") {
       const elapsedMs = run.clock.nowMs() - startMs;
       notes.add(stage, candidates, { elapsedMs, degradation });
     }
   }
-  const explanation = notes.finish();
-  const told = { coverage, degradations, ...(explanation && { explanation }) };
-  return { ...outputsOf(run, candidates), ...told };
+  return { candidates, coverage, degradations, notes: notes.finish() };
 }
 
 /** What a stage changes. */

@@ -20,6 +20,7 @@ import type { PipelineRun, StageAnswer } from "./member-access.ts";
 import type { StageNotes } from "./explanation.ts";
 import { takeVectors } from "./item-texts.ts";
 import { endOfListed } from "./seen-items.ts";
+import { listedFirst, listedItems, searchOfItems } from "./listed-items.ts";
 import { inTurns } from "../program/turns.ts";
 import type { Steps } from "../program/turns.ts";
 
@@ -79,6 +80,7 @@ async function retrieve(
   exclude: readonly Tensor[] | undefined,
 ): Promise<StageAnswer> {
   const { pinned, signature } = memberOf(run, stage);
+  const asked = run.listed === undefined ? undefined : searchOfItems(pinned, signature, stage);
   const wanted = wishesOf(run, exclude);
   const description = describedBy(run, stage, { pinned, signature });
   const { names } = description;
@@ -91,28 +93,37 @@ async function retrieve(
   for (let from = 0; from < instances; from = end) {
     end = Math.min(instances, from + atOnce, endOfListed(from, exclude, run.limits));
     const rows = Array.from({ length: end - from }, (_, at) => from + at);
-    const inputs = new Map(
-      stage.inputs.map(({ name, from: source }) => {
-        const declared = inputOf(signature.inputs, name, stage);
-        return [name, fitted(take(requestInput(run, source), rows), declared, stage)] as const;
-      }),
-    );
+    const inputs = asked?.inputs(rows.length) ?? inputsOf(run, stage, { signature, rows });
     const lists = wanted.ofInstances(from, end);
     const { context, allowPartial } = run.request;
-    const question = { signature, inputs, context, k: stage.k, allowPartial, attributes: names };
-    const answer = await run.ask(pinned, { ...question, ...lists });
+    const question = { inputs, context, k: stage.k, allowPartial, attributes: names };
+    const of = asked?.signature ?? signature;
+    const answer = await run.ask(pinned, { signature: of, ...question, ...lists });
     leastCoverage = Math.min(leastCoverage, answer.coverage);
     const scores = outputOf(answer.outputs, stage.scores, stage);
     const ids = outputOf(answer.outputs, stage.ids, stage);
-    parts.push({
-      ...candidatesOf(scores, ids, stage.model),
-      ...described(run, answer, description),
-    });
+    const found = candidatesOf(scores, ids, stage.model);
+    const list = run.listed === undefined ? found : listedFirst(found, run.listed);
+    parts.push({ ...list, ...described(run, answer, description) });
   }
   const candidates = joinedInstances(parts);
   if (stage.as === undefined) return { candidates, coverage: leastCoverage };
   const given = candidates.lists.flatMap((list) => list.scores);
   return { candidates: withNamed(candidates, stage.as, given), coverage: leastCoverage };
+}
+
+/** The inputs of a model for these instances. */
+function inputsOf(
+  run: PipelineRun,
+  stage: RetrieveStage,
+  { signature, rows }: Pick<ReturnType<typeof memberOf>, "signature"> & { rows: readonly number[] },
+): ReadonlyMap<string, Tensor> {
+  return new Map(
+    stage.inputs.map(({ name, from: source }) => {
+      const declared = inputOf(signature.inputs, name, stage);
+      return [name, fitted(take(requestInput(run, source), rows), declared, stage)] as const;
+    }),
+  );
 }
 
 /** What a search has to tell of each item, and the length of the vectors. */
@@ -167,8 +178,11 @@ function described(
 }
 
 /** The request's conditions on items, for a retrieval; the pipeline's filters hold in addition. */
-function wishesOf({ request, pipeline }: PipelineRun, exclude: readonly Tensor[] | undefined) {
-  const { include } = request;
+function wishesOf(
+  { request, pipeline, listed }: PipelineRun,
+  exclude: readonly Tensor[] | undefined,
+) {
+  const include = listed === undefined ? request.include : listedItems(listed, request.include);
   const instances = instancesOf(request.signature, request.inputs);
   const own = pipeline.stages.flatMap((stage) =>
     stage.kind === "filter" ? [parseFilterText(stage.filter)] : [],

@@ -2,27 +2,34 @@
 // Their status says so, and the version before them goes on answering.
 
 import type { Fingerprint, ModelProgram } from "@winnow/core";
-import { WinnowError, excerpt, toWinnowError } from "@winnow/core";
+import { WinnowError, excerpt, fallbackPipelineOf, toWinnowError } from "@winnow/core";
 import type { RoutingTable } from "@winnow/cluster";
 import type { LoadedProgram } from "../versions/loaded-program.ts";
 import { defaultVersion } from "../versions/version-resolution.ts";
 import { lackOf } from "./member-check.ts";
 import type { MemberOf } from "./member-check.ts";
 
-/**
- * What each pipeline lacks with the models of a table, by content. Pipelines that lack nothing are left out.
- * `knowsSeenItems`: whether this router can read what users have seen.
- */
+/** Which pipelines are looked at. */
+interface PipelineLook {
+  /** Whether this router can read what users have seen. */
+  readonly knowsSeenItems: boolean;
+  /** Pipelines of models alone, or those that name another pipeline, which may itself wait. */
+  readonly askedFor: "models" | "pipelines";
+}
+
+/** What each pipeline lacks with the models of a table, by content. Pipelines that lack nothing are left out. */
 export function waitingPipelines(
   table: RoutingTable,
   ready: readonly (readonly [Fingerprint, Pick<LoadedProgram, "program">])[],
-  knowsSeenItems: boolean,
+  { knowsSeenItems, askedFor }: PipelineLook,
 ): ReadonlyMap<Fingerprint, WinnowError> {
   const programs = new Map(ready.map(([print, { program }]) => [print, program]));
   const memberOf = membersOf(table, programs);
   const waiting = new Map<Fingerprint, WinnowError>();
   for (const [print, program] of programs) {
     if (program.pipeline === undefined) continue;
+    const isNaming = fallbackPipelineOf(program.pipeline) !== undefined;
+    if (isNaming !== (askedFor === "pipelines")) continue;
     const lack = lackOf(program, memberOf, knowsSeenItems);
     if (lack === undefined) continue;
     waiting.set(print, new WinnowError("UNAVAILABLE", `The pipeline waits: ${lack}`));

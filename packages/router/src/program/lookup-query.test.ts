@@ -1,6 +1,7 @@
 // Lookups over workers: rows in the keys' order, whoever answered.
 
 import { describe, expect, test } from "vitest";
+import { isKnownKey } from "../doubles/fake-cluster.ts";
 import { QueryBench, rowKeys, twice } from "../fixtures/query-bench.ts";
 
 describe("a lookup", () => {
@@ -89,5 +90,39 @@ describe("a lookup", () => {
 
     expect(rows.shape).toEqual([0, 3]);
     expect(bench.workers.flatMap((worker) => worker.asked)).toEqual([]);
+  });
+});
+
+describe("whether keys are known", () => {
+  test("is told in the keys' order, each distinct key asked for once, whoever dies meanwhile", async () => {
+    const bench = new QueryBench({ held: twice, settings: { sliceKeysMax: 7 } });
+    const keys = [5, 39, 0, 5, 17, 38, ...Array.from({ length: 30 }, (_, key) => key)];
+    for (const worker of bench.workers) worker.delayMs = 20;
+
+    const known = bench.known(rowKeys(keys));
+    await bench.clock.advanceSettled(5);
+    bench.kill(bench.workers[2]!);
+
+    expect(await bench.settle(known)).toEqual(
+      Uint8Array.from(keys, (key) => isKnownKey(BigInt(key))),
+    );
+  });
+
+  test("is not told where a worker of an older release answers rows, or refuses the key", async () => {
+    for (const behaviour of ["older", "INVALID_KEY"] as const) {
+      const bench = new QueryBench({ held: twice });
+      for (const worker of bench.workers) worker.behave = () => behaviour;
+
+      expect(await bench.settle(bench.known(rowKeys([1, 2, 3])))).toBeUndefined();
+    }
+  });
+
+  test("is asked of another where a worker answers something else", async () => {
+    const bench = new QueryBench({ held: twice });
+    bench.workers[0]!.behave = () => "wrong";
+
+    const known = await bench.settle(bench.known(rowKeys([0, 1, 2, 3, 4, 5])));
+
+    expect(known).toEqual(Uint8Array.of(1, 0, 1, 0, 1, 0));
   });
 });

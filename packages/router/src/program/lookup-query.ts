@@ -1,13 +1,12 @@
-// Keys → embedding rows, over the workers that hold the keys' partitions. Keys go out grouped by
-// partition, each distinct key once, in slices of bounded size; rows come back in the keys' order.
+// Keys → embedding rows, over the workers that hold the keys' partitions; or which keys they know. Keys go out grouped
+// by partition, each distinct key once, in slices of bounded size; rows come back in the keys' order.
 
 import type { KeyedTable, Tensor, TraceSpan } from "@winnow/core";
 import { tensor, WinnowError } from "@winnow/core";
-import type { WorkerAnswer } from "@winnow/cluster";
+import type { WorkerAnswer, WorkerAsk } from "@winnow/cluster";
 import type { KeyGroups } from "./key-groups.ts";
 import { groupKeys, takeKeys } from "./key-groups.ts";
 import { runBounded } from "./bounded-run.ts";
-import type { PartialAnswer } from "../scatter/slot.ts";
 import type { RequestScope } from "../scatter/scatter-question.ts";
 import type { TableQueryParts } from "../scatter/table-query.ts";
 import { queryTable } from "../scatter/table-query.ts";
@@ -39,10 +38,72 @@ export async function queryLookup(
 ): Promise<Tensor> {
   const { table, keys } = question;
   if (table.keys.kind === "row") checkRows(table, keys);
-  const { settings, limiter } = parts;
   const groups = groupKeys(table, keys);
   const rows = new Float32Array(groups.distinct.data.length * table.dim);
-  const slices = cutSlices(groups, table, settings);
+  await askSlices(parts, scope, {
+    ...question,
+    groups,
+    askFor: (of) => ({ kind: "lookup", keys: takeKeys(groups, of) }),
+    faultOf: (given, of) => faultOf(given, of.length * table.dim),
+    take: ({ vectors }, of) => placeRows(rows, table.dim, { vectors, positions: of }),
+  });
+  const shape = [...keys.shape, table.dim];
+  return tensor("float32", shape, spread(rows, groups.positions, table.dim));
+}
+
+/**
+ * For each key 1, or 0 where the vocabulary of the table lacks it; `undefined` where a worker does not tell, as those
+ * of older releases do not. @throws WinnowError as `queryTable`
+ */
+export async function queryKnown(
+  parts: TableQueryParts,
+  question: Lookup,
+  scope: RequestScope,
+): Promise<Uint8Array | undefined> {
+  const groups = groupKeys(question.table, question.keys);
+  const known = new Uint8Array(groups.distinct.data.length);
+  let isTold = true;
+  try {
+    await askSlices(parts, scope, {
+      ...question,
+      groups,
+      askFor: (of) => ({ kind: "lookup", keys: takeKeys(groups, of), knownOnly: true }),
+      faultOf: (given, of) => {
+        if (given.kind !== "lookup") return `a lookup was answered with ${given.kind}`;
+        const { length } = given.known ?? of;
+        return length === of.length ? undefined : `${length} keys instead of ${of.length}`;
+      },
+      take: ({ known: told }, of) => {
+        isTold &&= told !== undefined;
+        for (const [index, position] of of.entries()) known[position] = told?.[index] ?? 0;
+      },
+    });
+  } catch (error) {
+    // What looks rows up refuses keys that a table without a row for unknown ones lacks.
+    if (!(error instanceof WinnowError) || error.code !== "INVALID_ARGUMENT") throw error;
+    return undefined;
+  }
+  return isTold ? Uint8Array.from(groups.positions, (position) => known[position]!) : undefined;
+}
+
+type LookupAnswer = Extract<WorkerAnswer, { kind: "lookup" }>;
+
+/** What is asked of each worker, and where its answer goes; `of`: positions of distinct keys. */
+interface SliceAsk extends Lookup {
+  readonly groups: KeyGroups;
+  readonly askFor: (of: readonly number[]) => WorkerAsk;
+  readonly faultOf: (answer: WorkerAnswer, of: readonly number[]) => string | undefined;
+  readonly take: (answer: LookupAnswer, of: readonly number[]) => void;
+}
+
+async function askSlices(
+  parts: TableQueryParts,
+  scope: RequestScope,
+  question: SliceAsk,
+): Promise<void> {
+  const { askFor, take } = question;
+  const { settings, limiter } = parts;
+  const slices = cutSlices(question.groups, question.table, settings);
   await runBounded(slices, settings.slicesAtOnce, async ({ byPartition, bytes, idBytes }) => {
     const partitions = [...byPartition.keys()];
     const keysOf = (asked: readonly number[]): number[] =>
@@ -60,8 +121,8 @@ export async function queryLookup(
           partitions,
           planned: partitions.length > FEW_PARTITIONS,
           idBytes,
-          askFor: (asked) => ({ kind: "lookup", keys: takeKeys(groups, keysOf(asked)) }),
-          faultOf: (given, asked) => faultOf(given, keysOf(asked).length * table.dim),
+          askFor: (asked) => askFor(keysOf(asked)),
+          faultOf: (given, asked) => question.faultOf(given, keysOf(asked)),
           countsCoverage: false,
           allowPartial: false,
           signal: question.signal,
@@ -69,13 +130,15 @@ export async function queryLookup(
         },
         scope,
       );
-      for (const partial of answer.partials) placeRows(rows, table.dim, { partial, keysOf });
+      for (const partial of answer.partials) {
+        if (partial.answer.kind !== "lookup")
+          throw new RangeError("an answer to a lookup without rows");
+        take(partial.answer, keysOf(partial.partitions));
+      }
     } finally {
       leave?.();
     }
   });
-  const shape = [...keys.shape, table.dim];
-  return tensor("float32", shape, spread(rows, groups.positions, table.dim));
 }
 
 /** Refuses rows outside the table, in TensorFlow's words (ResourceGather on the CPU). */
@@ -160,14 +223,12 @@ function placeRows(
   rows: Float32Array,
   dim: number,
   from: {
-    readonly partial: PartialAnswer;
-    readonly keysOf: (partitions: readonly number[]) => number[];
+    readonly vectors: Float32Array;
+    readonly positions: readonly number[];
   },
 ): void {
-  const { answer, partitions } = from.partial;
-  if (answer.kind !== "lookup") throw new RangeError("an answer to a lookup without rows");
-  for (const [index, position] of from.keysOf(partitions).entries()) {
-    rows.set(answer.vectors.subarray(index * dim, (index + 1) * dim), position * dim);
+  for (const [index, position] of from.positions.entries()) {
+    rows.set(from.vectors.subarray(index * dim, (index + 1) * dim), position * dim);
   }
 }
 

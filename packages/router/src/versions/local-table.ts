@@ -8,6 +8,8 @@ import { createKeyIndex, tensor } from "@winnow/core";
 export interface LocalTable {
   /** Rows of keys of any shape, float32 `[...keys, dim]`. @throws WinnowError INVALID_ARGUMENT */
   lookup(keys: Tensor): Tensor;
+  /** For each key 1, or 0 where the table does not know it. @throws WinnowError INVALID_ARGUMENT */
+  known(keys: Tensor): Uint8Array;
 }
 
 /** Indexes a table that came with its program. */
@@ -18,6 +20,7 @@ export function createLocalTable(
   const index = createKeyIndex({ keys: table.keys, rows: table.rows }, partition);
   const { dim } = table;
   return {
+    known: (keys) => index.known(flat(keys)),
     lookup: (keys) => {
       const localRows = index.localRows(flat(keys));
       const rows = new Float32Array(localRows.length * dim);

@@ -28,10 +28,11 @@ export interface RoutingParts {
   readonly warming: () => ReadonlySet<Fingerprint>;
   /** Versions that this router can never run, and why. */
   readonly unrunnable: () => ReadonlyMap<Fingerprint, WinnowError>;
-  /** Versions that may not be asked while other models are as this table says, and why. */
-  readonly waiting: (table: RoutingTable) => ReadonlyMap<Fingerprint, WinnowError>;
-  /** The same for versions that may ask those that `waiting` gives: experiments, whose arms may be pipelines. */
-  readonly waitingBehind: (table: RoutingTable) => ReadonlyMap<Fingerprint, WinnowError>;
+  /**
+   * Versions that may not be asked as long as other models are as this table says, and why. Each look is at the table
+   * on which what the looks before found waits: versions of a later look may ask those of an earlier one.
+   */
+  readonly waiting: readonly ((table: RoutingTable) => ReadonlyMap<Fingerprint, WinnowError>)[];
   readonly onTable: (table: RoutingTable) => void;
 }
 
@@ -146,16 +147,15 @@ export class Routing implements LaterTables {
       modelReplication,
     };
     const workers = announcements();
-    const table = buildRoutingTable(workers, context, previous);
-    // A pipeline never waits for another pipeline, so one look at the other models is enough. An experiment
-    // may wait for a pipeline, never for an experiment: one more look.
-    const waiting = this.#parts.waiting(table);
-    const first =
-      waiting.size === 0 ? table : buildRoutingTable(workers, { ...context, waiting }, previous);
-    const behind = this.#parts.waitingBehind(first);
-    if (behind.size === 0) return first;
-    const all = new Map([...waiting, ...behind]);
-    return buildRoutingTable(workers, { ...context, waiting: all }, previous);
+    let table = buildRoutingTable(workers, context, previous);
+    let waiting: ReadonlyMap<Fingerprint, WinnowError> = new Map();
+    for (const look of this.#parts.waiting) {
+      const found = look(table);
+      if (found.size === 0) continue;
+      waiting = new Map([...waiting, ...found]);
+      table = buildRoutingTable(workers, { ...context, waiting }, previous);
+    }
+    return table;
   }
 
   /** No further tables; requests that wait for one get none when their time is over. */

@@ -22,6 +22,7 @@ import {
   WinnowError,
   excerpt,
   parseFilterText,
+  unknownStageOf,
 } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
 import { type AnswerFormat, recordsOfTensors, withAttributes } from "./answer-records.ts";
@@ -91,9 +92,10 @@ export class ReferencePipeline implements Reference {
 
   get untold(): string | undefined {
     const isSeen = this.#pipeline.stages.some(({ kind }) => kind === "seen");
-    return isSeen
-      ? "it excludes what users have seen, which Redis knows and no file says"
-      : undefined;
+    if (isSeen) return "it excludes what users have seen, which Redis knows and no file says";
+    const { answer } = unknownStageOf(this.#pipeline) ?? {};
+    if (answer === undefined || answer.kind === "oov") return undefined;
+    return "it tells users that its model does not know, and has others than its stages answer them";
   }
 
   /** Follows an input to the first model that takes it as it is. */
@@ -221,6 +223,7 @@ export class ReferencePipeline implements Reference {
           break;
         case "retrieve":
         case "filter":
+        case "unknown":
           break;
         case "seen":
           throw new RangeError("what users have seen is not in the files");

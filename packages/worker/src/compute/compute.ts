@@ -144,6 +144,8 @@ export interface TopKBatchAnswer {
 export interface GatherAsk {
   readonly partitions: Uint16Array;
   readonly keys: PackedKeys;
+  /** Whether the table knows each key is all that is wanted. */
+  readonly knownOnly?: true;
 }
 
 /** Lookups in one table that are answered by one gather. */
@@ -153,8 +155,14 @@ export interface LookupBatch {
   readonly asks: readonly GatherAsk[];
 }
 
-/** float32 `[keys, dim]` in the order of the keys, or why this ask alone failed. */
-export type GatherAnswer = { readonly vectors: Float32Array } | { readonly problem: ThreadProblem };
+/**
+ * float32 `[keys, dim]` in the order of the keys; to `knownOnly` for each key 1, or 0 where the table does not know it; or
+ * why this ask alone failed.
+ */
+export type GatherAnswer =
+  | { readonly vectors: Float32Array }
+  | { readonly known: Uint8Array }
+  | { readonly problem: ThreadProblem };
 
 /** Answers in the order of the asks. */
 export interface LookupBatchAnswer {

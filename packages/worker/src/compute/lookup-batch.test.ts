@@ -45,6 +45,31 @@ describe("lookup", () => {
     });
   });
 
+  test("whether keys are known comes in their order, beside asks of rows", async () => {
+    const client = await loaded(table);
+    const keys = ["word 7", "nobody", "word 49", "word 7"];
+    const ask = { partitions: everyPartition(16), keys: packKeys(strings(keys)) };
+    const home = Uint16Array.of(
+      (partitionOfBytes(new TextEncoder().encode("nobody"), 16) + 1) % 16,
+    );
+    const lost = {
+      partitions: home,
+      keys: packKeys(strings(["nobody"])),
+      knownOnly: true,
+    } as const;
+
+    const answer = await client.lookup({
+      ...NAME,
+      table: 0,
+      asks: [{ ...ask, knownOnly: true }, { ...ask, keys: packKeys(strings(["nobody"])) }, lost],
+    });
+
+    const [known, rows, refused] = answer.answers;
+    expect(known).toEqual({ known: Uint8Array.of(1, 0, 1, 1) });
+    expect(rows).toEqual({ vectors: Float32Array.from(rowValues(0)) });
+    expect(refused).toMatchObject({ problem: { code: "INVALID_ARGUMENT" } });
+  });
+
   test("a key outside the asked partitions fails its own ask alone", async () => {
     const client = await loaded(table);
     const home = partitionOfBytes(new TextEncoder().encode("word 3"), 16);

@@ -48,6 +48,7 @@ export async function answerLookups(
 function locate(table: ResidentTable, ask: GatherAsk, placements: Placements): GatherAnswer {
   try {
     const keys = unpackKeys(ask.keys);
+    if (ask.knownOnly) return { known: knownKeys(table, keys, ask.partitions) };
     const asked = new Set(ask.partitions);
     const into = new Float32Array(keys.data.length * table.spec.dim);
     const own: Placements = new Map();
@@ -72,6 +73,18 @@ function locate(table: ResidentTable, ask: GatherAsk, placements: Placements): G
     const { code, message } = toWinnowError(error);
     return { problem: { code, message } };
   }
+}
+
+/** For each key 1, or 0 where its partition does not know it. */
+function knownKeys(table: ResidentTable, keys: Tensor, partitions: Uint16Array): Uint8Array {
+  const asked = new Set(partitions);
+  const answer = new Uint8Array(keys.data.length);
+  for (const [partition, positions] of positionsByPartition(table, keys)) {
+    if (!asked.has(partition)) throw notAsked(keys, positions[0] ?? 0);
+    const known = table.at(partition).keyIndex?.known(takeKeys(keys, positions));
+    for (const [index, position] of positions.entries()) answer[position] = known?.[index] ?? 0;
+  }
+  return answer;
 }
 
 /** @throws WinnowError INVALID_ARGUMENT for keys of another dtype than the table's */

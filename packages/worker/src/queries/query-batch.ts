@@ -72,7 +72,9 @@ export async function runLookups(
   if (first === undefined) return [];
   const asks = batch.map(({ query }) => {
     if (!isLookup(query.ask)) throw new RangeError("not a lookup batch");
-    return { partitions: query.partitions.slice(), keys: packKeys(query.ask.keys) };
+    const { keys, knownOnly } = query.ask;
+    const ask = { partitions: query.partitions.slice(), keys: packKeys(keys) };
+    return knownOnly ? { ...ask, knownOnly } : ask;
   });
   const answer = await compute.lookup({ handle: first.handle, table: first.query.table, asks });
   const size = sizeOf(batch);
@@ -112,8 +114,11 @@ function topKAnswer({ block, ids, attributes }: ScanAnswer): WorkerAnswer {
   return { ...answer, attributes: new StringColumn(attributes.offsets, attributes.bytes) };
 }
 
+const NO_ROWS = new Float32Array(0);
+
 function lookupAnswer(part: GatherAnswer): WorkerAnswer {
   if ("vectors" in part) return { kind: "lookup", vectors: part.vectors };
+  if ("known" in part) return { kind: "lookup", vectors: NO_ROWS, known: part.known };
   const { code } = part.problem;
   const reason = code === "INVALID_ARGUMENT" ? "INVALID_KEY" : "INTERNAL";
   return { kind: "failure", reason, error: new QueryRefusal(reason, part.problem) };

@@ -94,6 +94,8 @@ export interface LookupAsk {
   readonly kind: "lookup";
   /** string or int64 `[keys]`. */
   readonly keys: Tensor;
+  /** Whether the vocabulary has each key is all that is wanted. Workers that do not know this answer rows. */
+  readonly knownOnly?: true;
 }
 
 /** The answer to one query. */
@@ -117,7 +119,12 @@ export type WorkerAnswer =
       readonly attributes?: StringColumn | undefined;
     }
   /** `[keys, dim]`, in the order of the keys. */
-  | { readonly kind: "lookup"; readonly vectors: Float32Array }
+  | {
+      readonly kind: "lookup";
+      readonly vectors: Float32Array;
+      /** Instead of rows, where that is what was asked: for each key 1, or 0 where the vocabulary lacks it. */
+      readonly known?: Uint8Array | undefined;
+    }
   | { readonly kind: "failure"; readonly reason: FailureReason; readonly error: WinnowError };
 
 /**

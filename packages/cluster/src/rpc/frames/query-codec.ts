@@ -5,11 +5,11 @@
 //                partitions 7: bytes; oneof: top_k 8: TopKAsk; lookup 9: LookupAsk; trace 10: bytes }
 //   TopKAsk    { k 1; queries 2; vectors 3: bytes; excluded 4: Keys, repeated; rows_only 5;
 //                filters 6: string, repeated; included 7: Keys, repeated; attributes 8: string, repeated }
-//   LookupAsk  { keys 1: Keys }
+//   LookupAsk  { keys 1: Keys; known_only 2 }
 
 import { WIRE, fingerprint, tensor, traceContextBytes, traceContextOf } from "@winnow/core";
 import type { Tensor, TraceContext } from "@winnow/core";
-import type { TopKAsk, WorkerAsk, WorkerQuery } from "./frames.ts";
+import type { LookupAsk, TopKAsk, WorkerAsk, WorkerQuery } from "./frames.ts";
 import { POSITIONS_MAX } from "./frame-limits.ts";
 import { NO_FLOATS, NO_SHORTS } from "./frame-reader.ts";
 import { keyBytes, readKeys, writeKeys } from "./key-codec.ts";
@@ -32,6 +32,9 @@ const ATTRIBUTES = 8;
 /** Filters, or names of attributes, of one query at most. Routers send no more. */
 const TEXTS_MAX = 4096;
 const KEYS = 1;
+const KNOWN_ONLY = 2;
+/** About the bytes of a look-up beside its keys. */
+const LOOKUP_FIELDS_BYTES = 2;
 const UINT32_MAX = 2 ** 32 - 1;
 /** Placeholder until the ask is read. */
 const NOTHING: WorkerAsk = { kind: "lookup", keys: tensor("int64", [0], new BigInt64Array(0)) };
@@ -48,7 +51,7 @@ export function writeQuery(writer: FrameWriter, field: number, query: WorkerQuer
   writer.int(6, query.table);
   writer.bytes(7, query.partitions);
   if (ask.kind === "topK") writeTopK(writer, ask);
-  else writeLookup(writer, ask.keys);
+  else writeLookup(writer, ask);
   if (query.trace !== undefined) writer.bytes(TRACE, traceContextBytes(query.trace));
   writer.end();
 }
@@ -124,9 +127,10 @@ function writeTopK(writer: FrameWriter, ask: TopKAsk): void {
   writer.end();
 }
 
-function writeLookup(writer: FrameWriter, keys: Tensor): void {
-  writer.begin(LOOKUP, keyBytes(keys));
+function writeLookup(writer: FrameWriter, { keys, knownOnly }: LookupAsk): void {
+  writer.begin(LOOKUP, LOOKUP_FIELDS_BYTES + keyBytes(keys));
   writeKeys(writer, KEYS, keys);
+  if (knownOnly) writer.bool(KNOWN_ONLY, true);
   writer.end();
 }
 
@@ -160,11 +164,13 @@ function readAsk(reader: FrameReader): WorkerAsk | undefined {
 
 function readLookup(reader: FrameReader): WorkerAsk {
   let keys: Tensor | undefined;
+  let knownOnly = false;
   while (reader.next()) {
     if (reader.tag === KEYS * 8 + LENGTH_DELIMITED) keys = readKeys(reader, "lookup.keys");
+    else if (reader.tag === KNOWN_ONLY * 8 + VARINT) knownOnly = reader.flag();
   }
   if (keys === undefined) throw malformed("lookup.keys", "has no keys");
-  return { kind: "lookup", keys };
+  return { kind: "lookup", keys, ...(knownOnly && { knownOnly }) };
 }
 
 function readTopK(reader: FrameReader): TopKAsk {

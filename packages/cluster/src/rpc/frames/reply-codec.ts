@@ -6,7 +6,7 @@
 //   TopKAnswer    { k 1; counts 2: bytes; scores 3: bytes; rows 4: bytes;
 //                   oneof: id_strings 5: Strings; id_int32 6: bytes; id_int64 7: bytes;
 //                  attributes 8: Strings }
-//   LookupAnswer  { vectors 1: bytes }
+//   LookupAnswer  { vectors 1: bytes; known 2: bytes }
 //   Failure       { code 1; reason 2: string; message 3: string }
 
 import { WIRE, WinnowError, codeOfGrpcStatus, grpcStatusOf, tensor } from "@winnow/core";
@@ -29,6 +29,7 @@ const ID_STRINGS = 5;
 const ID_INT32 = 6;
 const ID_INT64 = 7;
 const ATTRIBUTES = 8;
+const KNOWN = 2;
 const UINT32_MAX = 2 ** 32 - 1;
 /** Placeholder until the answer is read. */
 const NOTHING: WorkerAnswer = { kind: "lookup", vectors: NO_FLOATS };
@@ -94,7 +95,7 @@ function answerBytes(answer: WorkerAnswer): number {
       return candidates + texts + (ids ? keyBytes(ids) : 0);
     }
     case "lookup":
-      return answer.vectors.byteLength;
+      return answer.vectors.byteLength + (answer.known?.length ?? 0);
     case "failure":
       return answer.error.message.length;
   }
@@ -111,6 +112,7 @@ function writeAnswer(writer: FrameWriter, answer: WorkerAnswer, bytes: number): 
     case "lookup":
       writer.begin(LOOKUP, bytes);
       writer.bytes(1, answer.vectors);
+      if (answer.known !== undefined) writer.bytes(KNOWN, answer.known);
       break;
     case "failure":
       writer.begin(FAILURE, bytes);
@@ -255,10 +257,12 @@ function spread(packed: TopKBlock): TopKBlock {
 
 function readLookup(reader: FrameReader): WorkerAnswer {
   let vectors = NO_FLOATS;
+  let known: Uint8Array | undefined;
   while (reader.next()) {
     if (reader.tag === 1 * 8 + LENGTH_DELIMITED) vectors = reader.float32Array("lookup.vectors");
+    else if (reader.tag === KNOWN * 8 + LENGTH_DELIMITED) known = reader.byteArray();
   }
-  return { kind: "lookup", vectors };
+  return { kind: "lookup", vectors, ...(known && { known }) };
 }
 
 function readFailure(reader: FrameReader): WorkerAnswer {

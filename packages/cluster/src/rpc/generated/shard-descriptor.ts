@@ -126,7 +126,9 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                     attributes: { rule: "repeated", type: "string", id: 8 },
                   },
                 },
-                LookupAsk: { fields: { keys: { type: "Keys", id: 1 } } },
+                LookupAsk: {
+                  fields: { keys: { type: "Keys", id: 1 }, known_only: { type: "bool", id: 2 } },
+                },
                 Keys: {
                   oneofs: { keys: { oneof: ["strings", "integers"] } },
                   fields: {
@@ -162,7 +164,9 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                     attributes: { type: "Strings", id: 8 },
                   },
                 },
-                LookupAnswer: { fields: { vectors: { type: "bytes", id: 1 } } },
+                LookupAnswer: {
+                  fields: { vectors: { type: "bytes", id: 1 }, known: { type: "bytes", id: 2 } },
+                },
                 Failure: {
                   fields: {
                     code: { type: "uint32", id: 1 },

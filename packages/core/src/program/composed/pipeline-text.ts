@@ -3,7 +3,7 @@
 import { excerpt } from "../../errors/errors.ts";
 import type { Filter } from "../../attributes/filter.ts";
 import { parseFilterText } from "../../attributes/filter-text.ts";
-import type { DiversifyStage, MergeStage, PipelineStage } from "./pipeline.ts";
+import type { DiversifyStage, MergeStage, PipelineStage, UnknownAnswer } from "./pipeline.ts";
 import { scoreText } from "./score-expression.ts";
 
 /** The words of one stage, without its kind: `movies, k=500`, `year ≥ 1990`. */
@@ -17,6 +17,8 @@ export function stageWords(stage: PipelineStage): string {
       return excerpt(conditionText(parseFilterText(stage.filter)));
     case "seen":
       return `${excerpt(stage.key)}, ${stage.countMax} within ${stage.budgetMs} ms`;
+    case "unknown":
+      return `${excerpt(stage.input)}: ${answerText(stage.answer)}`;
     case "rank":
       return `${stage.model}${stage.budgetMs === undefined ? "" : ` within ${stage.budgetMs} ms`}`;
     case "score":
@@ -26,6 +28,11 @@ export function stageWords(stage: PipelineStage): string {
     case "limit":
       return `${stage.count}`;
   }
+}
+
+function answerText(answer: UnknownAnswer): string {
+  if (answer.kind === "list") return `list of ${answer.ids.length}`;
+  return answer.kind === "pipeline" ? `pipeline ${excerpt(answer.model)}` : answer.kind;
 }
 
 function diversityText(stage: DiversifyStage): string {

@@ -2,8 +2,14 @@
 // score that nobody has named.
 
 import { describe, expect, test } from "vitest";
-import { modelsOf, optionalPipeline } from "./pipeline.ts";
-import type { Pipeline, PipelineStage, RetrieveStage, SeenStage } from "./pipeline.ts";
+import { fallbackPipelineOf, modelsOf, optionalPipeline } from "./pipeline.ts";
+import type {
+  Pipeline,
+  PipelineStage,
+  RetrieveStage,
+  SeenStage,
+  UnknownStage,
+} from "./pipeline.ts";
 
 const signature = "serving_default";
 const retrieve: RetrieveStage = {
@@ -39,6 +45,7 @@ const seen: SeenStage = {
   countMax: 9,
   budgetMs: 20,
 };
+const unknown: UnknownStage = { kind: "unknown", input: "user", answer: { kind: "oov" } };
 const scoreOf = (name: string): PipelineStage => ({
   kind: "score",
   expression: [
@@ -72,6 +79,18 @@ describe("a pipeline of an encoded program", () => {
     const hasty = pipelineOf(retrieve, { ...rank, budgetMs: 30 });
     expect(readBack(hasty)).toEqual(hasty);
     expect(readBack(pipelineOf(retrieve, seen, rank))).toEqual(pipelineOf(retrieve, seen, rank));
+    for (const answer of [
+      { kind: "error" },
+      { kind: "list", ids: ["a", "b"] },
+      { kind: "pipeline", model: "popular" },
+    ] as const) {
+      const told = pipelineOf(retrieve, filter, { ...unknown, of: "prior", answer }, rank);
+      expect(readBack(told)).toEqual(told);
+      expect([modelsOf(told), fallbackPipelineOf(told)]).toEqual([
+        ["movies", "ranking"],
+        answer.kind === "pipeline" ? "popular" : undefined,
+      ]);
+    }
     expect(readBack(merged)).toEqual(merged);
     expect(readBack(diverse)).toEqual(diverse);
     expect(readBack(pipelineOf(...short))).toEqual(pipelineOf(...short));
@@ -121,6 +140,20 @@ describe("a pipeline of an encoded program", () => {
     ["stages[2] filters behind a diversify", [retrieve, mmr(1), filter]],
     ["stages[2] excludes behind a diversify", [retrieve, mmr(1), seen]],
     ['stages[0] is "seen"', [seen, retrieve]],
+    ["stages[2] stands behind a rank; unknown users are told once", [retrieve, rank, unknown]],
+    ["stages[2] is the second one; unknown users are told once", [retrieve, unknown, unknown]],
+    [
+      "stages[3] needs `of`, the retrieval whose model knows users: prior or other",
+      [retrieve, other, merge("weights", ["prior", 1], ["other", 1]), unknown],
+    ],
+    [
+      'stages[1] goes by "year", which the retrieval does not take',
+      [retrieve, { ...unknown, input: "year" }],
+    ],
+    [
+      "answer should be a list of 1 to 4096 ids",
+      [retrieve, { ...unknown, answer: { kind: "list", ids: [] } }],
+    ],
     ["a pattern of keys, but", [retrieve, { ...seen, key: "{user}" }]],
     ["countMax should be from 1 to 16384", [retrieve, { ...seen, countMax: 16_385 }]],
     ["budgetMs should be from 1 to 10000", [retrieve, { ...seen, budgetMs: 0 }]],

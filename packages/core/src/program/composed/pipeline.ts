@@ -29,6 +29,7 @@ export type PipelineStage =
   | MergeStage
   | FilterStage
   | SeenStage
+  | UnknownStage
   | RankStage
   | ScoreStage
   | DiversifyStage
@@ -100,6 +101,30 @@ export interface SeenStage {
   readonly countMax: number;
   readonly budgetMs: number;
 }
+
+/**
+ * What is answered to users that a model does not know: where none of the vocabularies in which it looks their key up
+ * has the key. It is found out before anything is retrieved. Routers without this stage refuse the pipeline.
+ */
+export interface UnknownStage {
+  readonly kind: "unknown";
+  /** The pipeline's input that is the key. */
+  readonly input: string;
+  /** The retrieval whose model is asked; may be missing where there is but one. */
+  readonly of?: string | undefined;
+  readonly answer: UnknownAnswer;
+}
+
+/**
+ *   oov       what the model makes of a key that it does not know
+ *   error     nothing: the request is refused
+ *   list      these items, in this order
+ *   pipeline  what another pipeline answers
+ */
+export type UnknownAnswer =
+  | { readonly kind: "oov" | "error" }
+  | { readonly kind: "list"; readonly ids: readonly string[] }
+  | { readonly kind: "pipeline"; readonly model: string };
 
 /** The type of the value that Redis has under the key of a `seen` stage. */
 export type SeenType = "set" | "sorted_set";
@@ -214,6 +239,7 @@ function faultBehind(stage: PipelineStage, before: readonly PipelineStage[]): st
 
 function placeFault(stage: PipelineStage, before: readonly PipelineStage[]): string | undefined {
   if (stage.kind === "diversify") return diversifyFault(stage, before);
+  if (stage.kind === "unknown") return unknownFault(stage, before);
   return stage.kind === "filter" || stage.kind === "seen"
     ? filterFault(stage.kind, before)
     : undefined;
@@ -224,6 +250,39 @@ function filterFault(own: "filter" | "seen", before: readonly PipelineStage[]): 
   if (cut === undefined) return undefined;
   const [verb, noun] = own === "filter" ? ["filters", "a filter"] : ["excludes", "what was seen"];
   return `${verb} behind a ${cut.kind}; ${noun} goes to the retrieval, so it stands before that`;
+}
+
+function unknownFault(stage: UnknownStage, before: readonly PipelineStage[]): string | undefined {
+  const other = before.find(({ kind }) => !NEAR_RETRIEVAL.has(kind));
+  if (other !== undefined) {
+    const twice = other.kind === "unknown" ? "is the second one" : `stands behind a ${other.kind}`;
+    return `${twice}; unknown users are told once, before candidates are ranked or cut`;
+  }
+  const retrieval = retrievalOf(stage, before);
+  if (retrieval === undefined) {
+    const names = before.flatMap((each) => (each.kind === "retrieve" ? (each.as ?? []) : []));
+    return `needs \`of\`, the retrieval whose model knows users: ${names.join(" or ")}`;
+  }
+  if (retrieval.inputs.some(({ from }) => from === stage.input)) return undefined;
+  return `goes by "${stage.input}", which the retrieval does not take`;
+}
+
+/** What may stand before a stage that tells unknown users. */
+const NEAR_RETRIEVAL: ReadonlySet<PipelineStage["kind"]> = new Set<PipelineStage["kind"]>([
+  "retrieve",
+  "merge",
+  "filter",
+  "seen",
+]);
+
+/** The retrieval whose model tells which users it does not know. */
+export function retrievalOf(
+  { of }: Pick<UnknownStage, "of">,
+  stages: readonly PipelineStage[],
+): RetrieveStage | undefined {
+  const retrievals = stages.filter((each) => each.kind === "retrieve");
+  if (of === undefined) return retrievals.length === 1 ? retrievals[0] : undefined;
+  return retrievals.find(({ as }) => as === of);
 }
 
 function diversifyFault(
@@ -260,7 +319,18 @@ function mergeFault(
   return `wants more of ${beyond.as} than its ${beyond.k} items`;
 }
 
-/** Names of the models that a pipeline asks, each once, ascending. */
+/** The stage that tells unknown users; there is one at most. */
+export function unknownStageOf({ stages }: Pick<Pipeline, "stages">): UnknownStage | undefined {
+  return stages.find((stage) => stage.kind === "unknown");
+}
+
+/** The name of the pipeline that answers unknown users, where one does. */
+export function fallbackPipelineOf(pipeline: Pick<Pipeline, "stages">): string | undefined {
+  const { answer } = unknownStageOf(pipeline) ?? {};
+  return answer?.kind === "pipeline" ? answer.model : undefined;
+}
+
+/** Names of the models that the stages of a pipeline ask, each once, ascending. */
 export function modelsOf({ stages }: Pipeline): readonly string[] {
   const names = stages.flatMap((stage) => (asksModel(stage) ? [stage.model] : []));
   return [...new Set(names)].toSorted();
@@ -307,6 +377,7 @@ const READERS: {
   merge: readMerge,
   filter: (from) => ({ kind: "filter", filter: read(from, "filter", filterReader) }),
   seen: readSeen,
+  unknown: readUnknown,
   rank: readRank,
   score: (from) => ({ kind: "score", expression: read(from, "expression", scoreReader) }),
   diversify: readDiversify,
@@ -372,6 +443,25 @@ function readSeen(from: HeaderValue): SeenStage {
     budgetMs: read(from, "budgetMs", between(1, STAGE_BUDGET_MS_MAX)),
   };
 }
+
+function readUnknown(from: HeaderValue): UnknownStage {
+  const of = read(from, "of", optional(text));
+  return {
+    kind: "unknown",
+    input: read(from, "input", text),
+    ...(of !== undefined && { of }),
+    answer: read(from, "answer", unknownAnswer),
+  };
+}
+
+const unknownAnswer: HeaderReader<UnknownAnswer> = (from) => {
+  const kind = read(from, "kind", oneOf("oov", "error", "list", "pipeline"));
+  if (kind === "pipeline") return { kind, model: read(from, "model", text) };
+  if (kind !== "list") return { kind };
+  const ids = read(from, "ids", listOf(text));
+  if (ids.length > 0 && ids.length <= PIPELINE_CANDIDATES_MAX) return { kind, ids };
+  throw refuse(from, `a list of 1 to ${PIPELINE_CANDIDATES_MAX} ids`);
+};
 
 const keyReader: HeaderReader<string> = (from) => {
   const pattern = text(from);

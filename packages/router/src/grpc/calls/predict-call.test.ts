@@ -66,6 +66,7 @@ describe("Predict", () => {
         { stage: "seen", reason: "late" },
         { stage: "seen", reason: "late" },
       ],
+      unknownUsers: [{ answer: "list", instances: 1 }],
     };
 
     const call = prediction.begin("Predict", {
@@ -80,6 +81,7 @@ describe("Predict", () => {
     expect(predictor.requests.at(-1)).toMatchObject({ explain: true });
     expect(textsOf(outputs["explain"])).toEqual([text]);
     expect((await call.metadata).get("x-winnow-degraded")).toEqual(["seen=late"]);
+    expect((await call.metadata).get("x-winnow-unknown-users")).toEqual(["list=1"]);
     predictor.told = {};
     const whole = prediction.begin("Predict", {
       model_spec: { name: "retrieval" },
@@ -88,6 +90,7 @@ describe("Predict", () => {
     await whole.answer;
     expect(predictor.requests.at(-1)?.explain).toBeUndefined();
     expect((await whole.metadata).get("x-winnow-degraded")).toEqual([]);
+    expect((await whole.metadata).get("x-winnow-unknown-users")).toEqual([]);
   });
 
   test("of an experiment says which arm answered, and hands down the metadata that may choose it", async () => {

@@ -10,7 +10,7 @@
 import { WinnowError } from "@winnow/core";
 import type { SignatureProgram, Tensor } from "@winnow/core";
 import { ATTRIBUTES_OUTPUT, EXPLANATION_OUTPUT } from "../../predictor.ts";
-import type { Degradation, Predictor } from "../../predictor.ts";
+import type { Degradation, Predictor, UnknownUsers } from "../../predictor.ts";
 import type { RequestContext } from "../../request-context.ts";
 import { checkInstances, instancesOf } from "../../limits/request-limits.ts";
 import type { GrpcSettings } from "../grpc-settings.ts";
@@ -38,6 +38,8 @@ export interface GrpcAnswer {
   readonly instances: number;
   /** What the answer of a pipeline or an experiment lacks. */
   readonly degradations?: readonly Degradation[] | undefined;
+  /** Of a pipeline: users that its model does not know. */
+  readonly unknownUsers?: readonly UnknownUsers[] | undefined;
   /** The arms of an experiment that answered. */
   readonly arms?: string | undefined;
   /** Of an inference request: names of parameters that mean nothing, fit for a header. */
@@ -67,7 +69,8 @@ export async function predict(
     const conditions = readConditions(sent.conditions, instances, budget);
     const request = { signature, inputs, context, header, ...conditions };
     const prediction = await predictor.predict(pinned, request);
-    const { outputs, version, attributes, explanation, degradations, arms } = prediction;
+    const { outputs, version, attributes, explanation } = prediction;
+    const { degradations, unknownUsers, arms } = prediction;
     const given = names.map((name) => [name, outputNamed(outputs, name)] as const);
     const answer = {
       model: pinned.model,
@@ -80,7 +83,7 @@ export async function predict(
       ]),
     };
     const bytes = writePredictAnswer(answer, settings.messageBytesMax);
-    return { bytes, instances, degradations, arms };
+    return { bytes, instances, degradations, unknownUsers, arms };
   } finally {
     pinned.release();
   }

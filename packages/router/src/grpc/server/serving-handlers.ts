@@ -5,7 +5,7 @@ import type { KeyGuard, TlsSource } from "@winnow/cluster";
 import { Metadata } from "@grpc/grpc-js";
 import { WinnowError, excerpt, parseTraceparent } from "@winnow/core";
 import type { Environment, TraceSpan } from "@winnow/core";
-import { degradedText } from "../../predictor.ts";
+import { degradedText, unknownUsersText } from "../../predictor.ts";
 import type { Predictor } from "../../predictor.ts";
 import { RequestIds } from "../../request-id.ts";
 import { contextOfCall } from "./call-context.ts";
@@ -57,6 +57,7 @@ export type RawHandler = (call: RawCall, reply: RawReply) => void;
 
 const REQUEST_ID = "x-request-id";
 const DEGRADED = "x-winnow-degraded";
+const UNKNOWN_USERS = "x-winnow-unknown-users";
 const ARM = "x-winnow-arm";
 const IGNORED = "x-winnow-ignored";
 
@@ -186,6 +187,8 @@ function headerOf(requestId: string, outcome: GrpcAnswer | WinnowError): Metadat
   if (outcome instanceof WinnowError) return metadata;
   const degraded = degradedText(outcome.degradations);
   if (degraded !== undefined) metadata.set(DEGRADED, degraded);
+  const unknown = unknownUsersText(outcome.unknownUsers);
+  if (unknown !== undefined) metadata.set(UNKNOWN_USERS, unknown);
   if (outcome.arms !== undefined) metadata.set(ARM, outcome.arms);
   const { ignored = [] } = outcome;
   if (ignored.length > 0) metadata.set(IGNORED, ignored.join(", "));
@@ -222,10 +225,10 @@ function endSpan(
 
 function tellingsOf(
   outcome: GrpcAnswer | WinnowError,
-): Pick<AnsweredCall, "code" | "instances" | "answerBytes" | "degradations"> {
+): Pick<AnsweredCall, "code" | "instances" | "answerBytes" | "degradations" | "unknownUsers"> {
   if (outcome instanceof WinnowError) return { code: outcome.code, instances: 0, answerBytes: 0 };
-  const { bytes, instances, degradations } = outcome;
-  return { code: "OK", instances, answerBytes: bytes.length, degradations };
+  const { bytes, instances, degradations, unknownUsers } = outcome;
+  return { code: "OK", instances, answerBytes: bytes.length, degradations, unknownUsers };
 }
 
 function notRun(api: string): never {

@@ -83,6 +83,11 @@ const PREDICT = (of: string): object => ({
             "Where it was asked for: a JSON list of stages and questions to workers, each with fromMs and toMs",
           schema: { type: "string" },
         },
+        "X-Winnow-Unknown-Users": {
+          description:
+            "Of a pipeline: instances of users that its model does not know, by what they were answered, `list=2`",
+          schema: { type: "string" },
+        },
         "X-Winnow-Arm": {
           description:
             "Of an experiment: the arm that answered, `control`, or `control;n=2, new;n=1`",

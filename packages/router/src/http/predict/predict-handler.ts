@@ -8,9 +8,10 @@
 
 import { WinnowError } from "@winnow/core";
 import type { VersionKey } from "@winnow/core";
-import { degradedText } from "../../predictor.ts";
+import { degradedText, unknownUsersText } from "../../predictor.ts";
 import type {
   Degradation,
+  UnknownUsers,
   PinnedModel,
   Prediction,
   PredictRequest,
@@ -48,6 +49,8 @@ export interface PredictAnswer {
   readonly ignoredKeys: number;
   /** What the answer of a pipeline or an experiment lacks. */
   readonly degradations: readonly Degradation[];
+  /** Of a pipeline: users that its model does not know. */
+  readonly unknownUsers: readonly UnknownUsers[];
 }
 
 /** Answers predict requests. */
@@ -70,9 +73,10 @@ export class PredictHandler {
       context.signal.throwIfAborted();
       const prediction = await this.#predictor.predict(pinned, request);
       const answer = await context.stage("write", () => this.#write(prediction, asked));
-      const { coverage, degradations = [] } = prediction;
+      const { coverage, degradations = [], unknownUsers = [] } = prediction;
       const { instances, ignored } = asked;
-      return { answer, instances, coverage, ignoredKeys: ignored.length, degradations };
+      const told = { coverage, degradations, unknownUsers };
+      return { answer, instances, ignoredKeys: ignored.length, ...told };
     } finally {
       if (pinning.status === "fulfilled") pinning.value.release();
     }
@@ -106,6 +110,7 @@ export class PredictHandler {
     { format, ignored, inference }: AskedPrediction,
   ): Promise<HttpAnswer> {
     const degraded = degradedText(prediction.degradations);
+    const unknown = unknownUsersText(prediction.unknownUsers);
     const { limits } = this.#predictor;
     const answer = inference
       ? await inferenceAnswer(prediction, inference, limits)
@@ -119,6 +124,7 @@ export class PredictHandler {
       }),
       ...(prediction.arms !== undefined && { "x-winnow-arm": prediction.arms }),
       ...(degraded !== undefined && { "x-winnow-degraded": degraded }),
+      ...(unknown !== undefined && { "x-winnow-unknown-users": unknown }),
       ...(ignored.length > 0 && { "x-winnow-ignored": ignored.join(", ") }),
     };
     return { ...answer, headers };

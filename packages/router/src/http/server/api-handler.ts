@@ -4,7 +4,7 @@
 import type { IncomingMessage } from "node:http";
 import { Transfers, WinnowError, excerpt } from "@winnow/core";
 import type { Clock, HeldMemory } from "@winnow/core";
-import type { Degradation, Predictor } from "../../predictor.ts";
+import type { Degradation, Predictor, UnknownUsers } from "../../predictor.ts";
 import { BodyParser } from "../predict/body-parser.ts";
 import { examplesError } from "../predict/examples-request.ts";
 import { emptyAnswer, errorAnswer, jsonAnswer, pageAnswer, textAnswer } from "../http-answer.ts";
@@ -38,6 +38,7 @@ export interface ApiAnswer {
   /** Number of ignored keys; default 0. */
   readonly ignoredKeys?: number;
   readonly degradations?: readonly Degradation[];
+  readonly unknownUsers?: readonly UnknownUsers[];
 }
 
 /** What the handler needs of its server. */

@@ -375,6 +375,10 @@ function toldOf({
   coverage = 1,
   ignoredKeys = 0,
   degradations = [],
-}: ApiAnswer): Pick<AnsweredRequest, "instances" | "coverage" | "ignoredKeys" | "degradations"> {
-  return { instances, coverage, ignoredKeys, degradations };
+  unknownUsers = [],
+}: ApiAnswer): Pick<
+  AnsweredRequest,
+  "instances" | "coverage" | "ignoredKeys" | "degradations" | "unknownUsers"
+> {
+  return { instances, coverage, ignoredKeys, degradations, unknownUsers };
 }

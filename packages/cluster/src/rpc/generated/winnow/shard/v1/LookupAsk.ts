@@ -7,8 +7,16 @@ import type {
 
 export interface LookupAsk {
   keys?: _winnow_shard_v1_Keys | null;
+  /**
+   * whether the vocabulary has the keys; older workers pass over it and answer rows
+   */
+  known_only?: boolean;
 }
 
 export interface LookupAsk__Output {
   keys: _winnow_shard_v1_Keys__Output | null;
+  /**
+   * whether the vocabulary has the keys; older workers pass over it and answer rows
+   */
+  known_only: boolean;
 }
