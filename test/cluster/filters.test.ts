@@ -27,6 +27,7 @@ interface Answer {
   readonly output_1: readonly number[];
   readonly output_2: readonly string[];
   readonly attributes?: readonly object[];
+  readonly vectors?: readonly (readonly number[])[];
 }
 
 type Asked = Readonly<Record<string, unknown>>;
@@ -113,6 +114,42 @@ describe.each([1, 3])("a cluster of %i workers", (workers) => {
       ),
     );
     expect(answers).toEqual(expected);
+  });
+
+  test("gives the vectors of the items that it answers, bit for bit, beside their attributes", async () => {
+    const asked = { k: 9, filter: [{ kids: false }, null, { year: { $lt: 1956 } }, null] };
+    const texts = await ask(cluster.url, users, { ...asked, return: ["$vector", "year"] });
+    const given = await ask(cluster.url, users, {
+      ...asked,
+      return: ["year"],
+      return_vectors: true,
+    });
+    const alone = await ask(cluster.url, ["17"], { k: 2, return_vectors: true });
+
+    for (const [at, { vectors, attributes, ...plain }] of given.entries()) {
+      const { attributes: described = [], ...other } = texts[at]!;
+      expect(plain).toEqual(other);
+      const of = described as readonly { readonly year: number; readonly $vector: string }[];
+      expect(attributes).toEqual(of.map(({ year }) => ({ year })));
+      const bits = of.map(({ $vector }) => Buffer.from($vector, "base64"));
+      expect(vectors!.map((values) => Buffer.from(Float32Array.from(values).buffer))).toEqual(bits);
+    }
+    expect(Object.keys(alone[0]!)).toEqual(["output_1", "output_2", "vectors"]);
+    const body = JSON.stringify({
+      instances: [{ user_id: "1", movie_title: "x" }],
+      return_vectors: true,
+    });
+    await vi.waitFor(
+      async () => {
+        const url = `${cluster.url}/v1/models/movies-ranking:predict`;
+        const refused = await fetch(url, { method: "POST", body });
+        expect([refused.status, await refused.text()]).toEqual([
+          400,
+          expect.stringContaining("return_vectors") as string,
+        ]);
+      },
+      { timeout: WAIT_MS, interval: 200 },
+    );
   });
 
   test("gives the attributes of the items that it answers, in the order asked for", async () => {

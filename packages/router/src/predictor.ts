@@ -37,6 +37,8 @@ export interface ItemConditions {
   readonly include?: readonly Tensor[] | undefined;
   /** Names of the attributes that are wanted of each returned item. */
   readonly attributes?: readonly string[] | undefined;
+  /** Whether the vector of each item returned is wanted, as it is searched. */
+  readonly vectors?: boolean | undefined;
 }
 
 /** What a request asks of a pinned model. */
@@ -58,6 +60,9 @@ export interface PredictRequest extends ItemConditions {
  * they are wanted.
  */
 export const ATTRIBUTES_OUTPUT = "attributes";
+
+/** The output under which answers give the vectors of items; if they are wanted, no output of the signature may have this name. */
+export const VECTORS_OUTPUT = "vectors";
 
 /** The output under which answers explain what the stages of a pipeline did. */
 export const EXPLANATION_OUTPUT = "explain";
@@ -99,6 +104,8 @@ export interface Prediction {
   readonly outputs: ReadonlyMap<string, Tensor>;
   /** string `[instances, k]`, JSON objects: the attributes of items, if the request wants any. */
   readonly attributes?: Tensor | undefined;
+  /** float32 `[instances, k, dim]`: the vectors of the items, where the request wants them. */
+  readonly vectors?: Tensor | undefined;
   /** string `[instances]`, JSON objects: what the stages of a pipeline did, if the request wants that. */
   readonly explanation?: Tensor | undefined;
   /**

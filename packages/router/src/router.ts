@@ -70,6 +70,7 @@ import { runExperiment } from "./experiments/experiment-run.ts";
 import type { ArmPin } from "./experiments/experiment-run.ts";
 import { ShadowTraffic } from "./experiments/shadow-traffic.ts";
 import { waitingExperiments } from "./experiments/waiting-experiments.ts";
+import { askingVectors, withVectors } from "./pipeline/item-vectors.ts";
 import { runOnMembers, runPipeline } from "./pipeline/pipeline-run.ts";
 import { waitingPipelines } from "./pipeline/waiting-pipelines.ts";
 import type { KnownQuestion } from "./pipeline/member-access.ts";
@@ -428,7 +429,9 @@ class ClusterRouter implements Router {
     const pin = pinned as Pin;
     if (this.#pins.get(pin.id) !== pin)
       throw new RangeError("predict() without a pin of this router");
-    return await this.#predictPinned(pin, request);
+    if (request.vectors !== true) return await this.#predictPinned(pin, request);
+    const prediction = await this.#predictPinned(pin, askingVectors(request));
+    return await withVectors(prediction, request);
   }
 
   async #predictPinned(pin: Pin, request: PredictRequest): Promise<Prediction> {

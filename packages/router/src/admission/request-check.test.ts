@@ -100,6 +100,66 @@ describe("a request that says k as an input", () => {
   });
 });
 
+describe("a request that wants vectors", () => {
+  const table = { kind: "candidate", name: "items", dim: 400, partitions: 1, sources: [] } as const;
+  const program: ModelProgram = {
+    fingerprint: fingerprint("ab"),
+    tables: [{ ...table, rows: 9000, idDtype: "int32" }],
+    vocabularies: [],
+    denseModels: [],
+    signatures: [],
+  };
+  const outputsOf = (...names: readonly string[]) =>
+    names.map(
+      (name) => ({ name, graphTensor: "", value: 2, dtype: "float32", shape: [-1] }) as const,
+    );
+  const check = (
+    signature: SignatureProgram,
+    k = 9,
+    of: Partial<ModelProgram> = {},
+  ): CheckedRequest => {
+    const inputs = new Map<string, Tensor>([
+      ["k", tensor("int32", [], Int32Array.of(k))],
+      ["query", tensor("float32", [1, 400], new Float32Array(400))],
+    ]);
+    const wanted = { attributes: ["$vector"], vectors: true };
+    return checkRequest({ ...program, ...of }, { signature, inputs, context, ...wanted }, settings);
+  };
+
+  test("needs a signature that searches items, and is told which of them does not", () => {
+    const searching = { ...signatureOfK, outputs: outputsOf("scores") };
+    const plain = { ...signatureOfK, steps: [] };
+    const text = 'Cannot apply "return_vectors": signature "serving_default"';
+    const uncut = [{}] as unknown as NonNullable<ModelProgram["uncutTables"]>;
+
+    expect(() => check(searching)).not.toThrow();
+    expect(() => check(plain)).toThrow(`${text} searches no candidate table`);
+    expect(() => check(plain, 9, { uncutTables: uncut })).toThrow(
+      `${text} searches no candidate table; its items are not cut, winnow inspect says why`,
+    );
+    expect(() => check({ ...signatureOfK, outputs: outputsOf("scores", "vectors") })).toThrow(
+      `${text} has an output "vectors" of its own`,
+    );
+    expect(() =>
+      check({ ...signatureOfK, outputs: outputsOf("scores", "attributes") }),
+    ).not.toThrow();
+  });
+
+  test("is held to the attributes of an answer, a long vector counted for several", () => {
+    const searching = { ...signatureOfK, outputs: outputsOf("scores") };
+
+    expect(() => check(searching, 4096)).not.toThrow();
+    expect(() => check(searching, 4097)).toThrow(/at most 4096/);
+    expect(() =>
+      check({ ...searching, outputs: outputsOf("scores") }, 4096, {
+        tables: [{ ...program.tables[0]!, dim: 800 }],
+      }),
+    ).toThrow(
+      /would give 12288 attributes; at most 8192 .*a vector counts as one attribute per 384 values/,
+    );
+  });
+});
+
 describe("a pipeline that is to be explained", () => {
   const member = { signature: "serving_default", inputs: [], scores: "s" };
   const retrieve = (k: number): PipelineStage => {

@@ -19,7 +19,7 @@ import type {
   Tensor,
   TopKStep,
 } from "@winnow/core";
-import { ATTRIBUTES_OUTPUT, EXPLANATION_OUTPUT } from "../predictor.ts";
+import { ATTRIBUTES_OUTPUT, EXPLANATION_OUTPUT, VECTORS_OUTPUT } from "../predictor.ts";
 import type { PredictRequest } from "../predictor.ts";
 import {
   checkCandidates,
@@ -133,27 +133,60 @@ function boundFilters(
 /** Checks that attributes can stand beside the items of the answer. @throws WinnowError INVALID_ARGUMENT */
 function checkReturned(
   program: ModelProgram,
-  { attributes: names = [], signature }: PredictRequest,
+  { attributes: names = [], vectors = false, signature }: PredictRequest,
   searches: readonly TopKStep[],
 ): void {
   if (names.length === 0) return;
-  if (searches.length === 0) throw withoutSearch("return", signature);
   const stored = names.filter((name) => name !== VECTOR_ATTRIBUTE);
-  const known = stored.length === 0 ? [] : attributesOf(program, searches, "return");
-  const byName = new Map(known.map((spec) => [spec.name, spec]));
-  for (const name of stored) attributeNamed(name, byName);
-  const given = new Set(signature.outputs.map(({ value }) => value));
-  const [search, ...others] = searches;
-  const areItems = [search!.scores, search!.rows, search!.ids].some(
-    (value) => value !== undefined && given.has(value),
+  const field = vectors && stored.length === 0 ? "return_vectors" : "return";
+  if (searches.length === 0) throw withoutSearch(field, signature, program);
+  checkStored(program, searches, stored);
+  const taken = outputsOfItems({ attributes: stored, vectors }).find(({ output }) =>
+    signature.outputs.some(({ name }) => name === output),
   );
-  const isTaken = signature.outputs.some(({ name }) => name === ATTRIBUTES_OUTPUT);
-  if (areItems && others.length === 0 && !isTaken) return;
-  const why = isTaken
-    ? `has an output "${ATTRIBUTES_OUTPUT}" of its own`
-    : "does not answer the items of one search as they were found";
-  const text = `Cannot apply "return": signature "${signature.name}" ${why}`;
+  if (taken === undefined && answersFoundItems(signature, searches)) return;
+  const why =
+    taken === undefined
+      ? "does not answer the items of one search as they were found"
+      : `has an output "${taken.output}" of its own`;
+  const text = `Cannot apply "${taken?.key ?? field}": signature "${signature.name}" ${why}`;
   throw new WinnowError("INVALID_ARGUMENT", text);
+}
+
+/** Checks that the items of a search have these attributes. @throws WinnowError INVALID_ARGUMENT */
+function checkStored(
+  program: ModelProgram,
+  searches: readonly TopKStep[],
+  names: readonly string[],
+): void {
+  if (names.length === 0) return;
+  const known = attributesOf(program, searches, "return");
+  const byName = new Map(known.map((spec) => [spec.name, spec]));
+  for (const name of names) attributeNamed(name, byName);
+}
+
+/** Whether a signature has one search, and answers the items that it finds. */
+function answersFoundItems(
+  { outputs }: SignatureProgram,
+  [search, ...others]: readonly TopKStep[],
+): boolean {
+  const given = new Set(outputs.map(({ value }) => value));
+  const values = [search!.scores, search!.rows, search!.ids];
+  return others.length === 0 && values.some((value) => value !== undefined && given.has(value));
+}
+
+/** The outputs that a request wants of each item, by the keys that ask for them. */
+function outputsOfItems({
+  attributes = [],
+  vectors,
+}: Pick<PredictRequest, "attributes" | "vectors">): { key: string; output: string }[] {
+  const wantsVectors = vectors === true;
+  return [
+    ...(attributes.length > 0 || !wantsVectors
+      ? [{ key: "return", output: ATTRIBUTES_OUTPUT }]
+      : []),
+    ...(wantsVectors ? [{ key: "return_vectors", output: VECTORS_OUTPUT }] : []),
+  ];
 }
 
 /** The attributes of the tables that are searched. */
@@ -182,11 +215,12 @@ const EXPLAINED_MAX = 65_536;
  */
 export function checkPipelineRequest(
   { stages }: Pipeline,
-  { signature, inputs, k, attributes = [], explain }: PredictRequest,
+  { signature, inputs, k, attributes = [], vectors, explain }: PredictRequest,
   limits: RequestLimits,
 ): void {
+  const stored = attributes.filter((name) => name !== VECTOR_ATTRIBUTE);
   const wanted = [
-    ...(attributes.length > 0 ? [{ key: "return", output: ATTRIBUTES_OUTPUT }] : []),
+    ...(attributes.length > 0 ? outputsOfItems({ attributes: stored, vectors }) : []),
     ...(explain === true ? [{ key: "explain", output: EXPLANATION_OUTPUT }] : []),
   ];
   const taken = wanted.find(({ output }) => signature.outputs.some(({ name }) => name === output));
@@ -293,9 +327,12 @@ function textBytesOf(inputs: ReadonlyMap<string, Tensor>): number {
   return bytes;
 }
 
-function withoutSearch(field: string, signature: SignatureProgram): WinnowError {
-  return new WinnowError(
-    "INVALID_ARGUMENT",
-    `Cannot apply "${field}": signature "${signature.name}" searches no candidate table`,
-  );
+function withoutSearch(
+  field: string,
+  signature: SignatureProgram,
+  { uncutTables = [] }: Pick<ModelProgram, "uncutTables"> = {},
+): WinnowError {
+  const text = `Cannot apply "${field}": signature "${signature.name}" searches no candidate table`;
+  const why = uncutTables.length === 0 ? "" : "; its items are not cut, winnow inspect says why";
+  return new WinnowError("INVALID_ARGUMENT", `${text}${why}`);
 }

@@ -181,7 +181,7 @@ export function checkDescribed(
   if (values <= describedValuesMax) return;
   refuse(
     `"return" would give ${values} attributes; at most ${describedValuesMax} are allowed: send fewer ` +
-      "instances, a smaller k or fewer names",
+      "instances, a smaller k or fewer names (a vector counts as one attribute per 384 values)",
   );
 }
 

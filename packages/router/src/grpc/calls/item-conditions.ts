@@ -7,6 +7,7 @@
 //   winnow.filter   string: a filter as JSON, a scalar for all instances, or [instances], "" for none
 //   winnow.explain  bool, a scalar: of a pipeline; the output "explain" has a JSON object for each instance
 //   winnow.return   string [n]: names of attributes, which are answered as the output "attributes", JSON objects
+//   winnow.return_vectors  bool, a scalar: the vectors of the items as the output "vectors", float32 [instances, k, dim]
 
 import { StringColumn, WinnowError, parseFilter } from "@winnow/core";
 import type { Dtype, Filter, SignatureProgram, Tensor } from "@winnow/core";
@@ -21,7 +22,9 @@ import { outlineOf } from "../tensors/tensor-outline.ts";
 import { readTensorProto } from "../tensors/tensor-proto-reader.ts";
 
 const NAMES: ReadonlySet<string> = new Set(
-  ["k", "exclude", "include", "filter", "return", "explain"].map((field) => `winnow.${field}`),
+  ["k", "exclude", "include", "filter", "return", "return_vectors", "explain"].map(
+    (field) => `winnow.${field}`,
+  ),
 );
 const FILTER_VALUES_MAX = 65_536;
 
@@ -55,14 +58,18 @@ export function readConditions(
   const k = read("winnow.k", ["int64", "int32"]);
   const filter = read("winnow.filter", ["string"]);
   const attributes = read("winnow.return", ["string"]);
-  const explain = read("winnow.explain", ["bool"]);
+  const flag = (name: string): boolean | undefined => {
+    const tensor = read(name, ["bool"]);
+    return tensor && single(name, tensor) !== 0;
+  };
   return {
     k: k && single("winnow.k", k),
-    explain: explain && single("winnow.explain", explain) !== 0,
+    explain: flag("winnow.explain"),
     exclude: listsOf("winnow.exclude", read("winnow.exclude", ids), instances),
     include: listsOf("winnow.include", read("winnow.include", ids), instances),
     filter: filter && filtersOfTexts(filter, instances),
     attributes: attributes && returnedNames(textsOf(attributes)),
+    vectors: flag("winnow.return_vectors"),
   };
 }
 

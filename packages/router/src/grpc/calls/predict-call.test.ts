@@ -1,7 +1,7 @@
 // Predict over a real socket, asked by a client that has the .proto files and nothing else.
 
 import { status } from "@grpc/grpc-js";
-import { WinnowError, stringTensor } from "@winnow/core";
+import { WinnowError, stringTensor, tensor } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
 import {
   RETRIEVAL,
@@ -91,6 +91,28 @@ describe("Predict", () => {
     expect(predictor.requests.at(-1)?.explain).toBeUndefined();
     expect((await whole.metadata).get("x-winnow-degraded")).toEqual([]);
     expect((await whole.metadata).get("x-winnow-unknown-users")).toEqual([]);
+  });
+
+  test("gives the vectors of items, every bit of them", async () => {
+    const { prediction, predictor } = await start();
+    const bits = Uint32Array.of(0x8000_0001, 0x7fc0_1234);
+    const vectors = tensor("float32", [1, 1, 2], new Float32Array(bits.buffer));
+    predictor.told = { vectors };
+
+    const call = prediction.begin("Predict", {
+      model_spec: { name: "retrieval" },
+      inputs: {
+        input_1: strings(["42"]),
+        "winnow.return_vectors": { dtype: "DT_BOOL", tensor_shape: shapeOf(), bool_val: [true] },
+      },
+    });
+    const { outputs } = (await call.answer) as PredictMessage;
+
+    expect(predictor.requests.at(-1)).toMatchObject({ vectors: true });
+    expect(outputs["vectors"]).toMatchObject({ dtype: "DT_FLOAT" });
+    expect(sizesOf(outputs["vectors"])).toEqual(["1", "1", "2"]);
+    const given = Float32Array.from(outputs["vectors"]!.float_val ?? []);
+    expect(given).toEqual(vectors.data);
   });
 
   test("of an experiment says which arm answered, and hands down the metadata that may choose it", async () => {

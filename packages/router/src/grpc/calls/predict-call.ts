@@ -9,7 +9,7 @@
 
 import { WinnowError } from "@winnow/core";
 import type { SignatureProgram, Tensor } from "@winnow/core";
-import { ATTRIBUTES_OUTPUT, EXPLANATION_OUTPUT } from "../../predictor.ts";
+import { ATTRIBUTES_OUTPUT, EXPLANATION_OUTPUT, VECTORS_OUTPUT } from "../../predictor.ts";
 import type { Degradation, Predictor, UnknownUsers } from "../../predictor.ts";
 import type { RequestContext } from "../../request-context.ts";
 import { checkInstances, instancesOf } from "../../limits/request-limits.ts";
@@ -69,7 +69,7 @@ export async function predict(
     const conditions = readConditions(sent.conditions, instances, budget);
     const request = { signature, inputs, context, header, ...conditions };
     const prediction = await predictor.predict(pinned, request);
-    const { outputs, version, attributes, explanation } = prediction;
+    const { outputs, version, attributes, vectors, explanation } = prediction;
     const { degradations, unknownUsers, arms } = prediction;
     const given = names.map((name) => [name, outputNamed(outputs, name)] as const);
     const answer = {
@@ -79,6 +79,7 @@ export async function predict(
       outputs: new Map([
         ...given,
         ...(attributes ? ([[ATTRIBUTES_OUTPUT, attributes]] as const) : []),
+        ...(vectors ? ([[VECTORS_OUTPUT, vectors]] as const) : []),
         ...(explanation ? ([[EXPLANATION_OUTPUT, explanation]] as const) : []),
       ]),
     };

@@ -61,8 +61,9 @@ export async function modelInfer(
       { id, names, isRaw },
       settings.messageBytesMax,
     );
-    const { degradations, arms } = prediction;
-    return { bytes, instances, degradations, arms, ignored: ignoredParameters(parameters) };
+    const { degradations, unknownUsers, arms } = prediction;
+    const ignored = ignoredParameters(parameters);
+    return { bytes, instances, degradations, unknownUsers, arms, ignored };
   } finally {
     pinned.release();
   }

@@ -4,13 +4,15 @@
 import { WinnowError, excerpt } from "@winnow/core";
 import { JsonReader } from "../../http/json/json-reader.ts";
 import { readJsonText } from "../../http/predict/inference/inference-request.ts";
-import { headerName } from "../../http/predict/request-extensions.ts";
+import { headerName, isWrittenAsText } from "../../http/predict/request-extensions.ts";
 import type { FieldReader } from "../../http/predict/request-extensions.ts";
 import type { RequestLimits } from "../../limits/request-limits.ts";
 import type { InferParameter, InferParameters } from "./infer-message.ts";
 
 const KNOWN: ReadonlySet<string> = new Set(
-  "signature_name binary_data_output k exclude include filter return explain".split(" "),
+  "signature_name binary_data_output k exclude include filter return return_vectors explain".split(
+    " ",
+  ),
 );
 const IGNORED_MAX = 8;
 
@@ -22,7 +24,7 @@ export function fieldsOfParameters(
   return (field) => {
     const parameter = parameters.get(field);
     if (parameter === undefined) return undefined;
-    if (parameter.kind === "text" && field !== "k" && field !== "explain") {
+    if (parameter.kind === "text" && isWrittenAsText(field)) {
       return readJsonText(field, parameter.value, limits);
     }
     const document = new JsonReader({ valuesMax: 1 });

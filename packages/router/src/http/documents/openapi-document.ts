@@ -242,6 +242,10 @@ const SCHEMAS = {
         description: 'Attributes to give with each item, as "attributes" beside the outputs',
         items: { type: "string" },
       },
+      return_vectors: {
+        type: "boolean",
+        description: 'The vector of each item, as "vectors" beside the outputs',
+      },
       explain: {
         type: "boolean",
         description:
@@ -351,7 +355,7 @@ const SCHEMAS = {
       parameters: {
         type: "object",
         description:
-          "k, exclude, include, filter, return and explain of PredictRequest, lists and objects also as " +
+          "k, exclude, include, filter, return, return_vectors and explain of PredictRequest, lists and objects also as " +
           "strings of JSON; signature_name; binary_data_output",
       },
       inputs: { type: "array", items: INFERENCE_TENSOR },

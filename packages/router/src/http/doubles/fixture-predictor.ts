@@ -137,7 +137,7 @@ export class FixturePredictor implements Predictor {
   beforeAnswer: (request: PredictRequest) => Promise<void> = async () => undefined;
   coverage = 1;
   /** What answers have beside their outputs. */
-  told: Pick<Prediction, "arms" | "degradations" | "explanation" | "unknownUsers"> = {};
+  told: Pick<Prediction, "arms" | "degradations" | "explanation" | "unknownUsers" | "vectors"> = {};
 
   readonly #weights: FixtureWeights;
   readonly #programs: ReadonlyMap<string, ModelProgram>;

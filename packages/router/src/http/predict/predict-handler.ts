@@ -99,8 +99,8 @@ export class PredictHandler {
     const { signatureName, asked } = reading instanceof Promise ? await reading : reading;
     const { program } = pinnedOf(pinning);
     if (asked === undefined) throw new RangeError("a body was read without its inputs");
-    const { inputs, k, exclude, include, filter, attributes, explain } = asked;
-    const wanted = { inputs, k, exclude, include, filter, attributes, explain };
+    const { inputs, k, exclude, include, filter, attributes, vectors, explain } = asked;
+    const wanted = { inputs, k, exclude, include, filter, attributes, vectors, explain };
     const signature = signatureNamed(program.signatures, signatureName);
     return { request: { signature, context, allowPartial, header, ...wanted }, asked };
   }

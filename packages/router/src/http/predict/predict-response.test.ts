@@ -57,6 +57,27 @@ describe("writePrediction()", () => {
     );
   });
 
+  test("writes the vectors of items behind the outputs, of lists of different lengths too", async () => {
+    const scores = { ...SCORES, rowLengths: Uint32Array.of(2, 1) };
+    const values = Float32Array.of(1, -0, 0.1, NaN, 2 ** -149, 3, 0, 0);
+    const vectors = { ...tensor("float32", [2, 2, 2], values), rowLengths: scores.rowLengths };
+
+    const body = await writePrediction(
+      { outputs: new Map([["x", scores]]), vectors },
+      "row",
+      LIMITS,
+    );
+    const refused = writePrediction(
+      { outputs: new Map([["x", SCORES]]), vectors },
+      "column",
+      LIMITS,
+    );
+
+    expect(body.toString()).toContain('"vectors": [[1.0, -0.0], [0.1, NaN]]\n');
+    expect(body.toString()).toContain('"vectors": [[1.4013e-45, 3.0]]\n');
+    await expect(refused).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
+  });
+
   test("lets others work while it writes, however few rows it has, and writes the same", async () => {
     const values = Float32Array.from({ length: 120_000 }, (_, index) => index);
     const texts = Array.from(values, (value) => `${value}.0`);

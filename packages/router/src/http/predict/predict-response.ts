@@ -13,7 +13,7 @@
 
 import { requireEqualRows, WinnowError, nextLoopTurn } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
-import { ATTRIBUTES_OUTPUT, EXPLANATION_OUTPUT } from "../../predictor.ts";
+import { ATTRIBUTES_OUTPUT, EXPLANATION_OUTPUT, VECTORS_OUTPUT } from "../../predictor.ts";
 import type { Prediction } from "../../predictor.ts";
 import { JsonWriter } from "../json/json-writer.ts";
 import type { PredictFormat } from "./predict-request.ts";
@@ -48,12 +48,15 @@ const PIECE_BYTES = 256 * 1024;
 /** Values that are written before other work may run. */
 const PIECE_VALUES = 16 * 1024;
 
+/** What is written of a prediction. */
+type WrittenPrediction = Pick<Prediction, "outputs" | "attributes" | "vectors" | "explanation">;
+
 /**
  * Writes the body of an answer. A long body is written in pieces, between which other work may run.
  * @throws WinnowError INVALID_ARGUMENT where rows do not match, RESOURCE_EXHAUSTED if too long.
  */
 export async function writePrediction(
-  { outputs, attributes, explanation }: Pick<Prediction, "outputs" | "attributes" | "explanation">,
+  { outputs, attributes, vectors, explanation }: WrittenPrediction,
   format: PredictFormat,
   limits: { readonly answerBytesMax: number },
 ): Promise<Buffer> {
@@ -62,6 +65,7 @@ export async function writePrediction(
   if (attributes !== undefined) {
     named.push({ ...namedOutput(ATTRIBUTES_OUTPUT, attributes), asJson: true });
   }
+  if (vectors !== undefined) named.push(namedOutput(VECTORS_OUTPUT, vectors));
   if (explanation !== undefined) {
     named.push({ ...namedOutput(EXPLANATION_OUTPUT, explanation), asJson: true });
   }
@@ -136,7 +140,7 @@ async function writeRows(
     for (const { name, tensor, asBase64, asJson, stride } of outputs) {
       if (areObjects) writer.string(name);
       const cell = { tensor, asBase64, asJson, dimension: 1, offset: row * stride };
-      if (tensor.rowLengths !== undefined) writeList(writer, cell, tensor.rowLengths[row]!);
+      if (tensor.rowLengths !== undefined) writeFilled(writer, cell, tensor.rowLengths[row]!);
       else if (stride <= PIECE_VALUES) writeCell(writer, cell);
       else await writeLargeCell(writer, cell, nextTurn);
     }
@@ -210,6 +214,18 @@ function writeCell(writer: JsonWriter, cell: Cell): void {
   for (let index = 0; index < size; index++) {
     const inner = offset + index * stride;
     writeCell(writer, { ...cell, dimension: dimension + 1, offset: inner });
+  }
+  writer.close();
+}
+
+/** Writes the first `count` elements of a row: values, or lists of equal lengths. */
+function writeFilled(writer: JsonWriter, cell: Cell, count: number): void {
+  const { shape } = cell.tensor;
+  if (shape.length === 2) return writeList(writer, cell, count);
+  const inner = shape.slice(2).reduce((product, size) => product * size, 1);
+  writer.open("[");
+  for (let index = 0; index < count; index += 1) {
+    writeCell(writer, { ...cell, dimension: 2, offset: cell.offset + index * inner });
   }
   writer.close();
 }

@@ -6,6 +6,7 @@
 //   {"instances": ["42", "7"], "k": 3, "exclude": ["Heat (1995)"]}             for all instances
 //   {"instances": ["42", "7"], "exclude": [["Heat (1995)"], []]}              one list each
 //   {"instances": ["42"], "filter": {"year": {"$gte": 1990}}, "return": ["title", "year"]}
+//   {"instances": ["42"], "return_vectors": true}                             the vectors of the items
 
 import { WinnowError, parseFilter } from "@winnow/core";
 import type { Dtype, Filter, JsonValue, Tensor } from "@winnow/core";
@@ -20,7 +21,10 @@ import { TensorReader } from "./tensor-reader.ts";
 
 const ROOT: ValueIndex = 0;
 /** A field of a request. */
-type ExtensionField = "k" | IdField | "filter" | "return" | "explain";
+type ExtensionField = "k" | IdField | "filter" | "return" | FlagField;
+
+/** The fields that are true or false. */
+type FlagField = "return_vectors" | "explain";
 
 /** Names of the fields as a body has them. */
 const FIELDS: Readonly<Record<ExtensionField, Uint8Array>> = {
@@ -29,6 +33,7 @@ const FIELDS: Readonly<Record<ExtensionField, Uint8Array>> = {
   include: Buffer.from("include"),
   filter: Buffer.from("filter"),
   return: Buffer.from("return"),
+  return_vectors: Buffer.from("return_vectors"),
   explain: Buffer.from("explain"),
 };
 /** Attributes that one request may want. */
@@ -40,6 +45,13 @@ const FILTER_VALUES_MAX = 65_536;
 interface FieldValue {
   readonly document: JsonReader;
   readonly value: ValueIndex;
+}
+
+const PLAIN_FIELDS: ReadonlySet<ExtensionField> = new Set(["k", "return_vectors", "explain"]);
+
+/** Whether a protocol of plain values has a field as a text of JSON: a list or an object. */
+export function isWrittenAsText(field: ExtensionField): boolean {
+  return !PLAIN_FIELDS.has(field);
 }
 
 /** Finds the value of a field, wherever the protocol puts it. */
@@ -70,8 +82,9 @@ export function readExtensions(
   const include = readIds(fields, { field: "include", instances }, limits);
   const filter = readFilters(fields, instances);
   const attributes = readReturned(fields);
-  const explain = readExplain(fields);
-  return { k, exclude, include, filter, attributes, explain };
+  const vectors = readFlag(fields, "return_vectors");
+  const explain = readFlag(fields, "explain");
+  return { k, exclude, include, filter, attributes, vectors, explain };
 }
 
 /** The `k` of the request, if it has one. @throws WinnowError INVALID_ARGUMENT. */
@@ -86,7 +99,9 @@ function readK(fields: FieldReader, limits: Pick<RequestLimits, "kMax">): number
 
 /** Keys that a body may have. TensorFlow Serving silently ignores all others. */
 const KNOWN_KEYS: ReadonlySet<string> = new Set(
-  "signature_name instances inputs k exclude include filter return explain".split(" "),
+  "signature_name instances inputs k exclude include filter return return_vectors explain".split(
+    " ",
+  ),
 );
 /** Ignored keys that are named, and characters of each. */
 const NAMED_MAX = 8;
@@ -173,13 +188,13 @@ function readReturned(fields: FieldReader): readonly string[] | undefined {
   return returnedNames(names.map((name) => Buffer.from(document.bytesOf(name)).toString("utf8")));
 }
 
-function readExplain(fields: FieldReader): boolean | undefined {
-  const found = fields("explain");
+function readFlag(fields: FieldReader, field: FlagField): boolean | undefined {
+  const found = fields(field);
   if (found === undefined) return undefined;
   const { document, value } = found;
   const kind = document.kinds[value];
   if (kind === KIND.true || kind === KIND.false) return kind === KIND.true;
-  refuse(`"explain" is ${dumpValue(document, value)}; it must be true or false`);
+  refuse(`"${field}" is ${dumpValue(document, value)}; it must be true or false`);
 }
 
 /** One filter, or a list of one for each instance. @throws WinnowError INVALID_ARGUMENT */

@@ -107,7 +107,8 @@ describe("POST /v2/models/NAME/infer", () => {
     });
     const asLists = { k: 2, exclude: ["Heat (1995)"] };
     const asTexts = { k: 2, exclude: '["Heat (1995)"]' };
-    const more = { filter, include: [["a"], []], return: ["year"], explain: true };
+    const flags = { explain: true, return_vectors: true };
+    const more = { filter, include: [["a"], []], return: ["year"], ...flags };
     const texts = { filter: JSON.stringify(filter), include: '[["a"],[]]', return: '["year"]' };
 
     const answers = [
@@ -115,7 +116,7 @@ describe("POST /v2/models/NAME/infer", () => {
       outputsOf(await infer(port, { inputs: [INPUT], parameters: asTexts })),
     ];
     await infer(port, { inputs: [INPUT], parameters: more });
-    await infer(port, { inputs: [INPUT], parameters: { ...texts, explain: true } });
+    await infer(port, { inputs: [INPUT], parameters: { ...texts, ...flags } });
     await postPredict(port, JSON.stringify({ instances: USERS, ...more }));
 
     expect(answers[0]!.map(({ data }) => data)).toEqual([scores, titles]);
@@ -124,6 +125,7 @@ describe("POST /v2/models/NAME/infer", () => {
       filter: request.filter,
       include: request.include,
       attributes: request.attributes,
+      vectors: request.vectors,
       explain: request.explain,
     }));
     expect(native).toEqual(v1);

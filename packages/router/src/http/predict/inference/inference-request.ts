@@ -20,7 +20,12 @@ import type { ValueIndex } from "../../json/json-reader.ts";
 import { JsonSyntaxError } from "../../json/json-syntax-error.ts";
 import { parseRequestBody, signatureNamed } from "../predict-request.ts";
 import type { PredictInputs, SignatureInputs } from "../predict-request.ts";
-import { fieldsOf, readExtensions, readIgnoredKeys } from "../request-extensions.ts";
+import {
+  fieldsOf,
+  isWrittenAsText,
+  readExtensions,
+  readIgnoredKeys,
+} from "../request-extensions.ts";
 import type { FieldReader, RequestExtensions } from "../request-extensions.ts";
 import { TensorReader } from "../tensor-reader.ts";
 import { readBinaryTensor } from "./binary-tensors.ts";
@@ -75,7 +80,9 @@ const ROOT: ValueIndex = 0;
 const NONE: ValueIndex = -1;
 const REQUEST_KEYS: ReadonlySet<string> = new Set(["id", "parameters", "inputs", "outputs"]);
 const PARAMETERS: ReadonlySet<string> = new Set(
-  "signature_name binary_data_output k exclude include filter return explain".split(" "),
+  "signature_name binary_data_output k exclude include filter return return_vectors explain".split(
+    " ",
+  ),
 );
 const IGNORED_MAX = 8;
 
@@ -244,7 +251,7 @@ function parametersOf(
   return (field) => {
     const found = fields(field);
     const isText = found !== undefined && document.kinds[found.value] === KIND.string;
-    if (!isText || field === "k" || field === "explain") return found;
+    if (!isText || !isWrittenAsText(field)) return found;
     return readJsonText(field, document.bytesOf(found.value).slice(), limits);
   };
 }

@@ -4,7 +4,7 @@
 import { WinnowError, excerpt, requireEqualRows } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import { isVastShape } from "../../../limits/tensor-shape.ts";
-import { ATTRIBUTES_OUTPUT, EXPLANATION_OUTPUT } from "../../../predictor.ts";
+import { ATTRIBUTES_OUTPUT, EXPLANATION_OUTPUT, VECTORS_OUTPUT } from "../../../predictor.ts";
 import type { Prediction } from "../../../predictor.ts";
 import type { SignatureInputs } from "../predict-request.ts";
 import { DATATYPES } from "./inference-datatypes.ts";
@@ -73,7 +73,7 @@ export function inputsInOrder(
  * @throws WinnowError INVALID_ARGUMENT for outputs that are not there and lists of different lengths
  */
 export function wantedTensors(
-  { outputs, attributes, explanation }: Prediction,
+  { outputs, attributes, vectors, explanation }: Prediction,
   names: readonly string[] | undefined,
 ): readonly (readonly [string, Tensor])[] {
   const wanted = (names ?? [...outputs.keys()]).map((name): readonly [string, Tensor] => {
@@ -84,6 +84,7 @@ export function wantedTensors(
   });
   const own = [
     [ATTRIBUTES_OUTPUT, attributes],
+    [VECTORS_OUTPUT, vectors],
     [EXPLANATION_OUTPUT, explanation],
   ] as const;
   const all = [
