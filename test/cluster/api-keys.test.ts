@@ -2,7 +2,7 @@
 // door, and told nowhere.
 
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { writeDemo } from "@winnow/model-writer";
@@ -32,6 +32,13 @@ describe("a cluster with keys", () => {
       k: 5,
       seed: 1,
     });
+    const feed = path.join(directory, "models", "feed", "1");
+    mkdirSync(feed, { recursive: true });
+    const arm = (name: string): string => `  - { name: ${name}, model: movies, weight: 1 }\n`;
+    writeFileSync(
+      path.join(feed, "experiment.yaml"),
+      `arms:\n${arm("a")}${arm("b")}sticky: { input: input_1 }\n`,
+    );
     writeFileSync(keysFile, `# test\n${shop.line}\n${monitor.line}\n`);
     cluster = await RunningCluster.start({
       models: path.join(directory, "models"),
@@ -81,6 +88,31 @@ describe("a cluster with keys", () => {
       /winnow_key_requests_total\{key="shop",outcome="admitted"\} \d/,
     );
     expect(metrics[2]!.text).toContain('winnow_key_requests_total{key="",outcome="missing"}');
+  });
+
+  test("asks for a key where an experiment answers, and once, however many arms a batch has", async () => {
+    const instances = Array.from({ length: 12 }, (_, at) => `${at}`);
+    const askFeed = (key?: string) =>
+      ask("/v1/models/feed:predict", key, JSON.stringify({ instances }));
+    await vi.waitFor(
+      async () => {
+        const { text } = await ask("/v1/models/feed", monitor.key);
+        if (!text.includes("AVAILABLE")) throw new Error(text);
+      },
+      { timeout: WAIT_MS, interval: 200 },
+    );
+    const admitted = async (): Promise<number> => {
+      const { text } = await ask("/monitoring/prometheus/metrics", monitor.key);
+      const [, count] = /key="shop",outcome="admitted"\} (\d+)/.exec(text) ?? [];
+      return Number(count ?? 0);
+    };
+    const before = await admitted();
+
+    const answers = [await askFeed(), await askFeed(shop.key), await askFeed(monitor.key)];
+
+    expect(answers.map(({ status }) => status)).toEqual([401, 200, 403]);
+    expect(JSON.parse(answers[1]!.text)).toMatchObject({ predictions: { length: 12 } });
+    expect(await admitted()).toBe(before + 1);
   });
 
   test("is asked by winnow predict with a key from a file or a variable", () => {

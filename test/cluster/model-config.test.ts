@@ -43,6 +43,13 @@ async function ask(target: string, body = BODY): Promise<Answer> {
   return { status: response.status, version, text: await response.text() };
 }
 
+/** The arm of a user of the experiment over both labels, and its answer. */
+async function askFeed(user: string): Promise<{ arm: string | null; text: string }> {
+  const url = `${cluster.url}/v1/models/feed:predict`;
+  const response = await fetch(url, { method: "POST", body: BODY, headers: { "x-user": user } });
+  return { arm: response.headers.get("x-winnow-arm"), text: await response.text() };
+}
+
 async function states(model: string): Promise<Record<string, string>> {
   const response = await fetch(`${cluster.url}/v1/models/${model}`);
   const document = (await response.json()) as {
@@ -99,9 +106,18 @@ beforeAll(async () => {
   cpSync(path.join(directory, "demo-1/movies-ranking"), path.join(directory, "ranking"), {
     recursive: true,
   });
+  mkdirSync(path.join(directory, "feed", "1"), { recursive: true });
+  const arms = ["stable", "canary"].map(
+    (name) => `  - { name: ${name}, model: movies, label: ${name}, weight: 1 }\n`,
+  );
+  writeFileSync(
+    path.join(directory, "feed", "1", "experiment.yaml"),
+    `arms:\n${arms.join("")}sticky: { header: X-User }\n`,
+  );
   configure(
     ["movies", "movies", `${specific(1, 2)} ${label("stable", 1)} ${label("canary", 2)}`],
     ["ranking", "ranking", ""],
+    ["feed", "feed", ""],
   );
   const config = [`--model_config_file=${file}`, "--model_config_file_poll_wait_seconds=1"];
   cluster = await RunningCluster.start({
@@ -174,6 +190,19 @@ describe("a model configuration file", () => {
     expect(await states("movies")).toEqual({ 1: "AVAILABLE", 2: "AVAILABLE" });
   });
 
+  test("names the versions of an experiment's arms by label", async () => {
+    await until(async () => (await states("feed"))["1"] === "AVAILABLE", "the experiment");
+    const users = Array.from({ length: 12 }, (_, at) => `user ${at}`);
+
+    const answers = await Promise.all(users.map((user) => askFeed(user)));
+
+    expect(new Set(answers.map(({ arm }) => arm))).toEqual(new Set(["stable", "canary"]));
+    const versionOf = (arm: string | null): string => (arm === "stable" ? "1" : "2");
+    expect(answers.map(({ text }) => text)).toEqual(
+      answers.map(({ arm }) => known.get(versionOf(arm))),
+    );
+  });
+
   test("(L1) a reload adds a model, removes one and moves a label; no request fails", async () => {
     const targets = ["movies", "movies/versions/2", "movies/labels/stable", "movies/labels/canary"];
 
@@ -182,6 +211,7 @@ describe("a model configuration file", () => {
       configure(
         ["movies", "movies", `${specific(2)} ${label("stable", 2)} ${label("canary", 2)}`],
         ["films", "movies", `${specific(3)} ${label("new", 3)}`],
+        ["feed", "feed", ""],
       );
       await until(async () => (await states("films"))["3"] === "AVAILABLE", "films");
       await until(async () => (await ask("movies/labels/stable")).version === "2", "stable");
@@ -192,6 +222,8 @@ describe("a model configuration file", () => {
     expect(answered).toBeGreaterThan(5);
     await until(async () => (await ask("films/labels/new")).version === "3", "label new");
     expect((await ask("films")).version).toBe("3");
+    const feed = await Promise.all(["user 0", "user 1", "user 2", "user 3"].map(askFeed));
+    expect(feed.map(({ text }) => text)).toEqual(feed.map(() => known.get("2")));
   });
 
   test("a broken file changes nothing and is told of", async () => {

@@ -1,12 +1,13 @@
 // A pipeline with real processes: what separate calls give, also while one of its models gets another version
 // and a worker is killed. Experiments over these pipelines and models: what each of their arms answers alone.
 
+import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { writeDemo } from "@winnow/model-writer";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { RunningCluster } from "./running-cluster.ts";
+import { RunningCluster, repositoryRoot } from "./running-cluster.ts";
 import { WAIT_MS } from "./served-model.ts";
 
 const directory = mkdtempSync(path.join(tmpdir(), "winnow-pipelines-"));
@@ -383,6 +384,39 @@ describe("a cluster with pipelines", () => {
         ["a", "b"].map((arm) => `${total}"${arm}"} ${countOf(arm) + (arm === first ? 2 : 0)}`),
       ),
     );
+  });
+
+  test("takes up the experiment of docs/experiments.md, by the lines that stand there", async () => {
+    const document = readFileSync(path.join(repositoryRoot, "docs/experiments.md"), "utf8");
+    const [, block] = /```sh\n(mkdir -p demo-models\/feed[^]*?)```/.exec(document) ?? [];
+    const [file, call] = (block ?? "").split(/\n(?=curl )/);
+    const run = (line: string): string => {
+      const url = line.replaceAll("http://127.0.0.1:8501", cluster.url);
+      const text = url.replaceAll("demo-models", models).replace("curl -i", "curl -sSi");
+      return execFileSync("sh", ["-euc", text], { encoding: "utf8" });
+    };
+
+    run(file!);
+    const answer = await vi.waitFor(
+      () => {
+        const given = run(call!);
+        if (!given.startsWith("HTTP/1.1 200")) throw new Error(given);
+        return given;
+      },
+      { timeout: WAIT_MS, interval: 200 },
+    );
+
+    expect(answer).toMatch(/^x-winnow-arm: (control|again)\r$/im);
+    const [body] = answer.split("\r\n\r\n").slice(1);
+    expect(JSON.parse(body!)).toEqual((await ask("movies", ["42"])).body);
+    const status = await fetch(`${cluster.url}/v1/cluster`);
+    const { models: told } = (await status.json()) as {
+      models: { name: string; versions: { arms?: object[] }[] }[];
+    };
+    expect(told.find(({ name }) => name === "feed")!.versions[0]!.arms).toEqual([
+      { name: "control", isShadow: false, model: "movies", share: 0.5 },
+      { name: "again", isShadow: false, model: "movies", version: 1, share: 0.5 },
+    ]);
   });
 
   test("asks a shadow behind its answers, and counts how the shadow's compare", async () => {

@@ -167,6 +167,13 @@ export interface RouterSettings extends RequestLimits {
   /** Default 8. Slices of one request under way or waiting for the limiter. */
   readonly slicesAtOnce: number;
 
+  /** Default 4. Shadow requests of experiments under way at a time; more load the workers more. */
+  readonly shadowsMax: number;
+  /** Default 32. Shadow requests that wait; further ones are dropped. */
+  readonly shadowsWaitingMax: number;
+  /** Default 16 MiB. Bytes of the inputs and answers that they hold; further ones are dropped. */
+  readonly shadowBytesMax: number;
+
   /** Default 4 MiB. Keyed tables up to this size are looked up in this process; 0: none are. */
   readonly routerTableBytesMax: number;
   /** Default 30 000 ms. How long a worker may take to send a program. */
@@ -234,6 +241,9 @@ const DEFAULTS: RouterSettings = {
   sliceKeysMax: 65_536,
   sliceBytesMax: 2 ** 20,
   slicesAtOnce: 8,
+  shadowsMax: 4,
+  shadowsWaitingMax: 32,
+  shadowBytesMax: 16 * 2 ** 20,
   routerTableBytesMax: 4 * 2 ** 20,
   programTimeoutMs: 30_000,
   programRetryMs: 1000,

@@ -254,6 +254,7 @@ class ClusterRouter implements Router {
       random: environment.random,
       isBusy: () => limiter.waiting > 0 || limiter.rows > settings.searchRowsMax / 2,
       onShadow: (record) => observer.shadow?.(record),
+      limits: settings,
     });
     this.#parts = {
       environment,
@@ -317,6 +318,9 @@ class ClusterRouter implements Router {
       scans: peer.scans.recent(),
       latency: peer.latency.percentiles(),
     }));
+    const experiments = new Map(
+      this.#programs.ready().map(([print, { program }]) => [print, program.experiment] as const),
+    );
     return {
       nowMs: this.#environment.clock.nowMs(),
       table: this.#routing.table,
@@ -325,6 +329,7 @@ class ClusterRouter implements Router {
       replication: this.settings,
       statusOf: (model) => this.#known.status(model) ?? [],
       labelsOf: (model) => this.#known.labelsOf(model),
+      experimentOf: (print) => experiments.get(print),
     };
   }
 

@@ -7,6 +7,8 @@ import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import type { Prediction, PredictRequest } from "../predictor.ts";
 import { RequestContext } from "../request-context.ts";
 import type { ShadowRecord } from "../router-observer.ts";
+import { resolveRouterOptions } from "../router-settings.ts";
+import type { RouterOptions } from "../router-settings.ts";
 import { ShadowTraffic } from "./shadow-traffic.ts";
 import type { ShadowOffer } from "./shadow-traffic.ts";
 
@@ -35,12 +37,17 @@ class Bench {
   readonly asked: PredictRequest[] = [];
   isBusy = false;
   drawn = 0;
-  readonly traffic = new ShadowTraffic({
-    clock: this.clock,
-    random: () => this.drawn,
-    isBusy: () => this.isBusy,
-    onShadow: (record) => void this.records.push(record),
-  });
+  readonly traffic: ShadowTraffic;
+
+  constructor(limits: RouterOptions = {}) {
+    this.traffic = new ShadowTraffic({
+      clock: this.clock,
+      random: () => this.drawn,
+      isBusy: () => this.isBusy,
+      onShadow: (record) => void this.records.push(record),
+      limits: resolveRouterOptions(limits),
+    });
+  }
 
   offer(words: Partial<ShadowOffer> & { readonly users?: Tensor } = {}): void {
     const { users = stringTensor(["42"]), ask = () => Promise.resolve(idsOf("a", "b")) } = words;
@@ -128,6 +135,26 @@ describe("a shadow that hangs", () => {
     expect(bench.asked).toHaveLength(SHADOWS_MAX);
     expect(dropped).toBe(offered - SHADOWS_MAX - SHADOWS_WAITING_MAX);
   });
+
+  test.each<[RouterOptions, number, number]>([
+    [{ shadowsMax: 2 }, 2, SHADOWS_WAITING_MAX],
+    [{ shadowsWaitingMax: 5 }, SHADOWS_MAX, 5],
+    [{ shadowsWaitingMax: 0 }, SHADOWS_MAX, 0],
+    [{ shadowBytesMax: 1 }, 0, 0],
+  ])(
+    "has as many places, and as long a queue, as settings say: %j",
+    async (limits, running, waiting) => {
+      const bench = new Bench(limits);
+
+      for (let at = 0; at < 60; at += 1) {
+        bench.offer({ ask: frozen });
+        if (at === SHADOWS_MAX) await bench.clock.advanceSettled(1);
+      }
+
+      const dropped = bench.outcomes.filter((outcome) => outcome === "dropped full").length;
+      expect([bench.traffic.running, 60 - dropped]).toEqual([running, running + waiting]);
+    },
+  );
 
   test("gives its places back when its budget ends; what has waited as long is not asked any more", async () => {
     const bench = new Bench();

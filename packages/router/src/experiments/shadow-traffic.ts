@@ -14,14 +14,9 @@ import { instancesOf } from "../limits/request-limits.ts";
 import type { Prediction, PredictRequest } from "../predictor.ts";
 import { RequestContext } from "../request-context.ts";
 import type { ShadowRecord } from "../router-observer.ts";
+import type { RouterSettings } from "../router-settings.ts";
 import { likenessOf } from "./answer-comparison.ts";
 
-/** Shadow requests under way at a time, over all experiments of a router. */
-const SHADOWS_MAX = 4;
-/** Shadow requests that wait. */
-const SHADOWS_WAITING_MAX = 32;
-/** Bytes of inputs and answers held for waiting and running shadow requests. */
-const HELD_BYTES_MAX: number = 16 * 1024 * 1024;
 /** Larger batches are dropped: the searches of a hundred rows are a tenth of what a router has under way. */
 const INSTANCES_MAX = 32;
 /** Values of an answer that are compared in one turn of the event loop. */
@@ -46,6 +41,8 @@ export interface ShadowParts {
   /** Whether requests of clients wait for room. */
   readonly isBusy: () => boolean;
   readonly onShadow: (record: ShadowRecord) => void;
+  /** Of all experiments of a router together. */
+  readonly limits: Pick<RouterSettings, "shadowsMax" | "shadowsWaitingMax" | "shadowBytesMax">;
 }
 
 interface Waiting {
@@ -103,12 +100,14 @@ export class ShadowTraffic {
     const values = [...given.outputs.values()].reduce((sum, { data }) => sum + data.length, 0);
     if (instances > INSTANCES_MAX || values > VALUES_MAX) return "large";
     if (this.#parts.isBusy()) return "busy";
-    const isFull = this.#queue.length >= SHADOWS_WAITING_MAX;
-    return isFull || this.#heldBytes + bytes > HELD_BYTES_MAX ? "full" : undefined;
+    const { shadowsMax, shadowsWaitingMax, shadowBytesMax } = this.#parts.limits;
+    // Whatever is to run waits for a moment, even where nothing may wait for others.
+    const isFull = this.#queue.length >= Math.max(shadowsWaitingMax, shadowsMax - this.running);
+    return isFull || this.#heldBytes + bytes > shadowBytesMax ? "full" : undefined;
   }
 
   #next(): void {
-    while (this.#running.size < SHADOWS_MAX) {
+    while (this.#running.size < this.#parts.limits.shadowsMax) {
       const waiting = this.#queue.shift();
       if (waiting === undefined) return;
       void this.#run(waiting); // Never rejects.

@@ -3,7 +3,7 @@
 // finished document (`bounded`).
 
 import { excerpt } from "@winnow/core";
-import type { VersionKey, WorkerId } from "@winnow/core";
+import type { ArmTarget, Experiment, Fingerprint, VersionKey, WorkerId } from "@winnow/core";
 import { isSameVersion, isServable, newestIncarnations, replicationOf } from "@winnow/cluster";
 import type {
   Announcement,
@@ -18,6 +18,7 @@ import type { VersionStatus } from "../predictor.ts";
 import type { PartitionCounts } from "../workers/cluster-status.ts";
 import type { LatencyPercentiles } from "../workers/latency-window.ts";
 import type {
+  ArmReport,
   ClusterReport,
   ModelReport,
   RolloutReport,
@@ -55,6 +56,8 @@ export interface ObservedCluster {
   readonly replication: Replication;
   /** Versions of a model, with those that have ended. */
   readonly statusOf: (model: string) => readonly VersionStatus[];
+  /** What a content says where it is an experiment. */
+  readonly experimentOf?: ((fingerprint: Fingerprint) => Experiment | undefined) | undefined;
   readonly labelsOf: (model: string) => {
     readonly used: ReadonlyMap<string, number>;
     readonly waiting: ReadonlyMap<string, number>;
@@ -230,8 +233,10 @@ function versionReport(
   };
   if (routed === undefined) return { ...base, ...OVER };
   const intended = intendedReplicas(model.name, facts);
+  const experiment = facts.observed.experimentOf?.(routed.key.fingerprint);
   return {
     ...base,
+    ...(experiment !== undefined && { arms: armReports(experiment) }),
     isOver: false,
     coverage: routed.coverage,
     partitions: partitionCounts(routed, intended),
@@ -247,6 +252,26 @@ function versionReport(
       partitions: spec.partitions,
       replicas: replicas.map((ids) => ids.flatMap((id) => facts.positions.get(id) ?? [])),
     })),
+  };
+}
+
+/** Arms as parts of all keys, and the shadow as a part of the requests. */
+function armReports({ arms, shadow }: Experiment): ArmReport[] {
+  const whole = arms.reduce((sum, { weight }) => sum + weight, 0);
+  const shares = arms.map(({ name, weight, ...target }): ArmReport => {
+    const share = whole === 0 ? 0 : weight / whole;
+    return { name: excerpt(name), isShadow: false, ...targetReport(target), share };
+  });
+  if (shadow === undefined) return shares;
+  const { share } = shadow;
+  return [...shares, { name: "shadow", isShadow: true, ...targetReport(shadow), share }];
+}
+
+function targetReport({ model, version, label }: ArmTarget): Pick<ArmReport, "model"> {
+  return {
+    model: excerpt(model),
+    ...(version !== undefined && { version }),
+    ...(label !== undefined && { label: excerpt(label) }),
   };
 }
 

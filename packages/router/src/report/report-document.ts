@@ -114,6 +114,19 @@ export interface VersionReport {
   readonly conflicts: readonly string[];
   readonly rollout: RolloutReport;
   readonly tables: readonly TableReport[];
+  /** Of an experiment: its arms in the file's order, and its shadow behind them. */
+  readonly arms?: readonly ArmReport[];
+}
+
+/** One arm of an experiment, or its shadow. */
+export interface ArmReport {
+  readonly name: string;
+  readonly isShadow: boolean;
+  readonly model: string;
+  readonly version?: number;
+  readonly label?: string;
+  /** The part of the keys that fall into the arm, or of the requests that the shadow is asked, 0…1. */
+  readonly share: number;
 }
 
 /** One model. */

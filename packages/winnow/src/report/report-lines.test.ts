@@ -133,6 +133,27 @@ describe("a status", () => {
     );
   });
 
+  test("lists the arms of experiments, and their shadows", () => {
+    const arms = [
+      { name: "control", isShadow: false, model: "movies", version: 3, share: 2 / 3 },
+      { name: "new-tower", isShadow: false, model: "movies", label: "canary", share: 1 / 3 },
+      { name: "shadow", isShadow: true, model: "trending", share: 0.05 },
+    ];
+    const feed: ModelReport = { ...movies, name: "feed", versions: [versionReport({ arms })] };
+
+    const lines = textOf(statusLines(report({ models: [feed] }))).split("\n");
+
+    const from = lines.findIndex((line) => line.startsWith("EXPERIMENT"));
+    expect(lines.slice(from - 1, from + 5).map((line) => line.trimEnd())).toEqual([
+      "",
+      "EXPERIMENT  VERSION  ARM        MODEL          SHARE",
+      "feed        1        control    movies/3       66.7 %",
+      "feed        1        new-tower  movies@canary  33.3 %",
+      "feed        1        (shadow)   trending       5 %",
+      "",
+    ]);
+  });
+
   test("marks what is wrong by its tone", () => {
     const tones = new Map(
       statusLines(report()).map(({ text, tone }) => [text.split(/\s+/)[0], tone]),

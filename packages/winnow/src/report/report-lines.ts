@@ -9,6 +9,7 @@ import type {
   VersionReport,
   WorkerReport,
 } from "@winnow/router";
+import { targetText } from "@winnow/core";
 import { terminalLine } from "../terminal-text.ts";
 
 /** The style of a line, if there are colours. */
@@ -32,6 +33,7 @@ export function statusLines(report: ClusterReport): Line[] {
     blank,
     ...modelLines(report.models),
     ...leftOutLines(report),
+    ...armLines(report.models),
     blank,
     ...routerLines(report),
   ]);
@@ -143,6 +145,26 @@ function modelLines(models: readonly ModelReport[]): Line[] {
       text: `${name}  has no version`,
       tone: "warning",
     })),
+  ];
+}
+
+/** The arms of experiments, for those versions that are there. */
+function armLines(models: readonly ModelReport[]): Line[] {
+  const rows = models.flatMap(({ name, versions }) =>
+    versions.flatMap(({ version, arms = [] }) =>
+      arms.map((arm) => [
+        name,
+        String(version),
+        arm.isShadow ? `(${arm.name})` : arm.name,
+        targetText(arm),
+        `${Math.round(1000 * arm.share) / 10} %`,
+      ]),
+    ),
+  );
+  if (rows.length === 0) return [];
+  return [
+    blank,
+    ...columns(["EXPERIMENT VERSION ARM MODEL SHARE".split(" "), ...rows], () => "plain"),
   ];
 }
 

@@ -34,6 +34,7 @@ const MAY_BE_NOTHING: ReadonlySet<string> = new Set([
   "router.resendBytesMax",
   "router.saveDelayMs",
   "router.secondAttemptsPerSecond",
+  "router.shadowsWaitingMax",
   "router.tableDelayMs",
   "router.warmUpMsMax",
   "http.bodyReserveBytes",

@@ -121,6 +121,9 @@ const ROUTER: readonly Line[] = [
   ["sliceKeysMax", 65_536, "keys of one slice, at most worker-lookup-keys-max"],
   ["sliceBytesMax", MEBIBYTE, "bytes of query vectors or keys of one slice"],
   ["slicesAtOnce", 8, "slices of one request under way or waiting"],
+  ["shadowsMax", 4, "shadow requests of experiments asked at a time; more load the workers more"],
+  ["shadowsWaitingMax", 32, "shadow requests that wait; further ones are dropped"],
+  ["shadowBytesMax", 16 * MEBIBYTE, "bytes of inputs and answers that shadow requests hold"],
   ["programTimeoutMs", 30_000, "how long a worker may take to send a program"],
   ["programRetryMs", 1000, "wait before a program that could not be fetched is asked for again"],
   [

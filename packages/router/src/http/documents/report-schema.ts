@@ -59,6 +59,22 @@ const VERSION = fields({
     failedOn: list(text),
   }),
   tables: list(TABLE),
+  "arms?": {
+    ...list(
+      fields({
+        name: text,
+        isShadow: yesOrNo,
+        model: text,
+        "version?": count,
+        "label?": text,
+        share: {
+          ...fraction,
+          description: "Of the keys, or of the requests that a shadow is asked",
+        },
+      }),
+    ),
+    description: "Of an experiment",
+  },
 });
 
 const WORKER = fields({
