@@ -21,6 +21,7 @@ import {
   type ObjectStore,
   type StoredObject,
   assertListable,
+  assertPages,
 } from "./object-store.ts";
 import type { StoreEnvironment } from "./store-settings.ts";
 
@@ -143,7 +144,9 @@ export class AzureStore implements ObjectStore {
     const asked = { what: writtenObject(url, url.prefix), refusal };
     const prefix = prefixOf(url);
     let continuationToken: string | undefined;
+    let pages = 0;
     do {
+      assertPages(url, (pages += 1));
       const from = continuationToken;
       const page = await inAttempts(this.#times, asked, () =>
         inTime(this.#times.clock, async (abortSignal) => {

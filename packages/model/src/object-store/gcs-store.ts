@@ -9,7 +9,7 @@
 
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
-import { type ObjectBucket, type ObjectUrl, writtenObject } from "@winnow/core";
+import { type ObjectBucket, type ObjectUrl, WinnowError, writtenObject } from "@winnow/core";
 import {
   type AttemptTimes,
   type Refusal,
@@ -23,6 +23,7 @@ import {
   type ObjectStore,
   type StoredObject,
   assertListable,
+  assertPages,
 } from "./object-store.ts";
 import type { StoreEnvironment } from "./store-settings.ts";
 
@@ -56,6 +57,8 @@ const PACKAGE = "google-auth-library";
 const SCOPE = "https://www.googleapis.com/auth/devstorage.read_only";
 /** Characters of an error's reason, at most. */
 const REASON_CHARACTERS_MAX = 1000;
+/** Bytes of a thousand names, at most, with room to spare. */
+const PAGE_BYTES_MAX = 2 ** 24;
 
 /** An answer with an error status. */
 class HttpRefusal extends Error {
@@ -127,7 +130,9 @@ export class GcsStore implements ObjectStore {
     const { clock } = this.#times;
     const prefix = url.prefix === "" ? "" : `${url.prefix}/`;
     let pageToken: string | undefined;
+    let pages = 0;
     do {
+      assertPages(url, (pages += 1));
       const from = pageToken === undefined ? {} : { pageToken };
       const query = new URLSearchParams({ ...options, prefix, ...from });
       const page: Page = await inAttempts(this.#times, asked, () =>
@@ -187,7 +192,15 @@ async function answered(
 
 async function textOf(body: Readable): Promise<string> {
   const chunks: Uint8Array[] = [];
-  for await (const chunk of body as AsyncIterable<Uint8Array>) chunks.push(chunk);
+  let bytes = 0;
+  for await (const chunk of body as AsyncIterable<Uint8Array>) {
+    bytes += chunk.length;
+    if (bytes > PAGE_BYTES_MAX) {
+      const text = `Cannot read gs://: a part of a listing has more than ${PAGE_BYTES_MAX} bytes`;
+      throw new WinnowError("RESOURCE_EXHAUSTED", text);
+    }
+    chunks.push(chunk);
+  }
   return Buffer.concat(chunks).toString("utf8");
 }
 

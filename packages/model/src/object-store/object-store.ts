@@ -38,6 +38,16 @@ export interface ObjectStore {
 const FOLDERS_MAX = 10_000;
 const OBJECTS_MAX = 12_000;
 
+/** Parts of one listing, at most: stores give a thousand names in each, but may give fewer, or none. */
+const PAGES_MAX = 200;
+
+/** Refuses a listing whose parts do not end. @throws WinnowError RESOURCE_EXHAUSTED */
+export function assertPages(url: ObjectUrl, pages: number): void {
+  if (pages <= PAGES_MAX) return;
+  const text = `${writtenObject(url, url.prefix)} is listed in more than ${PAGES_MAX} parts`;
+  throw new WinnowError("RESOURCE_EXHAUSTED", text);
+}
+
 /** Refuses a listing that is longer than its limit. @throws WinnowError RESOURCE_EXHAUSTED */
 export function assertListable(
   url: ObjectUrl,

@@ -3,15 +3,18 @@
 // AWS_REGION, AWS_ENDPOINT_URL, roles of pods and machines). The SDK tries a request five times, with growing
 // random pauses.
 
+import type { Readable } from "node:stream";
 import type * as AwsS3 from "@aws-sdk/client-s3";
 import type { S3Client, S3ServiceException } from "@aws-sdk/client-s3";
-import { WinnowError, excerpt, writtenObject } from "@winnow/core";
+import { WinnowError, excerpt, keepAliveClock, writtenObject } from "@winnow/core";
 import type { ObjectBucket, ObjectUrl } from "@winnow/core";
+import { bodyOf } from "./attempts.ts";
 import {
   type ByteRange,
   type ObjectStore,
   type StoredObject,
   assertListable,
+  assertPages,
 } from "./object-store.ts";
 import type { StoreEnvironment } from "./store-settings.ts";
 
@@ -75,19 +78,25 @@ export class S3Store implements ObjectStore {
       const answer = await client.send(new sdk.GetObjectCommand(input)).catch((error: unknown) => {
         throw s3Error(what, error);
       });
-      // The SDK repeats failed requests, but not those whose body breaks off.
-      const bytes = await answer.Body?.transformToByteArray().catch(() => undefined);
-      if (bytes?.length === end - start) return bytes;
-      if (attempt < ATTEMPTS_MAX) continue;
-      const text = `of ${end - start} bytes that were asked for ${bytes?.length ?? "only some"} came, ${attempt} times`;
-      throw new WinnowError("UNAVAILABLE", `Cannot read ${excerpt(what)}: ${text}`);
+      // The SDK repeats failed requests, but not those whose body breaks off; nor does it end one that sends the
+      // whole object in place of the range.
+      try {
+        return await bodyOf(keepAliveClock, answer.Body as Readable, end - start);
+      } catch (error) {
+        if (attempt < ATTEMPTS_MAX) continue;
+        const text = `${(error as Error).message}, ${attempt} times`;
+        throw new WinnowError("UNAVAILABLE", `Cannot read ${excerpt(what)}: ${text}`);
+      }
     }
   }
 
-  async *#pages({ bucket, prefix }: ObjectUrl, options: { readonly Delimiter?: string }) {
+  async *#pages(url: ObjectUrl, options: { readonly Delimiter?: string }) {
+    const { bucket, prefix } = url;
     const { sdk, client } = await this.#open();
     let token: string | undefined;
+    let pages = 0;
     do {
+      assertPages(url, (pages += 1));
       const command = new sdk.ListObjectsV2Command({
         Bucket: bucket,
         Prefix: prefix === "" ? "" : `${prefix}/`,
