@@ -144,7 +144,7 @@ describe("the dashboard", () => {
       "Accelerators",
       "Membership",
       "Rollout",
-      "Experiments",
+      "Experiments and pipelines",
     ]);
   });
 
