@@ -347,7 +347,7 @@ export const machineOption = (): Option =>
 export const partitionBytesOption = (): Option =>
   option(
     "--partition-bytes <n>",
-    "most bytes of values in a partition: larger tables are cut; equal on all workers (default: 64 MiB)",
+    "most bytes of values in a partition: larger tables are cut; equal on all workers (default: 64 MiB; several workers of up and serve: 1 GiB)",
     "WINNOW_PARTITION_BYTES",
   ).argParser(wholeNumber(1, Number.MAX_SAFE_INTEGER));
 
@@ -355,7 +355,7 @@ export const partitionBytesOption = (): Option =>
 export const extraMemoryOption = (): Option =>
   option(
     "--extra-memory <ratio>",
-    "share of a worker's memory for replicas of uncut tables beyond --replication (default: 0.25)",
+    "share of a worker's memory for replicas of uncut tables beyond --replication (default: 0.25; several workers of up and serve: 0)",
     "WINNOW_EXTRA_MEMORY",
   ).argParser((text) => {
     const value = Number(text);

@@ -3,9 +3,9 @@
 // trusted. If there is no such plan, or few partitions are wanted, the replica with the least work is chosen:
 // fewest partitions of this query, then fewest questions under way, then at random. Latency does not decide,
 // because it would send everything to one worker. Of workers that share a machine's processors only the first
-// trusted one is considered, because two would scan no faster. Untrusted workers come last and are never left out, so the
-// last replica is always asked. A worker that has started anew since the table was made counts as another
-// worker, which only a later table may ask.
+// trusted one is considered, because two would scan no faster. Untrusted workers come last and are never left
+// out, so the last replica is always asked. A worker that has started anew since the table was made counts as
+// another worker, which only a later table may ask.
 
 import type { WorkerId } from "@winnow/core";
 import type { RoutedTable, RoutingTable } from "@winnow/cluster";

@@ -119,7 +119,7 @@ function serve(): Command {
     .addOption(requestTimeoutOption())
     .addOption(corsOption())
     .addOption(acceleratorOption())
-    .addOption(threadsOption("threads that scan, of each worker (default: the cores, shared)"))
+    .addOption(threadsOption("threads that scan, of each worker (default: all cores)"))
     .addOption(memoryBytesOption())
     .addOption(logLevelOption())
     .addOption(logFormatOption())

@@ -1,9 +1,8 @@
 // When a slow answer is worth asking another replica: after twice the time that the *other* replicas almost
 // never exceed, because a slow worker drags its own percentile up and would never be helped ("The Tail at
 // Scale", Dean and Barroso 2013; CASSANDRA-14293). A worker that is only as slow as the others is not hedged:
-// on a busy machine a second question would make all of them slower. Of workers that share a
-// machine one answers and the others rest: another one helps where the process hangs, not where the machine
-// is busy.
+// on a busy machine a second question would make all of them slower. Of workers that share a machine one
+// answers and the others rest: another one helps where the process hangs, not where the machine is busy.
 
 import type { WorkerId } from "@winnow/core";
 import type { RoutedTable } from "@winnow/cluster";
