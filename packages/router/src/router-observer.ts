@@ -2,7 +2,7 @@
 // side imports the other.
 
 /** Too many requests, too many rows, or an answer that would come too late. */
-export type RefusalReason = "requests" | "rows" | "time";
+export type RefusalReason = "requests" | "rows" | "candidates" | "time";
 
 /** The stages among which the time of a request is divided. */
 export type RouterStage = "lookup" | "dense" | "topK" | "merge";

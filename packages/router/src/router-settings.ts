@@ -137,6 +137,11 @@ export interface RouterSettings extends RequestLimits {
    */
   readonly waitingRowsMax: number;
   /**
+   * Default 3 355 442, two answers of the largest size. Candidates of all requests until their answers are
+   * written; more are refused at once (503), but for requests of up to 4096. Each takes up to 170 bytes.
+   */
+  readonly heldCandidatesMax: number;
+  /**
    * Default 0.5. A request is refused at once (503) if, at the pace of the last seconds, more than this
    * fraction of its time would pass before it begins. Higher keeps requests that may be answered too late.
    */
@@ -233,6 +238,7 @@ const DEFAULTS: RouterSettings = {
   linkBytesMax: 8 * 2 ** 20,
   inFlightRequestsMax: 2048,
   waitingRowsMax: 65_536,
+  heldCandidatesMax: 3_355_442,
   waitShareMax: 0.5,
   searchRowsMax: 1024,
   resendBytesMax: 2 ** 18,

@@ -1,6 +1,6 @@
 // A whole router: resolving, wishes, limits, deadlines, drain. The network is pretended.
 
-import { WinnowError, stringTensor } from "@winnow/core";
+import { WinnowError, stringTensor, tensor } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { idleCounters, plainOutputs, RouterBench } from "./fixtures/router-bench.ts";
 import { RequestContext } from "./request-context.ts";
@@ -248,6 +248,33 @@ describe("limits and ends", () => {
 
     await expect(left).rejects.toMatchObject({ code: "CANCELLED" });
     expect(bench.router.counters).toEqual(idleCounters);
+  });
+
+  test("(R1) holds what a request found until its answer is written, and refuses what would exceed it", async () => {
+    const bench = await RouterBench.started({
+      held: twice,
+      options: { heldCandidatesMax: 10_000 },
+    });
+    const users = Array.from({ length: 200 }, (_, at) => at % 8);
+    const pinned = await bench.router.pin({ model: "movies" });
+    const context = new RequestContext(bench.clock, { timeoutMs: 2000 });
+    const keys = BigInt64Array.from(users, (user) => BigInt(user));
+    const request = {
+      signature: pinned.program.signatures[0]!,
+      inputs: new Map([["user", tensor("int64", [users.length], keys)]]),
+      k: 40,
+      context,
+    };
+    await bench.settle(bench.router.predict(pinned, request));
+
+    await expect(bench.settle(bench.predict(users, { k: 40 }))).rejects.toThrow(
+      "This router is busy with 8000 candidates of answers; try again later",
+    );
+    await bench.settle(bench.predict([1], { k: 40 }));
+    context.finish();
+    pinned.release();
+
+    await bench.settle(bench.predict(users, { k: 40 }));
   });
 
   test("R1: requests beyond the limit are refused at once", async () => {

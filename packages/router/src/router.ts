@@ -150,6 +150,8 @@ interface Pin extends PinnedModel {
   readonly routed: RoutedVersion;
   /** Of an experiment: the models of its arms, which are released together with it. */
   readonly arms: readonly ArmPin<Pin>[] | undefined;
+  /** Gives back the candidates of the requests that this pin was for. */
+  readonly held: (() => void)[];
   /** Number of this pin among the pins of this router. */
   id: number;
 }
@@ -393,9 +395,11 @@ class ClusterRouter implements Router {
       loaded,
       routed,
       arms,
+      held: [],
       id: 0,
       release: () => {
         if (!this.#pins.delete(pin.id)) throw new RangeError(`${model}/${version} released twice`);
+        for (const giveBack of pin.held) giveBack();
         for (const arm of arms ?? []) if ("pinned" in arm) arm.pinned.release();
         this.#programs.release(fingerprint);
         this.#tellIfIdle();
@@ -497,6 +501,8 @@ class ClusterRouter implements Router {
   ): Promise<Prediction> {
     const checked = checkRequest(pin.program, request, this.settings);
     const { deadlineMs } = request.context;
+    // Held until the pin is released, when the answer is written.
+    pin.held.push(this.#traffic.candidates.take(checked.candidates));
     const admitted = this.#traffic.admission.admit({ rows: checked.rows, deadlineMs });
     try {
       return await this.#predictOn(pin, request, { checked, admitted });

@@ -40,6 +40,8 @@ import type { BoundFilter, SearchConditions, SliceLimits } from "./search-cost.t
 export interface CheckedRequest {
   /** The cost of its searches and look-ups in rows (`requestCost`). */
   readonly rows: number;
+  /** What its searches find, at most: queries times k. */
+  readonly candidates: number;
   /** Replaces the program's k in every search; at most the number of rows of the smallest table searched. */
   readonly k: number | undefined;
   readonly conditions: SearchConditions;
@@ -78,7 +80,7 @@ export function checkRequest(
   const cost = requestCost({ signature, tables, instances, depths, listBytes, textBytes }, limits);
   // Evaluating a condition that a worker does not know yet costs about as much as a query.
   const rows = cost + distinctConditions(filters) + Math.ceil(described / VALUES_PER_ROW);
-  return { rows, k, conditions: wanted };
+  return { rows, candidates: found, k, conditions: wanted };
 }
 
 /** Attribute values that cost as much as one row. */

@@ -7,6 +7,7 @@
 
 import type { Clock } from "@winnow/core";
 import { Admission } from "./admission.ts";
+import { CandidateBudget } from "./candidate-budget.ts";
 import type { RouterObserver } from "../router-observer.ts";
 import type { RouterSettings } from "../router-settings.ts";
 import { SearchPace } from "./search-pace.ts";
@@ -15,6 +16,8 @@ import { ConcurrencyLimiter } from "./concurrency-limiter.ts";
 /** The gates that a request passes on its way to the workers, in this order. */
 export interface Traffic {
   readonly admission: Admission;
+  /** Bounds what searches have found, until the answers are written. */
+  readonly candidates: CandidateBudget;
   /** Bounds the slices of searches that are under way. */
   readonly limiter: ConcurrencyLimiter;
 }
@@ -35,5 +38,6 @@ export function createTraffic(
     { clock, rowsPerMs: () => pace.rowsPerMs(), onRefused: (reason) => observer.refused?.(reason) },
     { ...settings, smallRowsMax: limiter.smallRowsMax },
   );
-  return { admission, limiter };
+  const candidates = new CandidateBudget(settings, (reason) => observer.refused?.(reason));
+  return { admission, candidates, limiter };
 }

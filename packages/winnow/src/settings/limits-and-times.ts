@@ -102,6 +102,11 @@ const ROUTER: readonly Line[] = [
     "query vectors of all requests under way; more are refused at once (503)",
   ],
   [
+    "heldCandidatesMax",
+    3_355_442,
+    "candidates of all requests until their answers are written; more are refused at once (503)",
+  ],
+  [
     "waitShareMax",
     0.5,
     "share of its time that a request may wait; refused (503) if the pace of the last seconds is slower",
