@@ -7,6 +7,8 @@ import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
+import { testAuthority } from "./fixtures/certificates.ts";
+import { handshake, sslText } from "./fixtures/grpc-certificates.ts";
 import { supplyPorts } from "./port-supply.ts";
 
 const script = path.resolve(import.meta.dirname, "../packages/winnow/bin/winnow.js");
@@ -199,13 +201,17 @@ describe("winnow inspect of several models", () => {
 });
 
 describe("winnow up", () => {
-  test("serves the others of a model that is broken, and says which it is and why", async () => {
+  test("serves the others of a model that is broken, says which and why, and speaks gRPC where it is asked to", async () => {
     const models = path.join(directory, "one-broken");
     winnow(["demo", models, "--items", "20", "--users", "2"]);
     writeFileSync(path.join(models, "movies-ranking/1/saved_model.pb"), "not a graph");
     rmSync(path.join(models, "home-feed"), { recursive: true });
-    const [port] = await supplyPorts(1);
+    const authority = testAuthority();
+    const sslConfig = path.join(directory, "ssl.cfg");
+    writeFileSync(sslConfig, sslText(authority.issue({ names: ["localhost"] })));
+    const [port, grpcPort] = (await supplyPorts(2)) as [number, number];
     const flags = ["--workers", "1", "--port", String(port), "--log-level", "silent"];
+    flags.push("--grpc-port", String(grpcPort), "--ssl_config_file", sslConfig);
     const up = spawn(process.execPath, [script, "up", "--models", models, ...flags], {
       env: { ...process.env, NO_COLOR: "1" },
     });
@@ -214,10 +220,12 @@ describe("winnow up", () => {
     up.stderr.on("data", (data: Buffer) => (told += data.toString("utf8")));
     try {
       await vi.waitFor(() => expect(told).toContain("up after"), { timeout: 60_000, interval: 50 });
+      expect(await handshake(grpcPort, authority.cert)).toBe("h2");
     } finally {
       up.kill("SIGTERM");
     }
 
+    expect(told).toContain(`gRPC on 127.0.0.1:${grpcPort}`);
     expect(told).toMatch(/^ready {3}movies, version 1$/m);
     expect(told).toMatch(/^failed {2}movies-ranking: .*saved_model\.pb/m);
   });
@@ -225,7 +233,7 @@ describe("winnow up", () => {
   test("refuses what it has no port for", () => {
     const ended = winnow(["up", "--models", directory, "--ssl_config_file", "ssl.cfg"]);
 
-    expect([ended.code, ended.stderr]).toEqual([1, expect.stringContaining("or winnow serve")]);
+    expect([ended.code, ended.stderr]).toEqual([1, expect.stringContaining("set --grpc-port")]);
   });
 });
 

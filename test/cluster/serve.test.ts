@@ -7,9 +7,9 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { connect } from "node:tls";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type MadeCertificate, testAuthority } from "../fixtures/certificates.ts";
+import { testAuthority } from "../fixtures/certificates.ts";
+import { handshake, sslText } from "../fixtures/grpc-certificates.ts";
 import { pause, repositoryRoot } from "./running-cluster.ts";
 import { supplyPorts } from "../port-supply.ts";
 
@@ -58,25 +58,6 @@ async function answered(url: string): Promise<string> {
     if (answer?.ok === true) return text!;
     await pause(50);
   }
-}
-
-/** TensorFlow Serving's file of certificates. */
-function sslText({ cert, key }: MadeCertificate): string {
-  return `server_cert: ${JSON.stringify(cert)}\nserver_key: ${JSON.stringify(key)}\n`;
-}
-
-/** What a connection of TLS agrees on, with a server whose certificate is believed. */
-async function handshake(port: number, ca: string): Promise<string | false | null> {
-  const socket = connect({
-    host: "127.0.0.1",
-    servername: "localhost",
-    port,
-    ca,
-    ALPNProtocols: ["h2"],
-  });
-  await once(socket, "secureConnect");
-  socket.destroy();
-  return socket.alpnProtocol;
 }
 
 beforeAll(async () => {

@@ -71,6 +71,14 @@ export const otlpEndpointOption = (): Option =>
 
 const INT32_MAX = 2 ** 31 - 1;
 
+/** Where a router or `winnow up` speaks gRPC. */
+export const grpcPortOption = (): Option =>
+  portOption(
+    "--grpc-port <port>",
+    "port of TensorFlow Serving's gRPC services (default: off)",
+    "WINNOW_GRPC_PORT",
+  );
+
 /** How long a request may take. */
 export const requestTimeoutOption = (): Option =>
   option("--rest_api_timeout_in_ms <ms>", "longest time of a request", "WINNOW_REQUEST_TIMEOUT_MS")

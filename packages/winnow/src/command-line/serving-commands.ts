@@ -18,6 +18,7 @@ import {
   configOption,
   corsOption,
   extraMemoryOption,
+  grpcPortOption,
   logFormatOption,
   logLevelOption,
   machineOption,
@@ -70,6 +71,7 @@ function up(): Command {
     .addOption(extraMemoryOption())
     .addOption(portOption("--port <port>", "REST port", "WINNOW_PORT").default(REST_PORT))
     .addOption(portOption("--rest_api_port <port>", "the same, TensorFlow Serving's name"))
+    .addOption(grpcPortOption())
     .addOption(
       option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
     )
@@ -81,7 +83,7 @@ function up(): Command {
   command.addOption(requestTimeoutOption()).addOption(corsOption());
   addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command))));
   addTlsOptions(command).addOption(sslConfigOption());
-  command.addOption(apiKeysOption("REST requests need one, probes do not"));
+  command.addOption(apiKeysOption("REST and gRPC requests need one, probes do not"));
   addClientOptions(command);
   addLimitOptions(command.addOption(configOption()).addOption(otlpEndpointOption()), [
     ...ROUTER_OWNERS,
@@ -149,13 +151,7 @@ function router(): Command {
       ).default(REST_PORT),
     )
     .addOption(portOption("--rest_api_port <port>", "REST port, TensorFlow Serving's name"))
-    .addOption(
-      portOption(
-        "--grpc-port <port>",
-        "port of TensorFlow Serving's gRPC services (default: off)",
-        "WINNOW_GRPC_PORT",
-      ),
-    )
+    .addOption(grpcPortOption())
     .addOption(
       option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
     )

@@ -6,7 +6,7 @@ import { hostname } from "node:os";
 import { type DenseEngine, createDenseEngine } from "@winnow/accelerator";
 import { stateFileName } from "@winnow/cluster";
 import type { TlsSource } from "@winnow/cluster";
-import { type Environment, WinnowError } from "@winnow/core";
+import type { Environment } from "@winnow/core";
 import type { GrpcServer, HttpOptions, ReloadModels, Router, RouterOptions } from "@winnow/router";
 import {
   ClusterWatch,
@@ -35,6 +35,7 @@ import { type AccessLogged, withAccessLog, withGrpcAccessLog } from "../tracing/
 import { type LogFormat, type LogLevel, processLog } from "../process/process-log.ts";
 import { processEnvironment, wallClock } from "../process/process-settings.ts";
 import { ProcessTls, type TlsFlags } from "../process/process-tls.ts";
+import { assertGrpcServed } from "../process/ssl-config.ts";
 import { limitsOf } from "../settings/limit-flags.ts";
 import { type TracingFlags, openTracing } from "../tracing/open-tracing.ts";
 import { winnowVersion } from "../version.ts";
@@ -193,10 +194,8 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
 /** Refuses certificates that no port would use. @throws WinnowError INVALID_ARGUMENT */
 function checkedPorts(options: RouterRoleOptions, isPortTyped: boolean): RouterPorts {
   const ports = routerPorts(options, isPortTyped);
-  if (!isGiven(options.ssl_config_file) || ports.grpc !== undefined) return ports;
-  const text =
-    "--ssl_config_file is only for gRPC, which has no port here: set --grpc-port, or use --tls-cert and --tls-key for REST";
-  throw new WinnowError("INVALID_ARGUMENT", text);
+  if (isGiven(options.ssl_config_file)) assertGrpcServed(ports.grpc ?? 0);
+  return ports;
 }
 
 function httpOptionsOf(options: RouterRoleOptions, metricsPath: string | undefined): HttpOptions {

@@ -28,6 +28,7 @@ import {
 import { endOnSignals } from "../process/process-life.ts";
 import { processLog } from "../process/process-log.ts";
 import { processVariables } from "../process/process-settings.ts";
+import { assertGrpcServed } from "../process/ssl-config.ts";
 import { progressLine } from "../progress-line.ts";
 import { terminalLine, terminalText } from "../terminal-text.ts";
 import { watchVersions } from "../local-cluster/version-news.ts";
@@ -37,6 +38,8 @@ import { exampleInstances } from "./example.ts";
 export interface UpOptions extends LocalFlags {
   readonly port: number;
   readonly rest_api_port?: number;
+  /** 0 or absent: no gRPC. */
+  readonly grpcPort?: number;
   readonly keyFile?: string;
 }
 
@@ -60,11 +63,19 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
   const versions = await (config === undefined
     ? versionsOf(source)
     : configuredVersions(config.initial.models));
+  const { grpcPort = 0 } = options;
+  const ofCluster = localClusterShape(options, {
+    source,
+    script,
+    port: options.rest_api_port ?? options.port,
+  });
   const shape = {
-    ...localClusterShape(options, { source, script, port: options.rest_api_port ?? options.port }),
+    ...ofCluster,
+    routerArgs: [...ofCluster.routerArgs, ...grpcArgs(options)],
     keyFile: options.keyFile,
   };
   await assertPortFree(shape.port, shape.host, "--port");
+  await assertPortFree(grpcPort, shape.host, "--grpc-port");
   const startedMs = systemClock.nowMs();
   const { replication, accelerator } = options;
   say(
@@ -90,6 +101,7 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
       ),
     );
     process.stdout.write(readyText(cluster, { versions, states, examples }));
+    if (grpcPort !== 0) process.stdout.write(`gRPC on ${options.host}:${grpcPort}\n`);
     if (isShownToFew({ host: options.host, knowsClients: isGiven(options.apiKeys) })) {
       process.stdout.write(`${cluster.url}/console/ shows the cluster\n`);
     }
@@ -102,17 +114,18 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
   }
 }
 
-/** Refuses flags of serve that `winnow up` cannot use. @throws WinnowError INVALID_ARGUMENT */
-function assertFitting({ ssl_config_file: file, tlsClientCa }: UpOptions): void {
+/** Refuses flags that `winnow up` cannot use. @throws WinnowError INVALID_ARGUMENT */
+function assertFitting({ ssl_config_file: file, grpcPort = 0, tlsClientCa }: UpOptions): void {
   if (isGiven(tlsClientCa)) {
     const text =
       "winnow up asks its router without a certificate: --tls-client-ca is for winnow router and winnow serve";
     throw new WinnowError("INVALID_ARGUMENT", text);
   }
-  if (!isGiven(file)) return;
-  const text =
-    "--ssl_config_file is only for gRPC, which winnow up does not serve: use --tls-cert and --tls-key for REST, or winnow serve";
-  throw new WinnowError("INVALID_ARGUMENT", text);
+  if (isGiven(file)) assertGrpcServed(grpcPort);
+}
+
+function grpcArgs({ ssl_config_file: file, grpcPort = 0 }: UpOptions): string[] {
+  return [`--grpc-port=${grpcPort}`, ...(isGiven(file) ? ["--ssl_config_file", file] : [])];
 }
 
 /** Without a valid key the router would not tell the states of its models. */

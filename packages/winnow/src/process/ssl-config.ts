@@ -23,6 +23,14 @@ export interface SslConfig {
   readonly readText: (name: string) => Promise<string>;
 }
 
+/** Refuses the file where no port would use it; 0: none. @throws WinnowError INVALID_ARGUMENT */
+export function assertGrpcServed(grpcPort: number): void {
+  if (grpcPort !== 0) return;
+  const text =
+    "--ssl_config_file is only for gRPC, which has no port here: set --grpc-port, or use --tls-cert and --tls-key for REST";
+  throw new WinnowError("INVALID_ARGUMENT", text);
+}
+
 /**
  * Which fields are used. Whether clients must show a certificate is decided here, once.
  * @throws WinnowError NOT_FOUND for a file that cannot be read, INVALID_ARGUMENT for content that cannot be
