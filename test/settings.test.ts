@@ -12,7 +12,12 @@ import { resolveRouterOptions } from "../packages/router/src/router-settings.ts"
 import { servingCommands } from "../packages/winnow/src/command-line/serving-commands.ts";
 import { createCommandLine } from "../packages/winnow/src/command-line/command-line.ts";
 import { variablesOf } from "../packages/winnow/src/command-line/setting-variables.ts";
-import { flagNameOf, isFraction, rangeOf } from "../packages/winnow/src/settings/limit-flags.ts";
+import {
+  defaultOf,
+  flagNameOf,
+  isFraction,
+  rangeOf,
+} from "../packages/winnow/src/settings/limit-flags.ts";
 import {
   type LimitOrTime,
   type SettingOwner,
@@ -33,11 +38,14 @@ afterAll(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
+/** Memory with which no default is lower. */
+const AMPLE_BYTES = 2 ** 32;
+
 /** What an owner's options become; two that differ anywhere in what they do differ here. */
-const RESOLVE: Readonly<Record<SettingOwner, (options: object) => object>> = {
-  router: resolveRouterOptions,
-  http: resolveHttpOptions,
-  grpc: resolveGrpcOptions,
+const RESOLVE: Readonly<Record<SettingOwner, (options: object, memoryBytes?: number) => object>> = {
+  router: (options, memoryBytes = AMPLE_BYTES) => resolveRouterOptions(options, memoryBytes),
+  http: (options, memoryBytes = AMPLE_BYTES) => resolveHttpOptions(options, memoryBytes),
+  grpc: (options, memoryBytes = AMPLE_BYTES) => resolveGrpcOptions(options, memoryBytes),
   worker: (options) =>
     resolveWorkerOptions({ modelsPath: "/m", incarnation: 1, memoryBytesMax: 1, ...options }),
 };
@@ -145,6 +153,25 @@ describe("the table of limits and times", () => {
 
     expect(wrong).toEqual([]);
   });
+
+  test.each([2 ** 28, 2 ** 30, 2 ** 31])(
+    "tells which defaults are lower with %i bytes",
+    (bytes) => {
+      const inEffect = ({ owner, field }: LimitOrTime): unknown =>
+        Reflect.get(RESOLVE[owner]({}, bytes), field);
+      const routers = limitsAndTimes.filter(({ owner }) => owner !== "worker");
+
+      const wrong = routers.filter((limit) => inEffect(limit) !== defaultOf(limit, bytes));
+      const { bodyBytesInFlightMax, bodyReserveBytes, bodyBytesMax } = resolveHttpOptions(
+        {},
+        bytes,
+      );
+
+      expect(wrong).toEqual([]);
+      expect(bodyBytesInFlightMax).toBe(bytes / 8);
+      expect(bodyBytesInFlightMax - bodyReserveBytes).toBeGreaterThan(bodyBytesMax);
+    },
+  );
 
   test("has defaults within the range of each, and flags and variables that are used once", () => {
     const outside = limitsAndTimes.filter((limit) => {

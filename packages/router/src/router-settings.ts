@@ -1,6 +1,7 @@
 // Every limit and time of a router, in one place. Options (all optional: `RouterOptions`) come in, settings
 // (all present: `RouterSettings`) go out.
 
+import { fittingMemory, memoryLimitBytes } from "@winnow/core";
 import { DEFAULT_REQUEST_LIMITS } from "./limits/request-limits.ts";
 import type { RequestLimits } from "./limits/request-limits.ts";
 
@@ -137,8 +138,9 @@ export interface RouterSettings extends RequestLimits {
    */
   readonly waitingRowsMax: number;
   /**
-   * Default 3 355 442, two answers of the largest size. Candidates of all requests until their answers are
-   * written; more are refused at once (503), but for requests of up to 4096. Each takes up to 170 bytes.
+   * Default 3 355 442, two answers of the largest size, at most one for each 1280 bytes of memory. Candidates
+   * of all requests until their answers are written; more are refused at once (503), but for requests of up to
+   * 4096. Each takes up to 170 bytes.
    */
   readonly heldCandidatesMax: number;
   /**
@@ -258,12 +260,26 @@ const DEFAULTS: RouterSettings = {
 };
 
 /** Fills in the defaults. @throws RangeError for a number that is negative or not finite */
-export function resolveRouterOptions(options: RouterOptions = {}): RouterSettings {
+export function resolveRouterOptions(
+  options: RouterOptions = {},
+  memoryBytes: number = memoryLimitBytes(),
+): RouterSettings {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   for (const [name, value] of given) {
     if (typeof value === "number" && !(value >= 0 && Number.isFinite(value))) {
       throw new RangeError(`Setting ${name} is ${value}; it must be a finite number from 0`);
     }
   }
-  return { ...DEFAULTS, ...Object.fromEntries(given) };
+  return { ...DEFAULTS, ...fittingDefaults(memoryBytes), ...Object.fromEntries(given) };
+}
+
+/** What is lower by default where there is less memory than 4 GiB, or than 1 or 2 GiB for one request. */
+function fittingDefaults(memoryBytes: number): Partial<RouterSettings> {
+  const { candidatesMax, heldCandidatesMax, jsonValuesMax, answerBytesMax } = DEFAULTS;
+  return {
+    candidatesMax: fittingMemory(candidatesMax, 1 / 640, memoryBytes),
+    heldCandidatesMax: fittingMemory(heldCandidatesMax, 1 / 1280, memoryBytes),
+    jsonValuesMax: fittingMemory(jsonValuesMax, 1 / 256, memoryBytes),
+    answerBytesMax: fittingMemory(answerBytesMax, 1 / 8, memoryBytes),
+  };
 }

@@ -1,11 +1,18 @@
 // Every setting of a worker: unit, default, and what it trades. Options (all optional) come in, settings (all
 // present) go out. Defaults stand in this file and nowhere else.
 
-import { hostname, totalmem } from "node:os";
+import { hostname } from "node:os";
 
 import type { AcceleratorKind } from "@winnow/accelerator";
 import { parseAddress } from "@winnow/cluster";
-import { PARTITION_BYTES, WinnowError, excerpt, incarnation, workerId } from "@winnow/core";
+import {
+  PARTITION_BYTES,
+  WinnowError,
+  excerpt,
+  incarnation,
+  memoryLimitBytes,
+  workerId,
+} from "@winnow/core";
 import type { Incarnation, WorkerId } from "@winnow/core";
 import type { CacheSettings } from "@winnow/model";
 
@@ -222,9 +229,7 @@ export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
 
 /** Leaves room for the heap, for frames in flight and for the table of contents of the next version. */
 function defaultMemoryBytes(): number {
-  const limitBytes = process.constrainedMemory();
-  const memoryBytes = limitBytes > 0 && limitBytes < totalmem() ? limitBytes : totalmem();
-  return Math.floor(0.7 * memoryBytes);
+  return Math.floor(0.7 * memoryLimitBytes());
 }
 
 function replicaSettings(options: WorkerOptions, id: WorkerId): ReplicaSettings {

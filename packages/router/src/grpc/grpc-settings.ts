@@ -1,6 +1,8 @@
 // Every limit and wait of the gRPC side, with its unit. Options (all optional) come in, settings (all
 // present) go out; `resolveGrpcOptions` is the one place of defaults.
 
+import { fittingMemory, memoryLimitBytes } from "@winnow/core";
+
 /** What an operator may set. Names end in their unit. */
 export type GrpcOptions = Partial<GrpcSettings>;
 
@@ -29,9 +31,15 @@ export interface GrpcSettings {
   readonly watchesMax: number;
   /** Health watches of one connection. A client needs one for each service. Default 4. */
   readonly watchesPerConnectionMax: number;
-  /** Bytes of all requests that are arriving or being worked on; more get UNAVAILABLE. Default 512 MiB. */
+  /**
+   * Bytes of all requests that are arriving or being worked on; more get UNAVAILABLE. Default 512 MiB, at most
+   * an eighth of the memory.
+   */
   readonly requestBytesInFlightMax: number;
-  /** Of these bytes, how many are reserved for requests of up to `smallBodyBytes`. Default 64 MiB. */
+  /**
+   * Of these bytes, how many are reserved for requests of up to `smallBodyBytes`. Default 64 MiB, at most a
+   * 64th of the memory.
+   */
   readonly bodyReserveBytes: number;
   /** Bytes up to which a request is small. Default 256 KiB. */
   readonly smallBodyBytes: number;
@@ -39,7 +47,10 @@ export interface GrpcSettings {
   readonly bodyStallMs: number;
   /** Milliseconds for a whole request to arrive; then DEADLINE_EXCEEDED. Default 30,000. */
   readonly bodyTimeoutMs: number;
-  /** Bytes of all answers that clients have not read; more get UNAVAILABLE. Default 512 MiB. */
+  /**
+   * Bytes of all answers that clients have not read; more get UNAVAILABLE. Default 512 MiB, at most an eighth
+   * of the memory.
+   */
   readonly answerBytesInFlightMax: number;
   /** Milliseconds within which a client must read another 64 KiB, or the rest; then it is cut off. Default 10,000. */
   readonly answerStallMs: number;
@@ -49,12 +60,12 @@ export interface GrpcSettings {
   readonly connectionCheckMs: number;
   /**
    * Bytes of one message, request or answer, unpacked; more get RESOURCE_EXHAUSTED. TensorFlow
-   * Serving takes 2 GiB. Default 64 MiB.
+   * Serving takes 2 GiB. Default 64 MiB, at most a sixteenth of the memory.
    */
   readonly messageBytesMax: number;
   /**
    * Bytes that the tensors of one request take in memory. A message of ten bytes can declare a shape of
-   * terabytes and one value to repeat. Default 64 MiB.
+   * terabytes and one value to repeat. Default 64 MiB, at most a sixteenth of the memory.
    */
   readonly tensorBytesMax: number;
   /** Names in `output_filter` or `metadata_field`, and inputs, of one request. Default 1,024. */
@@ -101,7 +112,23 @@ const DEFAULTS: GrpcSettings = {
 };
 
 /** Fills in what the operator left out; `undefined` counts as left out. */
-export function resolveGrpcOptions(options: GrpcOptions): GrpcSettings {
+export function resolveGrpcOptions(
+  options: GrpcOptions,
+  memoryBytes: number = memoryLimitBytes(),
+): GrpcSettings {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
-  return { ...DEFAULTS, ...Object.fromEntries(given) };
+  return { ...DEFAULTS, ...fittingDefaults(memoryBytes), ...Object.fromEntries(given) };
+}
+
+/** What is lower by default where there is less memory than 4 GiB, or than 1 GiB for one message. */
+function fittingDefaults(memoryBytes: number): Partial<GrpcSettings> {
+  const { messageBytesMax, tensorBytesMax, bodyReserveBytes } = DEFAULTS;
+  const { requestBytesInFlightMax, answerBytesInFlightMax } = DEFAULTS;
+  return {
+    messageBytesMax: fittingMemory(messageBytesMax, 1 / 16, memoryBytes),
+    tensorBytesMax: fittingMemory(tensorBytesMax, 1 / 16, memoryBytes),
+    requestBytesInFlightMax: fittingMemory(requestBytesInFlightMax, 1 / 8, memoryBytes),
+    bodyReserveBytes: fittingMemory(bodyReserveBytes, 1 / 64, memoryBytes),
+    answerBytesInFlightMax: fittingMemory(answerBytesInFlightMax, 1 / 8, memoryBytes),
+  };
 }

@@ -2,6 +2,8 @@
 // present) go out; `resolveHttpOptions` is the one place of defaults. What one request may ask is limited by
 // the predictor (`request-limits.ts`).
 
+import { fittingMemory, memoryLimitBytes } from "@winnow/core";
+
 /** What an operator may set. Names end in their unit. */
 export type HttpOptions = Partial<HttpSettings>;
 
@@ -16,11 +18,20 @@ export interface HttpSettings {
   readonly inFlightMax: number;
   /** Seconds a refused client is asked to wait. Default 1. */
   readonly retryAfterSeconds: number;
-  /** Bytes of one body, after unpacking; longer bodies get 413. Default 64 MiB. */
+  /**
+   * Bytes of one body, after unpacking; longer bodies get 413. Default 64 MiB, at most a sixteenth of the
+   * memory.
+   */
   readonly bodyBytesMax: number;
-  /** Bytes of all bodies that have arrived and are not answered; more get 503. Default 512 MiB. */
+  /**
+   * Bytes of all bodies that have arrived and are not answered; more get 503. Default 512 MiB, at most an
+   * eighth of the memory.
+   */
   readonly bodyBytesInFlightMax: number;
-  /** Of these bytes, how many are reserved for bodies of up to `smallBodyBytes`. Default 64 MiB. */
+  /**
+   * Of these bytes, how many are reserved for bodies of up to `smallBodyBytes`. Default 64 MiB, at most a 64th
+   * of the memory.
+   */
   readonly bodyReserveBytes: number;
   /** Bytes up to which a body is small: the event loop reads it at once, without a thread. Default 256 KiB. */
   readonly smallBodyBytes: number;
@@ -51,7 +62,10 @@ export interface HttpSettings {
    * connection is cut. Default 2,000: a client that is still sending gets to read why it was refused.
    */
   readonly discardMs: number;
-  /** Bytes of all answers that clients have not read; more get 503. Default 512 MiB. */
+  /**
+   * Bytes of all answers that clients have not read; more get 503. Default 512 MiB, at most an eighth of the
+   * memory.
+   */
   readonly answerBytesInFlightMax: number;
   /** Milliseconds within which a whole answer must be read; then the connection is cut. Default 60,000. */
   readonly answerTimeoutMs: number;
@@ -114,7 +128,21 @@ const DEFAULTS: HttpSettings = {
 };
 
 /** Fills in what the operator left out; `undefined` counts as left out. */
-export function resolveHttpOptions(options: HttpOptions): HttpSettings {
+export function resolveHttpOptions(
+  options: HttpOptions,
+  memoryBytes: number = memoryLimitBytes(),
+): HttpSettings {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
-  return { ...DEFAULTS, ...Object.fromEntries(given) };
+  return { ...DEFAULTS, ...fittingDefaults(memoryBytes), ...Object.fromEntries(given) };
+}
+
+/** What is lower by default where there is less memory than 4 GiB, or than 1 GiB for one body. */
+function fittingDefaults(memoryBytes: number): Partial<HttpSettings> {
+  const { bodyBytesMax, bodyBytesInFlightMax, bodyReserveBytes, answerBytesInFlightMax } = DEFAULTS;
+  return {
+    bodyBytesMax: fittingMemory(bodyBytesMax, 1 / 16, memoryBytes),
+    bodyBytesInFlightMax: fittingMemory(bodyBytesInFlightMax, 1 / 8, memoryBytes),
+    bodyReserveBytes: fittingMemory(bodyReserveBytes, 1 / 64, memoryBytes),
+    answerBytesInFlightMax: fittingMemory(answerBytesInFlightMax, 1 / 8, memoryBytes),
+  };
 }

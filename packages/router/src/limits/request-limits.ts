@@ -14,7 +14,10 @@ export interface RequestLimits {
   readonly instancesMax: number;
   /** Default 4096. The largest `k` a request may ask for. */
   readonly kMax: number;
-  /** Default 1,677,721. Candidates of one answer: its instances times its k. */
+  /**
+   * Default 1,677,721, at most one for each 640 bytes of memory. Candidates of one answer: its instances times
+   * its k.
+   */
   readonly candidatesMax: number;
   /** Default 65,536. Excluded ids of one request, all lists together; the same for included ids. */
   readonly excludedIdsMax: number;
@@ -35,9 +38,12 @@ export interface RequestLimits {
   readonly describedValuesMax: number;
   /** Default 8 MiB. Bytes of the keys of one look-up. */
   readonly lookupBytesMax: number;
-  /** Default 8,388,608. JSON values of one body; each takes 17 bytes while it is read. */
+  /**
+   * Default 8,388,608, at most one for each 256 bytes of memory. JSON values of one body; each takes 17 bytes
+   * while it is read.
+   */
   readonly jsonValuesMax: number;
-  /** Default 256 MiB. Bytes of one answer as JSON; more get 429. */
+  /** Default 256 MiB, at most an eighth of the memory. Bytes of one answer as JSON; more get 429. */
   readonly answerBytesMax: number;
 }
 

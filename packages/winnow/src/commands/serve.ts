@@ -2,6 +2,7 @@
 // router and its workers on one machine, kept running, drained on SIGTERM. Unlike `winnow up` it does not
 // wait for models, prints log lines, and listens on all interfaces unless told otherwise.
 
+import { memoryLimitBytes } from "@winnow/core";
 import { type LocalCluster, startLocalCluster } from "../local-cluster/local-cluster.ts";
 import { isShownToFew } from "../process/exposure.ts";
 import { type LocalFlags, isGiven, localClusterShape } from "../local-cluster/local-flags.ts";
@@ -10,6 +11,7 @@ import { modelSource } from "../model-source/model-source.ts";
 import { endOnSignals } from "../process/process-life.ts";
 import { processLog } from "../process/process-log.ts";
 import { processVariables } from "../process/process-settings.ts";
+import { ROUTER_OWNERS, lowerDefaultArguments } from "../settings/limit-flags.ts";
 
 /** Flags of `winnow serve`. */
 export interface ServeOptions extends LocalFlags {
@@ -65,9 +67,21 @@ function consoleOf({ host, apiKeys, tlsClientCa }: ServeOptions, { url }: LocalC
     : "none: beyond loopback it needs --api-keys or --tls-client-ca";
 }
 
+/** Part of the memory that rows use, where `--memory-bytes` does not say how much: as a worker decides. */
+const ROWS_RATIO = 0.7;
+/** Least part of the memory that the router counts on, however much is given to rows. */
+const ROUTER_RATIO_MIN = 0.1;
+
+/** The memory that the workers' rows leave to the router of one container. */
+function routerMemoryBytes({ workers, memoryBytes }: ServeOptions): number {
+  const all = memoryLimitBytes();
+  return Math.max(ROUTER_RATIO_MIN * all, all - workers * (memoryBytes ?? ROWS_RATIO * all));
+}
+
 function routerArgs(options: ServeOptions): string[] {
   const { ssl_config_file: file } = options;
   return [
+    ...lowerDefaultArguments(options, ROUTER_OWNERS, routerMemoryBytes(options)),
     `--grpc-port=${options.port}`,
     `--require-security=${options.requireSecurity}`,
     ...(isGiven(file) ? ["--ssl_config_file", file] : []),

@@ -2,7 +2,7 @@
 // Secrets are never shown, only whether there is one.
 
 import type { Command, Option } from "commander";
-import { flagNameOf, limitAttributeOf } from "./limit-flags.ts";
+import { defaultOf, flagNameOf, limitAttributeOf } from "./limit-flags.ts";
 import { limitsAndTimes } from "./limits-and-times.ts";
 import type { SettingPlaces } from "./settings-file.ts";
 
@@ -22,7 +22,9 @@ export interface PlainVariables {
   readonly secret: (name: string) => boolean;
 }
 
-const defaults = new Map(limitsAndTimes.map((limit) => [limitAttributeOf(limit), limit.fallback]));
+const defaults = new Map(
+  limitsAndTimes.map((limit) => [limitAttributeOf(limit), defaultOf(limit)]),
+);
 
 /** The settings of a command that has been parsed; those with a flag in order of their names. */
 export function effectiveSettings(

@@ -5,7 +5,7 @@
 //   http.bodyBytesMax      --http-body-bytes-max      WINNOW_HTTP_BODY_BYTES_MAX
 //   worker.queueRowsMax    --worker-queue-rows-max    WINNOW_WORKER_QUEUE_ROWS_MAX
 
-import { nearestName } from "@winnow/core";
+import { fittingMemory, memoryLimitBytes, nearestName } from "@winnow/core";
 import { type Command, InvalidArgumentError, type Option } from "commander";
 import { booleanValue, option, wholeNumber } from "../command-options.ts";
 import { type LimitOrTime, type SettingOwner, limitsAndTimes } from "./limits-and-times.ts";
@@ -166,5 +166,28 @@ export function limitArguments(flags: object, owners: readonly SettingOwner[]): 
     const value = given[limitAttributeOf(limit)];
     if (value === undefined || !owners.includes(limit.owner)) return [];
     return [`--${flagNameOf(limit)}=${String(value)}`];
+  });
+}
+
+/** The default where a process may use so much memory. */
+export function defaultOf(
+  { fallback, memoryRatio }: LimitOrTime,
+  memoryBytes: number = memoryLimitBytes(),
+): number | boolean {
+  if (typeof fallback === "boolean" || memoryRatio === undefined) return fallback;
+  return fittingMemory(fallback, memoryRatio, memoryBytes);
+}
+
+/** Arguments for a process that has only so much of the memory: its defaults where they are lower then. */
+export function lowerDefaultArguments(
+  flags: object,
+  owners: readonly SettingOwner[],
+  memoryBytes: number,
+): string[] {
+  const given = flags as LimitFlags;
+  return limitsAndTimes.flatMap((limit) => {
+    const lower = defaultOf(limit, memoryBytes);
+    if (given[limitAttributeOf(limit)] !== undefined || !owners.includes(limit.owner)) return [];
+    return lower === defaultOf(limit) ? [] : [`--${flagNameOf(limit)}=${String(lower)}`];
   });
 }

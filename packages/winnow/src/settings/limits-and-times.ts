@@ -7,23 +7,30 @@
 /** The owner of a setting: the router, its HTTP or gRPC side, or a worker. */
 export type SettingOwner = "router" | "http" | "grpc" | "worker";
 
-/** One limit or time. */
+/** One limit or time. Its default in a process is `defaultOf` of `limit-flags.ts`. */
 export interface LimitOrTime {
   readonly owner: SettingOwner;
   /** The field of the owner's options. */
   readonly field: string;
   readonly fallback: number | boolean;
   readonly description: string;
+  /** The default is lower where it is over this ratio of the bytes of memory that the process may use. */
+  readonly memoryRatio?: number | undefined;
 }
 
 const MEBIBYTE = 2 ** 20;
 
-type Line = readonly [field: string, fallback: number | boolean, description: string];
+type Line = readonly [
+  field: string,
+  fallback: number | boolean,
+  description: string,
+  memoryRatio?: number,
+];
 
 const ROUTER: readonly Line[] = [
   ["instancesMax", 4096, "instances of one request"],
   ["kMax", 4096, "largest k a request may ask for; at most worker-k-max"],
-  ["candidatesMax", 1_677_721, "candidates of one answer: its instances times its k"],
+  ["candidatesMax", 1_677_721, "candidates of one answer: its instances times its k", 1 / 640],
   [
     "excludedIdsMax",
     65_536,
@@ -38,8 +45,13 @@ const ROUTER: readonly Line[] = [
     "attributes that one answer gives: its items times the names asked for",
   ],
   ["lookupBytesMax", 8 * MEBIBYTE, "bytes of the keys of one look-up"],
-  ["jsonValuesMax", 8 * MEBIBYTE, "JSON values of one body; each costs 17 bytes while it is read"],
-  ["answerBytesMax", 256 * MEBIBYTE, "bytes of one answer as JSON; more get 429"],
+  [
+    "jsonValuesMax",
+    8 * MEBIBYTE,
+    "JSON values of one body; each costs 17 bytes while it is read",
+    1 / 256,
+  ],
+  ["answerBytesMax", 256 * MEBIBYTE, "bytes of one answer as JSON; more get 429", 1 / 8],
   ["attemptTimeoutMs", 500, "silence of a worker after which another replica is asked"],
   ["busyTimeoutMs", 5000, "the same for a worker that says it makes progress"],
   ["hedge", true, "ask a second replica if the first is slower than its peers usually are"],
@@ -105,6 +117,7 @@ const ROUTER: readonly Line[] = [
     "heldCandidatesMax",
     3_355_442,
     "candidates of all requests until their answers are written; more are refused at once (503)",
+    1 / 1280,
   ],
   [
     "waitShareMax",
@@ -142,13 +155,14 @@ const ROUTER: readonly Line[] = [
 const HTTP: readonly Line[] = [
   ["inFlightMax", 2048, "predict requests worked on at once; more get 503"],
   ["retryAfterSeconds", 1, "seconds that a refused client is asked to wait (Retry-After)"],
-  ["bodyBytesMax", 64 * MEBIBYTE, "bytes of one body, unpacked; longer ones get 413"],
+  ["bodyBytesMax", 64 * MEBIBYTE, "bytes of one body, unpacked; longer ones get 413", 1 / 16],
   [
     "bodyBytesInFlightMax",
     512 * MEBIBYTE,
     "bytes of all bodies without an answer yet; more get 503",
+    1 / 8,
   ],
-  ["bodyReserveBytes", 64 * MEBIBYTE, "bytes of these reserved for small bodies"],
+  ["bodyReserveBytes", 64 * MEBIBYTE, "bytes of these reserved for small bodies", 1 / 64],
   [
     "smallBodyBytes",
     256 * 1024,
@@ -167,6 +181,7 @@ const HTTP: readonly Line[] = [
     "answerBytesInFlightMax",
     512 * MEBIBYTE,
     "bytes of all answers that clients have not read; more get 503",
+    1 / 8,
   ],
   ["answerTimeoutMs", 60_000, "time for the reading of an answer; then the connection is cut"],
   ["answerStallMs", 10_000, "time in which a client must read 64 KiB, or all"],
@@ -198,8 +213,14 @@ const GRPC: readonly Line[] = [
     "requestBytesInFlightMax",
     512 * MEBIBYTE,
     "bytes of all requests worked on; more get UNAVAILABLE",
+    1 / 8,
   ],
-  ["bodyReserveBytes", 64 * MEBIBYTE, "bytes of these that large requests leave to small ones"],
+  [
+    "bodyReserveBytes",
+    64 * MEBIBYTE,
+    "bytes of these that large requests leave to small ones",
+    1 / 64,
+  ],
   ["smallBodyBytes", 256 * 1024, "bytes up to which a request is small"],
   ["bodyStallMs", 10_000, "time in which a request must bring 64 KiB, or its end"],
   ["bodyTimeoutMs", 30_000, "time for a whole request; then DEADLINE_EXCEEDED"],
@@ -207,15 +228,17 @@ const GRPC: readonly Line[] = [
     "answerBytesInFlightMax",
     512 * MEBIBYTE,
     "bytes of all answers that clients have not read; more get UNAVAILABLE",
+    1 / 8,
   ],
   ["answerStallMs", 10_000, "time in which a client must read 64 KiB, or all"],
   ["answerTimeoutMs", 60_000, "time for the reading of an answer"],
   ["connectionCheckMs", 1000, "between looks for requests and answers that are too slow"],
-  ["messageBytesMax", 64 * MEBIBYTE, "bytes of one message; more get RESOURCE_EXHAUSTED"],
+  ["messageBytesMax", 64 * MEBIBYTE, "bytes of one message; more get RESOURCE_EXHAUSTED", 1 / 16],
   [
     "tensorBytesMax",
     64 * MEBIBYTE,
     "bytes of the tensors of one request as they are computed with",
+    1 / 16,
   ],
   ["namesMax", 1024, "names in output_filter or metadata_field, and inputs, of one request"],
   ["keepaliveMs", 60_000, "silence of a connection until it is asked whether it lives"],
@@ -284,7 +307,17 @@ const WORKER: readonly Line[] = [
 ];
 
 const linesOf = (owner: SettingOwner, lines: readonly Line[]): LimitOrTime[] =>
-  lines.map(([field, fallback, description]) => ({ owner, field, fallback, description }));
+  lines.map(([field, fallback, description, memoryRatio]) => {
+    const tail = memoryRatio === undefined ? "" : `; ${ratioText(field, memoryRatio)}`;
+    return { owner, field, fallback, description: description + tail, memoryRatio };
+  });
+
+/** What a default follows where memory is small. */
+function ratioText(field: string, memoryRatio: number): string {
+  return field.includes("Bytes")
+    ? `by default at most 1/${1 / memoryRatio} of the memory`
+    : `by default at most one for each ${1 / memoryRatio} bytes of memory`;
+}
 
 /** All of them. */
 export const limitsAndTimes: readonly LimitOrTime[] = [

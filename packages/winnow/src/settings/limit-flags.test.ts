@@ -1,0 +1,22 @@
+// What a router gets to hear that shares its memory with workers.
+
+import { expect, test, vi } from "vitest";
+import { lowerDefaultArguments } from "./limit-flags.ts";
+
+test("a process with a part of the memory gets the defaults that are lower then, but for flags that were given", () => {
+  vi.spyOn(process, "constrainedMemory").mockReturnValue(2 ** 32);
+
+  const part = lowerDefaultArguments({ candidatesMax: 7 }, ["router", "http"], 2 ** 29);
+  const all = lowerDefaultArguments({}, ["router", "http", "grpc", "worker"], 2 ** 32);
+
+  expect(part).toEqual([
+    `--json-values-max=${2 ** 21}`,
+    `--answer-bytes-max=${2 ** 26}`,
+    `--held-candidates-max=${Math.floor(2 ** 29 / 1280)}`,
+    `--http-body-bytes-max=${2 ** 25}`,
+    `--http-body-bytes-in-flight-max=${2 ** 26}`,
+    `--http-body-reserve-bytes=${2 ** 23}`,
+    `--http-answer-bytes-in-flight-max=${2 ** 26}`,
+  ]);
+  expect(all).toEqual([]);
+});
