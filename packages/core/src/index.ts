@@ -246,6 +246,8 @@ export {
   valuesOfVector,
   vectorTextLength,
 } from "./attributes/attribute-column.ts";
+export { cellOf, cellPartsAt } from "./attributes/item-cell.ts";
+export type { CellParts } from "./attributes/item-cell.ts";
 export type {
   AttributeColumn,
   AttributeSpec,

@@ -47,6 +47,8 @@ export interface PredictRequest extends ItemConditions {
   /** By input name; dtypes as the signature declares. */
   readonly inputs: ReadonlyMap<string, Tensor>;
   readonly context: RequestContext;
+  /** Whether vectors among the attributes are wanted as bytes (core/attributes/item-cell), not as texts. */
+  readonly vectorBytes?: true | undefined;
   /** Of a pipeline: whether to explain what each stage did. */
   readonly explain?: boolean | undefined;
   /** Whether an answer may lack the partitions that are lost. */
@@ -102,7 +104,7 @@ export interface Prediction {
   readonly version: VersionKey;
   /** By output name, in the signature's order. */
   readonly outputs: ReadonlyMap<string, Tensor>;
-  /** string `[instances, k]`, JSON objects: the attributes of items, if the request wants any. */
+  /** string `[instances, k]`, JSON objects: the attributes of items, if the request wants any; with `vectorBytes`, vectors behind them. */
   readonly attributes?: Tensor | undefined;
   /** float32 `[instances, k, dim]`: the vectors of the items, where the request wants them. */
   readonly vectors?: Tensor | undefined;

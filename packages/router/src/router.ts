@@ -70,7 +70,7 @@ import { runExperiment } from "./experiments/experiment-run.ts";
 import type { ArmPin } from "./experiments/experiment-run.ts";
 import { ShadowTraffic } from "./experiments/shadow-traffic.ts";
 import { waitingExperiments } from "./experiments/waiting-experiments.ts";
-import { askingVectors, withVectors } from "./pipeline/item-vectors.ts";
+import { askingVectors, withVectors } from "./program/item-vectors.ts";
 import { runOnMembers, runPipeline } from "./pipeline/pipeline-run.ts";
 import { waitingPipelines } from "./pipeline/waiting-pipelines.ts";
 import type { KnownQuestion } from "./pipeline/member-access.ts";

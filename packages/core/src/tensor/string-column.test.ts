@@ -56,6 +56,17 @@ describe("StringColumn", () => {
     fc.assert(property, { numRuns: 200 });
   });
 
+  test.each([
+    ["ASCII", ["", "a", "bc"]],
+    ["others among them", ["a", "ü", "", "日本", "b"]],
+    ["halves of one character", ["\ud83d", "\ude00"]],
+    ["none", []],
+  ])("has the UTF-8 of each text: %s", (_, texts) => {
+    const bytes = texts.map((text) => new TextEncoder().encode(text));
+
+    expect(StringColumn.fromText(texts)).toEqual(StringColumn.fromBytes(bytes));
+  });
+
   test("refuses a position outside", () => {
     const column = StringColumn.fromText(["a"]);
 

@@ -24,7 +24,7 @@ export class StringColumn {
 
   /** Encodes JavaScript strings as UTF-8. */
   static fromText(texts: readonly string[]): StringColumn {
-    return StringColumn.fromBytes(texts.map((text) => encoder.encode(text)));
+    return asciiColumn(texts) ?? StringColumn.fromBytes(texts.map((text) => encoder.encode(text)));
   }
 
   /** Joins byte strings. @throws WinnowError RESOURCE_EXHAUSTED over 4 GiB in all. */
@@ -101,3 +101,20 @@ export class StringColumn {
 
 const tooLong = (): WinnowError =>
   new WinnowError("RESOURCE_EXHAUSTED", "A column of strings holds at most 4 GiB");
+
+/** Characters that are encoded at once, at most. */
+const JOINED_LENGTH_MAX = 2 ** 26;
+
+/** The column of texts that are all ASCII, encoded at once: an array for each costs more than its bytes. */
+function asciiColumn(texts: readonly string[]): StringColumn | undefined {
+  const offsets = new Uint32Array(texts.length + 1);
+  let end = 0;
+  for (const [index, { length }] of texts.entries()) {
+    end += length;
+    if (end > JOINED_LENGTH_MAX) return undefined;
+    offsets[index + 1] = end;
+  }
+  const bytes = encoder.encode(texts.join(""));
+  // Every character that is not ASCII takes more bytes than it counts.
+  return bytes.length === end ? new StringColumn(offsets, bytes) : undefined;
+}

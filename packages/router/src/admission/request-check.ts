@@ -75,7 +75,7 @@ export function checkRequest(
   const described = items * valuesPerItem(program, searches, attributes);
   checkDescribed(described, limits);
   const textBytes = textBytesOf(inputs);
-  const wanted = { exclude, include, filters, attributes };
+  const wanted = { exclude, include, filters, attributes, vectorBytes: request.vectorBytes };
   const listBytes = listBytesOf(wanted, instances);
   const cost = requestCost({ signature, tables, instances, depths, listBytes, textBytes }, limits);
   // Evaluating a condition that a worker does not know yet costs about as much as a query.

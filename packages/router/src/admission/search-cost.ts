@@ -133,6 +133,8 @@ export interface SearchConditions {
   readonly filters: readonly BoundFilter[];
   /** Names of the attributes that are wanted of each item. */
   readonly attributes: readonly string[];
+  /** Whether a vector among them is wanted as bytes. */
+  readonly vectorBytes?: true | undefined;
 }
 
 /** No conditions, and no attributes. */

@@ -12,12 +12,14 @@ import type {
   WorkerId,
 } from "@winnow/core";
 import {
+  cellOf,
   fingerprint,
   incarnation,
   partitionOfInteger,
   rowRangeOf,
   StringColumn,
   tensor,
+  VECTOR_ATTRIBUTE,
   WinnowError,
   workerId,
 } from "@winnow/core";
@@ -228,7 +230,7 @@ export function answerOf(
   if (behaviour !== "answer" && behaviour !== "older") return failure(behaviour);
   if (question.partitions.some((partition) => !held.has(partition))) return failure("NOT_OWNER");
   return question.ask.kind === "topK"
-    ? search(data, question.ask, question.partitions)
+    ? search(data, { ...question.ask, isOlder: behaviour === "older" }, question.partitions)
     : lookUp(data, { ...question.ask, isOlder: behaviour === "older" }, question.partitions);
 }
 
@@ -244,7 +246,9 @@ function replyOf(answer: WorkerAnswer): WorkerReply {
 /** Brute force over some partitions: score every row, sort all, cut. */
 export function search(
   { candidates, candidateRows }: FakeData,
-  ask: Pick<TopKAsk, "k" | "queries" | "vectors" | "excluded">,
+  ask: Pick<TopKAsk, "k" | "queries" | "vectors" | "excluded" | "attributes" | "vectorBytes"> & {
+    readonly isOlder?: boolean;
+  },
   partitions: Iterable<number>,
 ): WorkerAnswer & { kind: "topK" } {
   const { dim } = candidates;
@@ -267,12 +271,19 @@ export function search(
     scores: packed(lists, ask.k, ({ score }) => score, Float32Array),
     rows: packed(lists, ask.k, ({ row }) => row, Uint32Array),
   };
-  const names = lists.flat().map(({ row }) => idOf(row));
-  return {
-    kind: "topK",
-    block,
-    ids: tensor("string", [names.length], StringColumn.fromText(names)),
-  };
+  const found = lists.flat().map(({ row }) => row);
+  const ids = tensor("string", [found.length], StringColumn.fromText(found.map(idOf)));
+  const answer = { kind: "topK" as const, block, ids };
+  if (ask.attributes?.includes(VECTOR_ATTRIBUTE) !== true) return answer;
+  const hasBytes = ask.vectorBytes === true && ask.isOlder !== true;
+  const cells = found.map((row) => {
+    const values = candidateRows.slice(row * dim, (row + 1) * dim);
+    const bytes = Buffer.from(values.buffer);
+    if (hasBytes) return cellOf(Buffer.from("{}"), bytes);
+    return Buffer.from(JSON.stringify({ [VECTOR_ATTRIBUTE]: bytes.toString("base64") }));
+  });
+  const attributes = StringColumn.fromBytes(cells);
+  return { ...answer, attributes, ...(hasBytes && { vectorBytes: true }) };
 }
 
 /** The stored id of a row. */

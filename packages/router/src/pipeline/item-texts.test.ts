@@ -3,7 +3,7 @@
 import { StringColumn, stringTensor } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { elementsOfText, membersOfText, takeVectors, withMembers } from "./item-texts.ts";
+import { elementsOfText, membersOfText, withMembers } from "./item-texts.ts";
 
 const scalar = fc.oneof(fc.string(), fc.integer(), fc.boolean(), fc.constant(null));
 const value = fc.oneof(scalar, fc.array(scalar, { maxLength: 4 }));
@@ -35,26 +35,4 @@ describe("an object that describes an item", () => {
     if (!(data instanceof StringColumn)) throw new Error("no texts");
     expect(data.toText()).toEqual(['{"b":[-Infinity,1e-7],"a":9007199254740993}', ""]);
   });
-
-  test.each([1, 2, 3, 64])(
-    "gives its vector of %i values bit for bit, and the rest without it",
-    (dim) => {
-      const values = Float32Array.from({ length: dim }, (_, at) => Math.fround(-0.1 * at) || -0);
-      const base64 = Buffer.from(values.buffer).toString("base64");
-      const texts = stringTensor([
-        `{"a":",\\"","$vector":"${base64}"}`,
-        `{"$vector":"${base64}"}`,
-        "",
-      ]);
-
-      const { rest, vectors } = takeVectors(texts, dim);
-
-      expect((rest.data as StringColumn).toText()).toEqual([`{"a":",\\""}`, "{}", ""]);
-      expect([...vectors]).toEqual([
-        [0, values],
-        [1, values],
-      ]);
-      expect(() => takeVectors(texts, dim + 3)).toThrow("without the vector");
-    },
-  );
 });

@@ -2,7 +2,7 @@
 // keep all their digits, and equal texts are equal values, because one writer wrote them
 // (`worker/src/compute/search/winner-attributes.ts`).
 
-import { StringColumn, VECTOR_ATTRIBUTE, WinnowError, vectorTextLength } from "@winnow/core";
+import { StringColumn } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 
 /** The members of an object, with their values as text. */
@@ -56,27 +56,6 @@ export function withMembers(texts: Tensor, names: readonly string[]): Tensor {
     return `{${names.map((name, at) => `${keys[at]!}:${members.get(name)!}`).join(",")}}`;
   });
   return { ...texts, dtype: "string", data: StringColumn.fromText(objects) };
-}
-
-/** Splits objects whose last member is a vector into the vectors and the objects without them. */
-export function takeVectors(
-  texts: Tensor,
-  dim: number,
-): { readonly rest: Tensor; readonly vectors: ReadonlyMap<number, Float32Array> } {
-  const tail = vectorTextLength(dim) + 2;
-  const key = `"${VECTOR_ATTRIBUTE}":`;
-  const vectors = new Map<number, Float32Array>();
-  const rest = textsOf(texts).map((text, position) => {
-    if (text === "") return "";
-    const end = text.length - 1 - tail;
-    if (!text.slice(0, end).endsWith(key)) {
-      throw new WinnowError("INTERNAL", "A worker described an item without the vector wanted");
-    }
-    const bytes = Uint8Array.from(Buffer.from(text.slice(end + 1, end + tail - 1), "base64"));
-    vectors.set(position, new Float32Array(bytes.buffer, 0, dim));
-    return `${text.slice(0, end - key.length).replace(/,$/, "")}}`;
-  });
-  return { rest: { ...texts, dtype: "string", data: StringColumn.fromText(rest) }, vectors };
 }
 
 function textsOf({ data }: Tensor): readonly string[] {

@@ -2,7 +2,7 @@
 // own predict on the versions pinned for this request, so slices, hedges, retries, exclusions and the
 // deadline work as for any request.
 
-import { SCORE_SO_FAR, WinnowError, namesInScore, scoreNamesOf } from "@winnow/core";
+import { SCORE_SO_FAR, StringColumn, WinnowError, namesInScore, scoreNamesOf } from "@winnow/core";
 import type { PipelineStage } from "@winnow/core";
 import type { Degradation, Prediction } from "../predictor.ts";
 import { limited, scored, tensorsOf } from "./candidates.ts";
@@ -14,6 +14,7 @@ import type { PipelineRun, StageAnswer, StagesAnswer } from "./member-access.ts"
 import { rank } from "./ranking.ts";
 import { retrieveAll } from "./retrieval.ts";
 import { excludedWith, readSeen } from "./seen-items.ts";
+import { cellsOfTexts } from "../program/item-vectors.ts";
 import { inTurns } from "../program/turns.ts";
 import { runForUsers } from "./unknown-users.ts";
 
@@ -184,5 +185,9 @@ function outputsOf(
     [pipeline.outputs.ids, ids],
   ]);
   if (attributes === undefined || wanted.length === 0) return { outputs };
-  return { outputs, attributes: withMembers(attributes, wanted) };
+  const texts = withMembers(attributes, wanted);
+  if (request.vectorBytes !== true || !(texts.data instanceof StringColumn)) {
+    return { outputs, attributes: texts };
+  }
+  return { outputs, attributes: { ...texts, dtype: "string", data: cellsOfTexts(texts.data) } };
 }

@@ -18,9 +18,9 @@ import { mergedCandidates } from "./candidate-merge.ts";
 import { fitted, inputOf, memberOf, outputOf, requestInput } from "./member-access.ts";
 import type { PipelineRun, StageAnswer } from "./member-access.ts";
 import type { StageNotes } from "./explanation.ts";
-import { takeVectors } from "./item-texts.ts";
 import { endOfListed } from "./seen-items.ts";
 import { listedFirst, listedItems, searchOfItems } from "./listed-items.ts";
+import { splitCells } from "../program/item-vectors.ts";
 import { inTurns } from "../program/turns.ts";
 import type { Steps } from "../program/turns.ts";
 
@@ -96,7 +96,8 @@ async function retrieve(
     const inputs = asked?.inputs(rows.length) ?? inputsOf(run, stage, { signature, rows });
     const lists = wanted.ofInstances(from, end);
     const { context, allowPartial } = run.request;
-    const question = { inputs, context, k: stage.k, allowPartial, attributes: names };
+    const own = { k: stage.k, attributes: names, ...(description.isCompared && VECTOR_BYTES) };
+    const question = { inputs, context, allowPartial, ...own };
     const of = asked?.signature ?? signature;
     const answer = await run.ask(pinned, { signature: of, ...question, ...lists });
     leastCoverage = Math.min(leastCoverage, answer.coverage);
@@ -104,7 +105,7 @@ async function retrieve(
     const ids = outputOf(answer.outputs, stage.ids, stage);
     const found = candidatesOf(scores, ids, stage.model);
     const list = run.listed === undefined ? found : listedFirst(found, run.listed);
-    parts.push({ ...list, ...described(run, answer, description) });
+    parts.push({ ...list, ...(await described(run, answer, description)) });
   }
   const candidates = joinedInstances(parts);
   if (stage.as === undefined) return { candidates, coverage: leastCoverage };
@@ -165,16 +166,22 @@ function instancesAtOnce(
   return Math.max(1, Math.floor(describedValuesMax / (k * values)));
 }
 
+const VECTOR_BYTES = { vectorBytes: true } as const;
+
 /** The descriptions of an answer's items, with vectors split from texts. */
-function described(
-  { request }: PipelineRun,
-  { attributes }: Prediction,
-  { dim, isCompared }: Description,
-): Pick<Candidates, "attributes" | "vectors"> {
-  if (attributes === undefined || !isCompared) return { attributes };
-  const { rest, vectors } = takeVectors(attributes, dim);
-  const isWanted = request.attributes?.includes(VECTOR_ATTRIBUTE) === true;
-  return { attributes: isWanted ? attributes : rest, vectors };
+async function described(
+  { request: { attributes: wanted = [], context } }: PipelineRun,
+  { attributes: cells }: Prediction,
+  { isCompared }: Description,
+): Promise<Pick<Candidates, "attributes" | "vectors">> {
+  if (cells === undefined || !isCompared) return { attributes: cells };
+  const steps = splitCells(cells, wanted.includes(VECTOR_ATTRIBUTE));
+  const { dim, values, texts } = await inTurns(steps, context.signal);
+  const vectors = new Map<number, Float32Array>();
+  for (let at = 0; at < values.length / dim; at += 1) {
+    vectors.set(at, values.subarray(at * dim, (at + 1) * dim));
+  }
+  return { attributes: texts, vectors };
 }
 
 /** The request's conditions on items, for a retrieval; the pipeline's filters hold in addition. */

@@ -177,6 +177,9 @@ function* gatherIds(
   }
 }
 
+/** Strings up to this length are copied byte by byte: that takes less than a view of them. */
+const SHORT_BYTES = 64;
+
 /** Two passes over the winners, first lengths and then bytes, without an object per id. */
 function* gatherStrings(
   slices: readonly GatheredTopK[],
@@ -194,10 +197,11 @@ function* gatherStrings(
     const column = columnOf(winner);
     if (column === undefined) return;
     const { at, position } = winner;
-    const from = column.offsets[position]! - offsets[at]!;
-    for (let to = offsets[at]!; to < offsets[at + 1]!; to += 1) {
-      bytes[to] = column.bytes[from + to]!;
-    }
+    const [first, to] = [column.offsets[position]!, offsets[at]!];
+    const length = offsets[at + 1]! - to;
+    if (length > SHORT_BYTES) bytes.set(column.bytes.subarray(first, first + length), to);
+    else
+      for (let byte = 0; byte < length; byte += 1) bytes[to + byte] = column.bytes[first + byte]!;
   });
   return new StringColumn(offsets, bytes);
 }

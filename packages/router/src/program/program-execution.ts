@@ -96,12 +96,12 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
 
 /** The conditions for some of the queries of a request. */
 function chosenOf(
-  { exclude, include, filters, attributes }: SearchConditions,
+  { exclude, include, filters, ...wanted }: SearchConditions,
   chosen: readonly number[],
 ): SearchConditions {
   const of = <List>(lists: readonly List[]): readonly List[] =>
     lists.length > 1 ? chosen.map((query) => lists[query]!) : lists;
-  return { exclude: of(exclude), include: of(include), filters: of(filters), attributes };
+  return { exclude: of(exclude), include: of(include), filters: of(filters), ...wanted };
 }
 
 const ROW_SPEC = { name: ROW_COLUMN, type: "integer", isList: false } as const;

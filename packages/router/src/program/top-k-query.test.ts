@@ -1,6 +1,7 @@
 // A search over healthy workers: exact, bounded, without the excluded.
 
-import { stringTensor, tensor } from "@winnow/core";
+import { cellOf, stringTensor, tensor } from "@winnow/core";
+import type { StringColumn } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { idOf } from "../doubles/fake-cluster.ts";
@@ -83,6 +84,29 @@ describe("a search", () => {
       ),
       { numRuns: 100 },
     );
+  });
+
+  test("gives vectors as bytes, those of workers too that write them as texts, as older releases do", async () => {
+    const bench = new QueryBench({
+      held: [
+        [0, 1],
+        [2, 3],
+      ],
+    });
+    const vectors = bench.vectors(2);
+    const asked = { vectors, k: 40, attributes: ["$vector"], vectorBytes: true } as const;
+    bench.workers[1]!.behave = () => "older";
+
+    const { rows, attributes } = await bench.settle(bench.search(asked));
+
+    const { candidateRows } = bench.data;
+    const expected = Array.from(rows!.data as Int32Array, (row) => {
+      const values = candidateRows.slice(row * 3, (row + 1) * 3);
+      return Buffer.from(cellOf(Buffer.from("{}"), Buffer.from(values.buffer)));
+    });
+    const cells = attributes!.data as StringColumn;
+    expect(expected.map((_, at) => Buffer.from(cells.at(at)))).toEqual(expected);
+    expect(bench.workers.every(({ asked: questions }) => questions.length > 0)).toBe(true);
   });
 
   test.each([

@@ -24,8 +24,10 @@ import {
   listBytesOf,
 } from "../admission/search-cost.ts";
 import type { BoundFilter, SearchConditions, SearchSlice } from "../admission/search-cost.ts";
+import { cellsOfTexts } from "./item-vectors.ts";
 import { inTurns } from "./turns.ts";
 import { topKFault } from "./top-k-fault.ts";
+import type { PartialAnswer } from "../scatter/slot.ts";
 import type { RequestScope } from "../scatter/scatter-question.ts";
 import type { TableQueryParts } from "../scatter/table-query.ts";
 import { queryTable } from "../scatter/table-query.ts";
@@ -185,6 +187,7 @@ async function querySlice(
     ...(include.length > 0 && { included: ofSlice(include) }),
     ...(filters.length > 0 && { filters: ofSlice(filters).map(({ text }) => text) }),
     ...(attributes.length > 0 && { attributes }),
+    ...(conditions.vectorBytes && { vectorBytes: true }),
   };
   const answer = await queryTable(
     parts,
@@ -202,7 +205,17 @@ async function querySlice(
     },
     scope,
   );
-  return gatherTopK(answer.partials, k);
+  const { partials } = answer;
+  return gatherTopK(ask.vectorBytes ? partials.map(withVectorBytes) : partials, k);
+}
+
+/** An answer of a worker that wrote vectors as texts, with their bytes instead. */
+function withVectorBytes(partial: PartialAnswer): PartialAnswer {
+  const { answer } = partial;
+  if (answer.kind !== "topK" || answer.vectorBytes || answer.attributes === undefined)
+    return partial;
+  const attributes = cellsOfTexts(answer.attributes);
+  return { ...partial, answer: { ...answer, attributes, vectorBytes: true } };
 }
 
 const partitionLists = new Map<number, readonly number[]>();

@@ -100,6 +100,8 @@ export interface ScanAsk {
   readonly included?: readonly PackedKeys[] | undefined;
   /** Names of the attributes that are wanted of each item. */
   readonly attributes?: readonly string[] | undefined;
+  /** Whether a vector among them is wanted as bytes behind the object of the others. */
+  readonly vectorBytes?: true | undefined;
 }
 
 /** Queries that share one scan; `vectors` holds the rows of all asks, in their order. */
@@ -128,7 +130,7 @@ export interface ScanAnswer {
   readonly block: TopKBlock;
   /** Ids of the filled positions, query after query; `undefined` if not wanted or not stored. */
   readonly ids: PackedKeys | undefined;
-  /** Attributes of the filled positions, if the ask names any. */
+  /** Attributes of the filled positions, if the ask names any; with vectors behind them, if it asks for that. */
   readonly attributes?: PackedStrings | undefined;
 }
 

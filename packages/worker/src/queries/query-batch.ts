@@ -2,7 +2,7 @@
 // replies.
 
 import type { LookupAsk, TopKAsk, WorkerAnswer, WorkerQuery } from "@winnow/cluster";
-import { StringColumn } from "@winnow/core";
+import { StringColumn, VECTOR_ATTRIBUTE } from "@winnow/core";
 
 import type {
   Compute,
@@ -55,8 +55,8 @@ export async function runTopK(
     signal,
   );
   const size = sizeOf(batch);
-  return answer.answers.map((each) => ({
-    answer: topKAnswer(each),
+  return answer.answers.map((each, at) => ({
+    answer: topKAnswer(each, asks[at]!),
     waitUs: answer.waitUs,
     computeUs: answer.computeUs,
     batch: size,
@@ -91,10 +91,10 @@ function sizeOf(batch: readonly BatchedQuery[]): BatchSize {
 }
 
 function scanAskOf(ask: TopKAsk): ScanAsk {
-  const { queries, k, excluded, rowsOnly, filters, included, attributes } = ask;
+  const { queries, k, excluded, rowsOnly, filters, included, attributes, vectorBytes } = ask;
   const plain = { queries, k, rowsOnly, excluded: excluded.map(packKeys) };
   if (filters === undefined && included === undefined && attributes === undefined) return plain;
-  return { ...plain, filters, included: included?.map(packKeys), attributes };
+  return { ...plain, filters, included: included?.map(packKeys), attributes, vectorBytes };
 }
 
 function joinVectors(asks: readonly TopKAsk[]): Float32Array {
@@ -108,10 +108,12 @@ function joinVectors(asks: readonly TopKAsk[]): Float32Array {
   return joined;
 }
 
-function topKAnswer({ block, ids, attributes }: ScanAnswer): WorkerAnswer {
+function topKAnswer({ block, ids, attributes }: ScanAnswer, ask: TopKAsk): WorkerAnswer {
   const answer = { kind: "topK", block, ids: ids && unpackKeys(ids) } as const;
   if (attributes === undefined) return answer;
-  return { ...answer, attributes: new StringColumn(attributes.offsets, attributes.bytes) };
+  const texts = new StringColumn(attributes.offsets, attributes.bytes);
+  const hasVectors = ask.vectorBytes && ask.attributes?.includes(VECTOR_ATTRIBUTE);
+  return { ...answer, attributes: texts, ...(hasVectors && { vectorBytes: true }) };
 }
 
 const NO_ROWS = new Float32Array(0);

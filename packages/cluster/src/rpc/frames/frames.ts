@@ -87,6 +87,8 @@ export interface TopKAsk {
   readonly included?: readonly Tensor[] | undefined;
   /** Attributes wanted of each returned item; `$vector` and `$sums` are computed. */
   readonly attributes?: readonly string[] | undefined;
+  /** Whether `$vector` is wanted as bytes behind the object of the others. Older workers write it as text. */
+  readonly vectorBytes?: true | undefined;
 }
 
 /** The row of each key; every key lies in one of the named partitions. */
@@ -117,6 +119,8 @@ export type WorkerAnswer =
       readonly ids: Tensor | undefined;
       /** Attributes of the filled positions, each a JSON object as text, if any were wanted. */
       readonly attributes?: StringColumn | undefined;
+      /** Whether the vector is behind each object (core/attributes/item-cell). */
+      readonly vectorBytes?: true | undefined;
     }
   /** `[keys, dim]`, in the order of the keys. */
   | {

@@ -4,7 +4,7 @@
 //   Query      { id 1; remaining_ms 2; model 3: string; version 4; fingerprint 5: string; table 6;
 //                partitions 7: bytes; oneof: top_k 8: TopKAsk; lookup 9: LookupAsk; trace 10: bytes }
 //   TopKAsk    { k 1; queries 2; vectors 3: bytes; excluded 4: Keys, repeated; rows_only 5;
-//                filters 6: string, repeated; included 7: Keys, repeated; attributes 8: string, repeated }
+//                filters 6: string, repeated; included 7: Keys, repeated; attributes 8: string, repeated; vector_bytes 9 }
 //   LookupAsk  { keys 1: Keys; known_only 2 }
 
 import { WIRE, fingerprint, tensor, traceContextBytes, traceContextOf } from "@winnow/core";
@@ -29,6 +29,7 @@ const EXCLUDED = 4;
 const FILTERS = 6;
 const INCLUDED = 7;
 const ATTRIBUTES = 8;
+const VECTOR_BYTES = 9;
 /** Filters, or names of attributes, of one query at most. Routers send no more. */
 const TEXTS_MAX = 4096;
 const KEYS = 1;
@@ -124,6 +125,7 @@ function writeTopK(writer: FrameWriter, ask: TopKAsk): void {
   for (const text of ask.filters ?? []) writer.text(FILTERS, text);
   for (const ids of ask.included ?? []) writeKeys(writer, INCLUDED, ids);
   for (const name of ask.attributes ?? []) writer.text(ATTRIBUTES, name);
+  if (ask.vectorBytes) writer.bool(VECTOR_BYTES, true);
   writer.end();
 }
 
@@ -175,7 +177,7 @@ function readLookup(reader: FrameReader): WorkerAsk {
 
 function readTopK(reader: FrameReader): TopKAsk {
   const excluded: Tensor[] = [];
-  const more: FurtherFields = { filters: [], included: [], attributes: [] };
+  const more: FurtherFields = { filters: [], included: [], attributes: [], vectorBytes: false };
   const kind = "topK" as const;
   const ask = { kind, k: 0, queries: 0, vectors: NO_FLOATS, excluded, rowsOnly: false };
   while (reader.next()) {
@@ -199,12 +201,13 @@ function readTopK(reader: FrameReader): TopKAsk {
         readFurther(reader, more);
     }
   }
-  const { filters, included, attributes } = more;
+  const { filters, included, attributes, vectorBytes } = more;
   return checked({
     ...ask,
     ...(filters.length > 0 && { filters }),
     ...(included.length > 0 && { included }),
     ...(attributes.length > 0 && { attributes }),
+    ...(vectorBytes && { vectorBytes }),
   });
 }
 
@@ -213,9 +216,11 @@ interface FurtherFields {
   readonly filters: string[];
   readonly included: Tensor[];
   readonly attributes: string[];
+  vectorBytes: boolean;
 }
 
-function readFurther(reader: FrameReader, { filters, included, attributes }: FurtherFields): void {
+function readFurther(reader: FrameReader, more: FurtherFields): void {
+  const { filters, included, attributes } = more;
   switch (reader.tag) {
     case FILTERS * 8 + LENGTH_DELIMITED:
       return addText(filters, reader.text(), "top_k.filters");
@@ -224,6 +229,9 @@ function readFurther(reader: FrameReader, { filters, included, attributes }: Fur
       return;
     case ATTRIBUTES * 8 + LENGTH_DELIMITED:
       return addText(attributes, reader.text(), "top_k.attributes");
+    case VECTOR_BYTES * 8 + VARINT:
+      more.vectorBytes = reader.flag();
+      return;
   }
 }
 

@@ -5,7 +5,7 @@
 //                   oneof: top_k 4: TopKAnswer; lookup 5: LookupAnswer; failure 6: Failure }
 //   TopKAnswer    { k 1; counts 2: bytes; scores 3: bytes; rows 4: bytes;
 //                   oneof: id_strings 5: Strings; id_int32 6: bytes; id_int64 7: bytes;
-//                  attributes 8: Strings }
+//                  attributes 8: Strings; vector_bytes 9 }
 //   LookupAnswer  { vectors 1: bytes; known 2: bytes }
 //   Failure       { code 1; reason 2: string; message 3: string }
 
@@ -29,6 +29,7 @@ const ID_STRINGS = 5;
 const ID_INT32 = 6;
 const ID_INT64 = 7;
 const ATTRIBUTES = 8;
+const VECTOR_BYTES = 9;
 const KNOWN = 2;
 const UINT32_MAX = 2 ** 32 - 1;
 /** Placeholder until the answer is read. */
@@ -108,6 +109,7 @@ function writeAnswer(writer: FrameWriter, answer: WorkerAnswer, bytes: number): 
       writeBlock(writer, answer.block);
       writeIds(writer, answer.ids);
       if (answer.attributes !== undefined) writeStrings(writer, ATTRIBUTES, answer.attributes);
+      if (answer.vectorBytes) writer.bool(VECTOR_BYTES, true);
       break;
     case "lookup":
       writer.begin(LOOKUP, bytes);
@@ -167,8 +169,12 @@ function readTopK(reader: FrameReader): WorkerAnswer {
   const block = { queries: 0, k: 0, counts: NO_UINTS, scores: NO_FLOATS, rows: NO_UINTS };
   let ids: Tensor | undefined;
   let attributes: StringColumn | undefined;
+  let vectorBytes = false;
   while (reader.next()) {
     switch (reader.tag) {
+      case VECTOR_BYTES * 8 + VARINT:
+        vectorBytes = reader.flag();
+        break;
       case ATTRIBUTES * 8 + LENGTH_DELIMITED:
         attributes = readTexts(reader);
         break;
@@ -191,7 +197,13 @@ function readTopK(reader: FrameReader): WorkerAnswer {
   block.queries = block.counts.length;
   reader.takePositions(block.k * block.queries, "top_k");
   checkFilled(block, { ids, attributes });
-  return { kind: "topK", block: spread(block), ids, ...(attributes && { attributes }) };
+  return {
+    kind: "topK",
+    block: spread(block),
+    ids,
+    ...(attributes && { attributes }),
+    ...(vectorBytes && { vectorBytes }),
+  };
 }
 
 function readTexts(reader: FrameReader): StringColumn {

@@ -124,6 +124,7 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                     filters: { rule: "repeated", type: "string", id: 6 },
                     included: { rule: "repeated", type: "Keys", id: 7 },
                     attributes: { rule: "repeated", type: "string", id: 8 },
+                    vector_bytes: { type: "bool", id: 9 },
                   },
                 },
                 LookupAsk: {
@@ -162,6 +163,7 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                     id_int32: { type: "bytes", id: 6 },
                     id_int64: { type: "bytes", id: 7 },
                     attributes: { type: "Strings", id: 8 },
+                    vector_bytes: { type: "bool", id: 9 },
                   },
                 },
                 LookupAnswer: {

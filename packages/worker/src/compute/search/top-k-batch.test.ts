@@ -1,7 +1,15 @@
 // Searches through the compute side's message channel, against brute force.
 
-import { PowerSum, ROW_COLUMN, filterText, readSums, sumsAttribute } from "@winnow/core";
-import type { BoundFunction, StringColumn, Tensor } from "@winnow/core";
+import {
+  PowerSum,
+  ROW_COLUMN,
+  StringColumn,
+  cellOf,
+  filterText,
+  readSums,
+  sumsAttribute,
+} from "@winnow/core";
+import type { BoundFunction, Tensor } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
@@ -153,6 +161,30 @@ describe("topK", () => {
     }
     expect(all!.block.rows).toHaveLength(20);
     expect(plain!.attributes).toBeUndefined();
+  });
+
+  test("vectors of winners come as bytes behind the objects of the asks that want that", async () => {
+    const table = candidates(20, undefined);
+    const client = await loaded(table);
+
+    const { answers } = await client.topK({
+      target: { ...NAME, table: 0, partitions: everyPartition(16) },
+      asks: [
+        ask({ k: 2, attributes: ["$vector"], vectorBytes: true }),
+        ask({ k: 2, attributes: ["$vector"] }),
+      ],
+      vectors: Float32Array.of(1, 0, 0, 1, 0, 0),
+    });
+
+    const textsOf = ({ attributes }: (typeof answers)[number]): StringColumn =>
+      new StringColumn(attributes!.offsets, attributes!.bytes);
+    const cells = textsOf(answers[0]!);
+    for (const [at, row] of answers[0]!.block.rows.entries()) {
+      const { values } = table;
+      const bits = Buffer.from(values.buffer, 4 * row * DIM, 4 * DIM);
+      expect(Buffer.from(cells.at(at))).toEqual(Buffer.from(cellOf(Buffer.from("{}"), bits)));
+    }
+    expect(textsOf(answers[1]!).textAt(0)).toMatch(/^\{"\$vector":"/);
   });
 
   test("(I2) sums of powers are those of all rows of the partitions asked, beside asks for items", async () => {

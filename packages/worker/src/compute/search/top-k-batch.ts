@@ -90,7 +90,7 @@ async function wantedAttributes(
   let bytes = 0;
   let query = 0;
   const { dim } = source.table.spec;
-  for (const { queries, k, attributes = [], filters } of asks) {
+  for (const { queries, k, attributes = [], filters, vectorBytes } of asks) {
     const sumsName = attributes.find(isSumsAttribute);
     if (sumsName !== undefined) {
       const own = queryVectors.subarray(query * dim, (query + queries) * dim);
@@ -109,7 +109,8 @@ async function wantedAttributes(
       const vectors = attributes.includes(VECTOR_ATTRIBUTE)
         ? await vectorsOfRows(rows, partitions, source)
         : undefined;
-      for (const text of attributesOfRows(rows, attributes, { partitions, vectors })) {
+      const described = { partitions, vectors, vectorBytes };
+      for (const text of attributesOfRows(rows, attributes, described)) {
         texts.push(text);
         bytes += text.length;
         if (bytes < PIECE_BYTES) continue;

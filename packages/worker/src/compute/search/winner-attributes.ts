@@ -6,6 +6,7 @@ import {
   StringColumn,
   VECTOR_ATTRIBUTE,
   WinnowError,
+  cellOf,
   excerpt,
   timestampText,
   valueOfCode,
@@ -28,7 +29,7 @@ export interface VectorSource {
 
 /**
  * The attributes of global rows, in their order, written one by one. `vectors` holds the vectors of the rows,
- * if the names ask for them.
+ * if the names ask for them; they are written as text, or as bytes behind each object.
  * @throws WinnowError INVALID_ARGUMENT for an unknown name
  */
 export function* attributesOfRows(
@@ -37,9 +38,11 @@ export function* attributesOfRows(
   {
     partitions,
     vectors,
+    vectorBytes = false,
   }: {
     readonly partitions: readonly ResidentPartition[];
     readonly vectors: Float32Array | undefined;
+    readonly vectorBytes?: boolean | undefined;
   },
 ): Generator<Uint8Array> {
   const ascending = byFirstRow(partitions);
@@ -50,8 +53,10 @@ export function* attributesOfRows(
     const at = placeOf(row, ascending);
     const local = row - ascending[at]!.resident.firstRow;
     const texts = columns[at]!.map((column, index) => keys[index]! + cellText(column, local));
-    if (vectors !== undefined) texts.push(vectorText(vectors, rank, rows.length));
-    yield Buffer.from(`{${texts.join(",")}}`);
+    const vector = vectors && bytesOfVector(vectors, rank, rows.length);
+    if (vector !== undefined && !vectorBytes) texts.push(vectorText(vector));
+    const object = Buffer.from(`{${texts.join(",")}}`);
+    yield vector !== undefined && vectorBytes ? cellOf(object, vector) : object;
   }
 }
 
@@ -92,11 +97,15 @@ const byFirstRow = (partitions: readonly ResidentPartition[]): readonly Resident
 const placeOf = (row: number, ascending: readonly ResidentPartition[]): number =>
   ascending.findLastIndex(({ resident }) => resident.firstRow <= row);
 
-/** The member of a JSON object that is the vector of a row; it comes last. */
-function vectorText(vectors: Float32Array, rank: number, rows: number): string {
+/** The values of one of the rows. */
+function bytesOfVector(vectors: Float32Array, rank: number, rows: number): Buffer {
   const dim = vectors.length / rows;
-  const bytes = Buffer.from(vectors.buffer, vectors.byteOffset + 4 * rank * dim, 4 * dim);
-  return `"${VECTOR_ATTRIBUTE}":"${bytes.toString("base64")}"`;
+  return Buffer.from(vectors.buffer, vectors.byteOffset + 4 * rank * dim, 4 * dim);
+}
+
+/** The member of a JSON object that is the vector of a row; it comes last. */
+function vectorText(values: Buffer): string {
+  return `"${VECTOR_ATTRIBUTE}":"${values.toString("base64")}"`;
 }
 
 /** Texts in arrays that can be transferred. */

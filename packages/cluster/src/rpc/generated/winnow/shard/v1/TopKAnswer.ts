@@ -35,6 +35,10 @@ export interface TopKAnswer {
    * a JSON object for each filled position
    */
   attributes?: _winnow_shard_v1_Strings | null;
+  /**
+   * behind each object is the vector: core/attributes/item-cell
+   */
+  vector_bytes?: boolean;
   ids?: "id_strings" | "id_int32" | "id_int64";
 }
 
@@ -68,5 +72,9 @@ export interface TopKAnswer__Output {
    * a JSON object for each filled position
    */
   attributes: _winnow_shard_v1_Strings__Output | null;
+  /**
+   * behind each object is the vector: core/attributes/item-cell
+   */
+  vector_bytes: boolean;
   ids?: "id_strings" | "id_int32" | "id_int64";
 }

@@ -32,6 +32,10 @@ export interface TopKAsk {
    * of each item returned
    */
   attributes?: string[];
+  /**
+   * $vector as bytes behind the object, see TopKAnswer; older workers write it as text
+   */
+  vector_bytes?: boolean;
 }
 
 export interface TopKAsk__Output {
@@ -61,4 +65,8 @@ export interface TopKAsk__Output {
    * of each item returned
    */
   attributes: string[];
+  /**
+   * $vector as bytes behind the object, see TopKAnswer; older workers write it as text
+   */
+  vector_bytes: boolean;
 }
