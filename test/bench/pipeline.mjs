@@ -3,12 +3,15 @@
 // parts. The client's answer is compared with the pipeline's. Ratios within one run count.
 //
 //   npm run bench:pipeline                                        two minutes
+//   WINNOW_BENCH_PYTHON=/venv/bin/python npm run bench:pipeline   with a client in Python (NumPy) as well
 //   … -- --rows 100000 --repetitions 10                           a quick look
 
+import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import process from "node:process";
+import { createInterface } from "node:readline";
 import { StringColumn } from "../../packages/core/dist/index.js";
 import { writeRankingModel } from "../../packages/model-writer/dist/index.js";
 import { scriptOptions } from "../script-options.mjs";
@@ -147,14 +150,37 @@ function vectorOf({ $vector: text }) {
   return new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
 }
 
-/** What a client does without the pipeline. */
-async function separately(server, user) {
-  const [found] = await retrieved(server, user, { return: ["$vector"] });
+/** What a client does without the pipeline. Vectors come as base64, or as numbers. */
+async function separately(server, user, asNumbers = false) {
+  const wanted = asNumbers ? { return_vectors: true } : { return: ["$vector"] };
+  const [found] = await retrieved(server, user, wanted);
   const scores = await ranked(server, user, found.output_2);
-  const places = chosen(scores, found.attributes.map(vectorOf));
+  const vectors = asNumbers
+    ? found.vectors.map((vector) => Float32Array.from(vector))
+    : found.attributes.map(vectorOf);
+  const places = chosen(scores, vectors);
   return {
     output_1: places.map((place) => scores[place]),
     output_2: places.map((place) => found.output_2[place]),
+  };
+}
+
+/** The client in Python, if there is one: a user on a line, and the answer with its milliseconds on another. */
+function pythonClient({ host, port }) {
+  const python = process.env["WINNOW_BENCH_PYTHON"];
+  if (python === undefined) return undefined;
+  const script = path.join(import.meta.dirname, "rivals", "pipeline_client.py");
+  const words = [host, port, candidates, count, BALANCE, JSON.stringify(filter)].map(String);
+  const child = spawn(python, [script, ...words], { stdio: ["pipe", "pipe", "inherit"] });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return {
+    ask: async (user) => {
+      child.stdin.write(`${user}\n`);
+      const { value, done } = await lines.next();
+      if (done) throw new Error("the client in Python ended");
+      return JSON.parse(value);
+    },
+    stop: () => child.stdin.end(),
   };
 }
 
@@ -174,17 +200,20 @@ async function partsOf(server, user, vectorsFor) {
   return { retrieve: retrieval.elapsed, rank: ranking.elapsed, mmr: diversity.elapsed };
 }
 
-async function measured(server, table) {
+async function measured(server, table, python) {
   const vectorsFor = (ids) =>
     ids.map((id) => {
       const row = Number(id.slice("item ".length)) - 1;
       return table.slice(row * dim, (row + 1) * dim);
     });
-  const times = { pipeline: [], client: [], retrieve: [], rank: [], mmr: [], parts: [] };
+  const names = ["pipeline", "client", "numbers", "python", "retrieve", "rank", "mmr", "parts"];
+  const times = Object.fromEntries(names.map((name) => [name, []]));
   const feed = async (user) => (await ask(server, "feed", { instances: [user] }))[0];
   const ways = [
     async (user) => ({ pipeline: (await timed(() => feed(user))).elapsed }),
     async (user) => ({ client: (await timed(() => separately(server, user))).elapsed }),
+    async (user) => ({ numbers: (await timed(() => separately(server, user, true))).elapsed }),
+    ...(python ? [async (user) => ({ python: (await python.ask(user)).elapsed })] : []),
     async (user) => {
       const parts = await partsOf(server, user, vectorsFor);
       return { ...parts, parts: parts.retrieve + parts.rank + parts.mmr };
@@ -192,9 +221,14 @@ async function measured(server, table) {
   ];
   // What is asked first also warms up code and processor.
   for (let user = 1; user <= COMPARED; user += 1) {
-    const answers = [await feed(String(user)), await separately(server, String(user))];
-    const [pipeline, client] = answers.map((answer) => JSON.stringify(answer));
-    if (pipeline !== client) {
+    const pipeline = JSON.stringify(await feed(String(user)));
+    const answers = [
+      await separately(server, String(user)),
+      await separately(server, String(user), true),
+      ...(python ? [(await python.ask(String(user))).answer] : []),
+    ];
+    for (const client of answers.map((answer) => JSON.stringify(answer))) {
+      if (pipeline === client) continue;
       throw new Error(`user ${user}: the pipeline answers ${pipeline}, separate calls ${client}`);
     }
   }
@@ -220,24 +254,30 @@ const server = await startProcesses({
   workers: 1,
   readyWithinMs: 300_000,
 });
+const python = pythonClient(server);
 try {
   const threads = os.availableParallelism();
   say(
     `${rows} × ${dim}, ${admitted / 100} % admitted, ${candidates} retrieved and ranked, MMR to ${count};`,
   );
   say(`one worker, ${threads} threads, one request at a time, ms of ${repetitions} requests\n`);
-  const times = await measured(server, data.table);
+  const times = await measured(server, data.table, python);
   say("| | p50 | p90 |\n| :-- | --: | --: |");
   const rowOf = (name, values) =>
     say(`| ${name} | ${at(values, 0.5).toFixed(2)} | ${at(values, 0.9).toFixed(2)} |`);
   rowOf("pipeline", times.pipeline);
-  rowOf("client, separate calls", times.client);
+  rowOf("client, vectors as base64", times.client);
+  rowOf("client, vectors as numbers", times.numbers);
+  if (python) rowOf("client in Python", times.python);
   rowOf("sum of the parts", times.parts);
   for (const name of ["retrieve", "rank", "mmr"]) rowOf(`part: ${name}`, times[name]);
   const ratio = (over, under) => (at(over, 0.5) / at(under, 0.5)).toFixed(2);
   say(`\npipeline ÷ sum of the parts: ${ratio(times.pipeline, times.parts)}`);
-  say(`client ÷ pipeline: ${ratio(times.client, times.pipeline)}`);
+  say(`client, base64 ÷ pipeline: ${ratio(times.client, times.pipeline)}`);
+  say(`client, numbers ÷ pipeline: ${ratio(times.numbers, times.pipeline)}`);
+  if (python) say(`client in Python ÷ pipeline: ${ratio(times.python, times.pipeline)}`);
 } finally {
+  python?.stop();
   await server.stop();
   kept.close();
 }
