@@ -87,7 +87,7 @@ function content({ state, client, origin, isDark, copy, onKey }: PageProps): (VN
     case "loading":
       return [h("p", { class: "empty", role: "status" }, "Asking the router …")];
     case "silent":
-      return [banner(`The router does not answer: ${state.message}`)];
+      return [banner(`The router does not answer (${state.message}); this page goes on asking.`)];
     case "login":
       return [loginView(state, onKey)];
     case "shown": {
