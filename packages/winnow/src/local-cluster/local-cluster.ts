@@ -5,6 +5,7 @@ import { type Clock, type Logger, systemClock } from "@winnow/core";
 import { freePorts } from "./local-ports.ts";
 import { RestClient } from "../access/rest-client.ts";
 import { type Program, Supervisor } from "./supervisor.ts";
+import { WaitReasons } from "./wait-reasons.ts";
 
 /** The cluster to start. */
 export interface LocalClusterShape {
@@ -161,14 +162,14 @@ const LOADED_POLL_MS = 100;
 
 /**
  * Waits until each of these versions answers or has failed. `onWait` is called with the reason why one does
- * not yet, once per reason. @throws the signal's reason
+ * not yet, if that takes long. @throws the signal's reason
  */
 export async function waitUntilLoaded(
   router: Pick<LocalCluster, "url" | "client">,
   versions: readonly { readonly model: string; readonly version: number }[],
   { signal, onWait }: { readonly signal: AbortSignal; readonly onWait: (why: string) => void },
 ): Promise<ModelState[]> {
-  const told = new Set<string>();
+  const reasons = new WaitReasons();
   for (;;) {
     const states = await Promise.all(
       versions.map(async ({ model, version }) => ({
@@ -177,12 +178,12 @@ export async function waitUntilLoaded(
       })),
     );
     if (states.every(({ state }) => state === "AVAILABLE" || state === "END")) return states;
-    for (const { model, state, error } of states) {
-      const why = `${model}: ${error}`;
-      if (state === "AVAILABLE" || error === "" || told.has(why)) continue;
-      told.add(why);
-      onWait(why);
-    }
+    const waiting = states.filter(({ state }) => state !== "AVAILABLE" && state !== "END");
+    const news = reasons.news(
+      waiting.map(({ model, error: why }) => ({ model, why })),
+      systemClock.nowMs(),
+    );
+    for (const line of news) onWait(line);
     await pause(systemClock, signal);
   }
 }
