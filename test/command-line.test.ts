@@ -2,7 +2,7 @@
 // and everything else on stderr. The real process runs from `dist/`.
 
 import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -205,7 +205,7 @@ describe("winnow up", () => {
     const models = path.join(directory, "one-broken");
     winnow(["demo", models, "--items", "20", "--users", "2"]);
     writeFileSync(path.join(models, "movies-ranking/1/saved_model.pb"), "not a graph");
-    rmSync(path.join(models, "home-feed"), { recursive: true });
+    renameSync(path.join(models, "home-feed"), path.join(models, "My Feed"));
     const authority = testAuthority();
     const sslConfig = path.join(directory, "ssl.cfg");
     writeFileSync(sslConfig, sslText(authority.issue({ names: ["localhost"] })));
@@ -228,6 +228,7 @@ describe("winnow up", () => {
     expect(told).toContain(`gRPC on 127.0.0.1:${grpcPort}`);
     expect(told).toMatch(/^ready {3}movies, version 1$/m);
     expect(told).toMatch(/^failed {2}movies-ranking: .*saved_model\.pb/m);
+    expect(told).toMatch(/^failed {2}My Feed: My Feed cannot be a model's name: write /m);
   });
 
   test("refuses what it has no port for", () => {

@@ -1,6 +1,8 @@
 // Names and numbers that must not be mixed up. Each is a plain string or number at run time; the
 // brand exists for the compiler only.
 
+import { excerpt } from "./errors/errors.ts";
+
 declare const brand: unique symbol;
 type Brand<Value, Name extends string> = Value & { readonly [brand]: Name };
 
@@ -24,6 +26,19 @@ export const incarnation = (value: number): Incarnation => value as Incarnation;
 export const generation = (value: number): Generation => value as Generation;
 /** Names a version's content. */
 export const fingerprint = (hex: string): Fingerprint => hex as Fingerprint;
+
+/** Names that can stand in a URL. Hidden folders such as `.snapshot` are no models. */
+const MODEL_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}$/;
+
+/** Whether a folder of this name, among others in a directory of models, is served. */
+export function isModelName(name: string): boolean {
+  return MODEL_NAME.test(name);
+}
+
+/** Why a folder of this name is not served. */
+export function misnamedModelText(name: string): string {
+  return `${excerpt(name)} cannot be a model's name: write up to 128 letters, digits, _, - and . (not first)`;
+}
 
 /** Digits of a fingerprint that cover the files. */
 export const FILE_DIGITS = 48;

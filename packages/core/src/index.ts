@@ -51,6 +51,8 @@ export {
   incarnation,
   workerId,
   groupedByModel,
+  isModelName,
+  misnamedModelText,
 } from "./identity.ts";
 export type { Fingerprint, Generation, Incarnation, VersionKey, WorkerId } from "./identity.ts";
 export { createKeyIndex } from "./indexes/key-index.ts";

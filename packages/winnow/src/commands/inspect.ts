@@ -1,6 +1,7 @@
 // `winnow inspect`: what a model directory contains and what serving it needs, read without loading a row:
 // signatures, tables, partitions, and the bytes that each of N workers would hold.
 
+import path from "node:path";
 import { codeBytesOf } from "@winnow/accelerator";
 import { partitionNames, place, replicationOf } from "@winnow/cluster";
 import {
@@ -11,7 +12,10 @@ import {
   type ErrorCode,
   type TableSpec,
   type TopKStep,
+  WinnowError,
   depthText,
+  isModelName,
+  misnamedModelText,
   rowRangeOf,
   testsInRule,
   toWinnowError,
@@ -114,6 +118,10 @@ async function inspectVersion(
   command: InspectCommand,
   opener: VersionOpener,
 ): Promise<ModelReport> {
+  const parent = path.dirname(path.dirname(found.directory));
+  if (parent === path.resolve(command.directory) && !isModelName(found.model)) {
+    throw new WinnowError("INVALID_ARGUMENT", misnamedModelText(found.model));
+  }
   const version = await opener.open(found.directory, command);
   try {
     return reportOf(version, found, command);

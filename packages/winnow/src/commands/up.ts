@@ -2,7 +2,13 @@
 // everything on Ctrl-C. For trying and testing; in production Kubernetes starts the same roles.
 
 import { replicationOf } from "@winnow/cluster";
-import { WinnowError, systemClock, toWinnowError } from "@winnow/core";
+import {
+  WinnowError,
+  isModelName,
+  misnamedModelText,
+  systemClock,
+  toWinnowError,
+} from "@winnow/core";
 import picocolors from "picocolors";
 import {
   type LocalCluster,
@@ -92,7 +98,17 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
     cluster = await startLocalCluster(shape, log);
     await assertAnswered(cluster);
     say(`loading ${versions.map(({ model }) => model).join(", ")}`);
-    const states = await loadedStates(cluster, versions, { options, signal: stop.signal });
+    const isServed = ({ model }: VersionDirectory): boolean =>
+      config !== undefined || source.kind !== "directory" || isModelName(model);
+    const loaded = await loadedStates(cluster, versions.filter(isServed), {
+      options,
+      signal: stop.signal,
+    });
+    const states = versions.map((version) =>
+      isServed(version)
+        ? loaded.find(({ model }) => model === version.model)!
+        : { model: version.model, state: "END", error: misnamedModelText(version.model) },
+    );
     const seconds = ((systemClock.nowMs() - startedMs) / 1000).toFixed(1);
     // A model that cannot be opened has no example; the others have theirs.
     const examples = await Promise.all(

@@ -168,6 +168,21 @@ describe("VersionWatch", () => {
     watch.close();
   });
 
+  test("a folder whose name no model can have is named once; hidden ones are meant to be ignored", async () => {
+    const { storage, clock, warnings, watch, versions } = watching();
+    storage.tree.set("/models/movies/1", "a").set("/models/my movies/1", "b");
+    storage.tree.set("/models/.snapshot/1", "c");
+
+    await watch.run();
+    await clock.advanceSettled(5000);
+
+    expect(versions()).toEqual(["movies/1@a"]);
+    expect(warnings).toEqual([
+      expect.stringMatching(/^my movies cannot be a model's name: write /),
+    ]);
+    watch.close();
+  });
+
   test("a version is gone only after two looks, and one short listing changes nothing", async () => {
     const { storage, clock, watch, versions, findings } = watching();
     storage.tree.set("/models/movies/1", "a").set("/models/movies/2", "b");

@@ -11,6 +11,7 @@
 // that were replaced in place. The cost of looks is bounded: a few directories at a time, the newest versions of
 // each model, and after each look a pause in proportion to its duration.
 
+import { isModelName, misnamedModelText } from "@winnow/core";
 import type { Clock, Logger, Timer } from "@winnow/core";
 
 import { observed, unobserved } from "./directory-stillness.ts";
@@ -95,6 +96,8 @@ export class VersionWatch {
   /** Grows when the named models change: findings of a look that began before are dropped. */
   #revision = 0;
   #models: ReadonlyMap<string, FoundModel> = new Map();
+  /** What was told last of folders with other names than models have. */
+  #misnamed = "";
   /** Versions that only the last look missed, as `model/version`. */
   #missedOnce: ReadonlySet<string> = new Set();
   /** What all looks so far have shown of each version directory, by model and number. */
@@ -211,7 +214,8 @@ export class VersionWatch {
     if (modelsPath === undefined) return [];
     try {
       const names = await this.#dependencies.storage.directories(modelsPath);
-      return names.filter((name) => MODEL_NAME.test(name));
+      this.#reportMisnamed(modelsPath, names);
+      return names.filter(isModelName);
     } catch (error) {
       this.#dependencies.log.warn("models directory unreadable", { modelsPath, error });
       return [...this.#models.keys()];
@@ -387,6 +391,16 @@ export class VersionWatch {
     }
   }
 
+  /** Names folders that are not served because of their names, once; hidden ones are not meant to be. */
+  #reportMisnamed(modelsPath: string, names: readonly string[]): void {
+    const misnamed = names.filter((name) => !isModelName(name) && !name.startsWith("."));
+    const problem = someOf(misnamed.toSorted(), misnamedModelText).join("; ");
+    if (problem !== "" && problem !== this.#misnamed) {
+      this.#dependencies.log.warn("folders are not served", { modelsPath, problem });
+    }
+    this.#misnamed = problem;
+  }
+
   /** Says what is wrong with a model once, not at every look. */
   #report(models: ReadonlyMap<string, FoundModel>): void {
     for (const { model, problem } of models.values()) {
@@ -440,6 +454,3 @@ class TaskSlots {
     }
   }
 }
-
-/** Names that can stand in a URL. Hidden folders such as `.snapshot` are no models. */
-const MODEL_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}$/;
