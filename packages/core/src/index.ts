@@ -44,6 +44,7 @@ export { LAG_TIMER_MS, takeOffLagTimer } from "./time/loop-lag.ts";
 export { nextLoopTurn } from "./time/loop-turn.ts";
 export type { GraceTimer } from "./time/grace-timer.ts";
 export {
+  ANNOUNCED_NAME,
   FILE_DIGITS,
   areOfSameFiles,
   fingerprint,

@@ -3,6 +3,7 @@
 // travel as a bitmap and their checksum shares packed: 1024 partitions take about 6 KB.
 
 import {
+  ANNOUNCED_NAME,
   WinnowError,
   codeOfGrpcStatus,
   fingerprint,
@@ -69,7 +70,6 @@ const SOURCES_MAX = 16;
 /** Partitions and checksum shares of all tables together: they bound the cost of reading. */
 const ALL_PARTITIONS_MAX = 4_194_304;
 const ALL_SHARES_MAX = 1_048_576;
-const NAME = /^[A-Za-z0-9_.:[\]-]{1,255}$/;
 // oxlint-disable-next-line no-control-regex -- that is what it keeps out
 const PRINTABLE = /^[^\u0000-\u001f\u007f]{0,256}$/u;
 const WORKER_STATES: ReadonlySet<WorkerState> = new Set<WorkerState>([
@@ -114,7 +114,7 @@ export function encodeAnnouncement(announcement: Announcement): AnnouncementMess
 }
 
 /** Whether a text can be a worker's id. */
-export const isWorkerId = (id: string): boolean => NAME.test(id);
+export const isWorkerId = (id: string): boolean => ANNOUNCED_NAME.test(id);
 
 /** Checks a worker's id from any source. @throws WinnowError INVALID_ARGUMENT */
 export function decodeWorkerId(id: unknown): WorkerId {
@@ -217,9 +217,9 @@ function decodeVersion(message: unknown, size: AnnouncedSize): VersionHolding {
   if (new Set(tables.map(({ table }) => table)).size !== tables.length) {
     throw fields.refusal("tables");
   }
-  if (print !== "" && !NAME.test(print)) throw fields.refusal("fingerprint");
+  if (print !== "" && !ANNOUNCED_NAME.test(print)) throw fields.refusal("fingerprint");
   return {
-    model: fields.text("model", NAME),
+    model: fields.text("model", ANNOUNCED_NAME),
     version: fields.count("version"),
     fingerprint: print === "" ? undefined : fingerprint(print),
     state: fields.oneOf("state", VERSION_STATES),

@@ -33,7 +33,11 @@ describe("a models order", () => {
     const models = [
       model({ labels: new Map([["stable", 3]]) }),
       model({ model: "b", policy: { kind: "all" } }),
-      model({ model: "ü", policy: { kind: "specific", versions: [0, 2 ** 40] } }),
+      model({
+        model: "c",
+        basePath: "/models/ü",
+        policy: { kind: "specific", versions: [0, 2 ** 40] },
+      }),
     ];
 
     const order = writeOrder(words({ models }));
@@ -51,6 +55,7 @@ describe("a models order", () => {
   test.each<[string, readonly OrderedModel[]]>([
     ["needs another name", [model({ model: "" })]],
     ["needs another name", [model({ model: "m".repeat(257) })]],
+    ["needs another name", [model({ model: "my movies" })]],
     ["is listed twice", [model(), model()]],
     ["needs an absolute base path", [model({ basePath: "models/movies" })]],
     ["needs an absolute base path", [model({ basePath: "/models/\0" })]],

@@ -17,7 +17,7 @@
 // accepts is the worker's own decision.
 
 import { createHash } from "node:crypto";
-import { WinnowError, excerpt } from "@winnow/core";
+import { ANNOUNCED_NAME, WinnowError, excerpt } from "@winnow/core";
 
 /** One model to serve. */
 export interface OrderedModel {
@@ -58,7 +58,7 @@ export type OrderWords = Omit<ModelsOrder, "id" | "text"> & { readonly cluster: 
 
 const FORMAT = 1;
 const MODELS_MAX = 512;
-const NAME_CHARACTERS_MAX = 256;
+const TEXT_CHARACTERS_MAX = 256;
 const PATH_CHARACTERS_MAX = 4096;
 const VERSIONS_MAX = 1024;
 const LABELS_MAX = 1024;
@@ -121,8 +121,8 @@ export function readOrder(text: string, cluster: string): ModelsOrder {
   if (typeof number !== "number" || !isWhole(number, 0, ORDER_NUMBER_MAX)) {
     throw malformed("number");
   }
-  if (typeof by !== "string" || by.length > NAME_CHARACTERS_MAX) throw malformed("by");
-  if (typeof at !== "string" || at.length > NAME_CHARACTERS_MAX) throw malformed("at");
+  if (typeof by !== "string" || by.length > TEXT_CHARACTERS_MAX) throw malformed("by");
+  if (typeof at !== "string" || at.length > TEXT_CHARACTERS_MAX) throw malformed("at");
   const ordered = models === null ? undefined : readModels(models);
   const id = createHash("sha256").update(text).digest("hex").slice(0, 16);
   return { number, id, models: ordered, by, at, text };
@@ -157,8 +157,8 @@ function readModels(models: unknown): readonly OrderedModel[] {
 
 function readModel({ name, base_path: basePath, policy, labels }: Fields): OrderedModel {
   if (typeof name !== "string") throw malformed("name");
-  if (name === "" || name.length > NAME_CHARACTERS_MAX) {
-    throw refused(name, `needs another name: one has 1 to ${NAME_CHARACTERS_MAX} characters`);
+  if (!ANNOUNCED_NAME.test(name)) {
+    throw refused(name, "needs another name: 1 to 255 letters, digits, _, -, ., :, [ and ]");
   }
   if (typeof basePath !== "string" || !basePath.startsWith("/") || basePath.includes("\0")) {
     throw refused(name, "needs an absolute base path");
@@ -190,9 +190,9 @@ function readPolicy(model: string, { latest, all, specific }: Fields): OrderedMo
 
 function readLabels(model: string, labels: Fields): ReadonlyMap<string, number> {
   const entries = Object.entries(labels);
-  const isLong = entries.some(([label]) => label === "" || label.length > NAME_CHARACTERS_MAX);
+  const isLong = entries.some(([label]) => label === "" || label.length > TEXT_CHARACTERS_MAX);
   if (entries.length > LABELS_MAX || isLong) {
-    const bounds = `at most ${LABELS_MAX} labels of 1 to ${NAME_CHARACTERS_MAX} characters`;
+    const bounds = `at most ${LABELS_MAX} labels of 1 to ${TEXT_CHARACTERS_MAX} characters`;
     throw refused(model, `can have ${bounds}`);
   }
   return new Map(entries.map(([label, version]) => [label, readVersion(model, version)]));

@@ -2,15 +2,13 @@
 // fault as text, or `undefined`.
 
 import path from "node:path";
-import { excerpt, isObjectUrl, parseObjectUrl, toWinnowError } from "@winnow/core";
-
-const NAME_CHARACTERS_MAX = 256;
+import { ANNOUNCED_NAME, excerpt, isObjectUrl, parseObjectUrl, toWinnowError } from "@winnow/core";
 
 /** The fault of a model's name. */
 export function nameFault(model: string): string | undefined {
   if (model === "") return 'a model needs a name: name: "movies"';
-  if (model.length <= NAME_CHARACTERS_MAX) return undefined;
-  return `a model's name has at most ${NAME_CHARACTERS_MAX} characters`;
+  if (ANNOUNCED_NAME.test(model)) return undefined;
+  return `"${excerpt(model)}" cannot be a model's name: write up to 255 letters, digits, _, -, ., :, [ and ]`;
 }
 
 /** The fault of a model's directory or object store URL. */

@@ -83,6 +83,10 @@ describe("readModelConfig()", () => {
       'ModelConfig has no field "zebra_crossing_of_things"; it has name, base_path,',
     ],
     ["model_config_list { config { } }", "models.config:1:21: a model needs a name"],
+    [
+      'model_config_list { config { name: "my movies" base_path: "/m" } }',
+      `"my movies" cannot be a model's name`,
+    ],
     [one('name: "n"'), '"name" of ModelConfig is given twice'],
     [
       'model_config_list { config { name: "m" base_path: "models" } }',

@@ -165,6 +165,7 @@ describe("a reload", () => {
 
   test.each<[string, readonly ReloadedModel[]]>([
     ["a model needs a name", [model({ name: "" })]],
+    ["cannot be a model's name", [model({ name: "my movies" })]],
     ["listed twice", [model(), model()]],
     ["absolute base_path", [model({ basePath: "movies" })]],
     ["mount the store", [model({ basePath: "hdfs://bucket/movies" })]],

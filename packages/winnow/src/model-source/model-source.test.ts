@@ -48,6 +48,15 @@ describe("where models are", () => {
     },
   );
 
+  test("a name that workers could not announce is refused before anything starts", () => {
+    const nameless = { modelBasePath: "/here", modelName: "my movies" };
+
+    expect(() => modelSource(nameless, {})).toThrow(
+      /"my movies" cannot be a model's name: write up to 255 letters/,
+    );
+    expect(() => modelSource({}, { MODEL_NAME: "a/b" })).toThrow(/MODEL_NAME/);
+  });
+
   test("a URL without a bucket is refused", () => {
     expect(() => modelSource({ models: "s3:///models" }, {})).toThrow("names no bucket");
   });

@@ -10,6 +10,7 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import path from "node:path";
 import { WinnowError, isObjectUrl, joinObjectUrl, parseObjectUrl } from "@winnow/core";
 import { MODEL_FILES } from "@winnow/model";
+import { nameFault } from "../model-config/model-checks.ts";
 import type { ConfiguredModel } from "../model-config/model-config.ts";
 
 /** Flags and environment that say where models are. */
@@ -47,12 +48,19 @@ export function modelSource(
   }
   if (options.modelBasePath !== undefined) {
     const model = options.modelName ?? environment.MODEL_NAME ?? DEFAULT_MODEL;
-    return { kind: "model", model, basePath: resolved(options.modelBasePath) };
+    return { kind: "model", model: named(model), basePath: resolved(options.modelBasePath) };
   }
   const directory = resolved(environment.MODEL_BASE_PATH ?? DEFAULT_DIRECTORY);
   const model = options.modelName ?? environment.MODEL_NAME;
   if (model === undefined) return { kind: "directory", directory };
-  return { kind: "model", model, basePath: joined(directory, model) };
+  return { kind: "model", model: named(model), basePath: joined(directory, model) };
+}
+
+/** @throws WinnowError INVALID_ARGUMENT for a name that workers could not announce */
+function named(model: string): string {
+  const fault = nameFault(model);
+  if (fault === undefined) return model;
+  throw new WinnowError("INVALID_ARGUMENT", `--model_name (MODEL_NAME): ${fault}`);
 }
 
 /** An absolute path, or a URL. @throws WinnowError INVALID_ARGUMENT for a URL of an unknown kind of store */
