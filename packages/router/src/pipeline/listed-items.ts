@@ -114,12 +114,27 @@ export function listedItems(
   });
 }
 
-/** Candidates in the order of the list; their scores are 0, as nothing is known of the user. */
+/**
+ * Whether rows of listed items may be missing: an id that stands in several rows of the table takes several places, and
+ * of a full list nobody knows what comes behind it.
+ */
+export function mayLackItems(candidates: Candidates, k: number): boolean {
+  const full = candidates.lists.filter(({ positions }) => positions.length >= k);
+  if (full.length === 0) return false;
+  const ids = textsOf(candidates.ids);
+  return full.some(({ positions }) => new Set(positions.map((at) => ids[at]!)).size < k);
+}
+
+/** Candidates in the order of the list, each id once; their scores are 0, as nothing is known of the user. */
 export function listedFirst(candidates: Candidates, listed: Tensor): Candidates {
   const places = new Map(textsOf(listed).map((text, at) => [text, at]));
   const ids = textsOf(candidates.ids);
   const lists = candidates.lists.map(({ positions }) => {
-    const inOrder = positions.toSorted((a, b) => places.get(ids[a]!)! - places.get(ids[b]!)!);
+    const first = new Map<string, number>();
+    for (const at of positions) if (!first.has(ids[at]!)) first.set(ids[at]!, at);
+    const inOrder = [...first.values()].toSorted(
+      (a, b) => places.get(ids[a]!)! - places.get(ids[b]!)!,
+    );
     return { positions: inOrder, scores: inOrder.map(() => 0) };
   });
   return { ...candidates, lists };

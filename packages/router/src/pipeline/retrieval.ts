@@ -19,7 +19,7 @@ import { fitted, inputOf, memberOf, outputOf, requestInput } from "./member-acce
 import type { PipelineRun, StageAnswer } from "./member-access.ts";
 import type { StageNotes } from "./explanation.ts";
 import { endOfListed } from "./seen-items.ts";
-import { listedFirst, listedItems, searchOfItems } from "./listed-items.ts";
+import { listedFirst, listedItems, mayLackItems, searchOfItems } from "./listed-items.ts";
 import { splitCells } from "../program/item-vectors.ts";
 import { inTurns } from "../program/turns.ts";
 import type { Steps } from "../program/turns.ts";
@@ -80,23 +80,24 @@ async function retrieve(
   exclude: readonly Tensor[] | undefined,
 ): Promise<StageAnswer> {
   const { pinned, signature } = memberOf(run, stage);
-  const asked = run.listed === undefined ? undefined : searchOfItems(pinned, signature, stage);
+  const { listed } = run;
   const wanted = wishesOf(run, exclude);
   const description = describedBy(run, stage, { pinned, signature });
   const { names } = description;
   const instances = instancesOf(run.request.signature, run.request.inputs);
-  const atOnce = instancesAtOnce(run, stage, description);
   const parts: Candidates[] = [];
   let leastCoverage = 1;
+  let { k } = stage;
   // Several questions one after the other, if a single one would describe or exclude more items than it may.
-  let end = 0;
-  for (let from = 0; from < instances; from = end) {
-    end = Math.min(instances, from + atOnce, endOfListed(from, exclude, run.limits));
+  for (let from = 0; from < instances;) {
+    const atOnce = instancesAtOnce(run, { k, isDeeper: k > stage.k }, description);
+    const end = Math.min(instances, from + atOnce, endOfListed(from, exclude, run.limits));
     const rows = Array.from({ length: end - from }, (_, at) => from + at);
+    const asked = listed && searchOfItems(pinned, signature, { ...stage, k });
     const inputs = asked?.inputs(rows.length) ?? inputsOf(run, stage, { signature, rows });
     const lists = wanted.ofInstances(from, end);
     const { context, allowPartial } = run.request;
-    const own = { k: stage.k, attributes: names, ...(description.isCompared && VECTOR_BYTES) };
+    const own = { k, attributes: names, ...(description.isCompared && VECTOR_BYTES) };
     const question = { inputs, context, allowPartial, ...own };
     const of = asked?.signature ?? signature;
     const answer = await run.ask(pinned, { signature: of, ...question, ...lists });
@@ -104,13 +105,34 @@ async function retrieve(
     const scores = outputOf(answer.outputs, stage.scores, stage);
     const ids = outputOf(answer.outputs, stage.ids, stage);
     const found = candidatesOf(scores, ids, stage.model);
-    const list = run.listed === undefined ? found : listedFirst(found, run.listed);
+    const deeper = depthForList(run, description, { found, k });
+    if (deeper !== undefined) {
+      k = deeper;
+      continue;
+    }
+    const list = listed === undefined ? found : listedFirst(found, listed);
     parts.push({ ...list, ...(await described(run, answer, description)) });
+    from = end;
   }
-  const candidates = joinedInstances(parts);
-  if (stage.as === undefined) return { candidates, coverage: leastCoverage };
+  return { candidates: withOwnName(joinedInstances(parts), stage), coverage: leastCoverage };
+}
+
+/** Candidates whose scores have the name of the retrieval, if it has one. */
+function withOwnName(candidates: Candidates, { as }: RetrieveStage): Candidates {
+  if (as === undefined) return candidates;
   const given = candidates.lists.flatMap((list) => list.scores);
-  return { candidates: withNamed(candidates, stage.as, given), coverage: leastCoverage };
+  return withNamed(candidates, as, given);
+}
+
+/** The k by which to look for the items of a list again, as some may be missing; `undefined` where none are, or no more may be asked. */
+function depthForList(
+  run: PipelineRun,
+  description: Description,
+  { found, k }: { readonly found: Candidates; readonly k: number },
+): number | undefined {
+  if (run.listed === undefined) return undefined;
+  const most = Math.min(LISTED_ROWS_MAX, itemsDescribedMax(run, description));
+  return k < most && mayLackItems(found, k) ? Math.min(2 * k, most) : undefined;
 }
 
 /** The inputs of a model for these instances. */
@@ -152,19 +174,31 @@ function describedBy(
   return { dim, names: [...new Set([...(request.attributes ?? []), ...needed])], isCompared };
 }
 
-/** Instances of one question, so that its answer describes no more items than it may. */
+/** Instances of one question, so that its answer describes no more items than it may; of a list, that it has no more rows. */
 function instancesAtOnce(
+  run: PipelineRun,
+  { k, isDeeper }: { readonly k: number; readonly isDeeper: boolean },
+  description: Description,
+): number {
+  const items = itemsDescribedMax(run, description);
+  const most = isDeeper ? Math.min(LISTED_ROWS_MAX, items) : items;
+  return Math.max(1, Math.floor(most / k));
+}
+
+/** Items that one answer may describe. */
+function itemsDescribedMax(
   { describedValuesMax }: PipelineRun,
-  { k }: RetrieveStage,
   { dim, names }: Description,
 ): number {
-  if (names.length === 0) return Infinity;
   const values = names.reduce(
     (sum, name) => sum + (name === VECTOR_ATTRIBUTE ? valuesOfVector(dim) : 1),
     0,
   );
-  return Math.max(1, Math.floor(describedValuesMax / (k * values)));
+  return values === 0 ? Infinity : Math.floor(describedValuesMax / values);
 }
+
+/** Rows that are looked through for the items of a list, at most; of all instances of one question. */
+const LISTED_ROWS_MAX = 8192;
 
 const VECTOR_BYTES = { vectorBytes: true } as const;
 

@@ -143,7 +143,7 @@ async function answerOf({ users, answer, more = {}, isTold = true, check }: Word
 }
 
 /** Items of each instance; of a search of listed items, those of the list, in another order than the list's. */
-function idsFor(model: string, { inputs, include = [] }: PredictRequest): string[][] {
+function idsFor(model: string, { inputs, include = [], k }: PredictRequest): string[][] {
   const users = inputs.get("user_id");
   if (users?.dtype === "string") {
     return users.data.toText().map((user) => [1, 2, 3, 4].map((at) => `${model} ${user} ${at}`));
@@ -153,10 +153,11 @@ function idsFor(model: string, { inputs, include = [] }: PredictRequest): string
   return Array.from({ length: vectors.shape[0]! }, (_, instance) => {
     const { data } = include[include.length > 1 ? instance : 0]!;
     if (!(data instanceof StringColumn)) throw new Error("no texts");
-    return data
+    const rows = data
       .toText()
       .filter((id) => id !== "gone")
       .toReversed();
+    return rows.flatMap((id) => (id.startsWith("often ") ? Array(9).fill(id) : [id])).slice(0, k);
   });
 }
 
@@ -187,6 +188,17 @@ describe("users that a model does not know", () => {
     expect(unknownUsers).toEqual([{ answer: "list", instances: 2 }]);
     expect(degradations).toEqual([]);
     expect(asked.map(({ request }) => request.k)).toEqual([4, 5]);
+  });
+
+  test("get all items of a list, each once, where ids stand in several rows of the table", async () => {
+    const answer: UnknownAnswer = { kind: "list", ids: ["d", "often c", "a", "often b"] };
+    const asked = await answerOf({ users: ["x1", "x2", "x3"], answer });
+    const described = await answerOf({ users: ["x1"], answer, more: { attributes: ["year"] } });
+
+    const listed = ["d", "often c", "a"].map((id) => ({ id, score: 0 }));
+    expect(asked.lists).toEqual([listed, listed, listed]);
+    expect(asked.asked.map(({ request }) => request.k)).toEqual([4, 8, 16, 32]);
+    expect(described.lists).toEqual([listed]);
   });
 
   test("get of a list what the request includes, by the conditions of their own instance", async () => {
