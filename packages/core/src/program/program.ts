@@ -66,6 +66,10 @@ export interface CandidateTable extends TableShape {
   readonly kind: "candidate";
   /** Dtype of the stored identifiers; `undefined`: the row number itself is the answer. */
   readonly idDtype: "string" | "int32" | "int64" | undefined;
+  /**
+   * How many values at the end of each row are no part of the item's vector: a bias, the square of a length. Absent: 0.
+   */
+  readonly added?: number | undefined;
   /** What filters may ask of its items; absent where the version brings no attributes. */
   readonly attributes?: readonly AttributeSpec[] | undefined;
   /** Columns by which searches of the graph mask rows, and which no request may name; absent without any. */

@@ -10,7 +10,7 @@ import type {
   TopKStep,
   TraceSpan,
 } from "@winnow/core";
-import { WinnowError, stringTensor, sumsAttribute, tensor } from "@winnow/core";
+import { VECTOR_ATTRIBUTE, WinnowError, stringTensor, sumsAttribute, tensor } from "@winnow/core";
 import type { TopKAsk } from "@winnow/cluster";
 import { checkQueries } from "../limits/request-limits.ts";
 import { runBounded } from "./bounded-run.ts";
@@ -188,6 +188,7 @@ async function querySlice(
     ...(filters.length > 0 && { filters: ofSlice(filters).map(({ text }) => text) }),
     ...(attributes.length > 0 && { attributes }),
     ...(conditions.vectorBytes && { vectorBytes: true }),
+    ...(attributes.includes(VECTOR_ATTRIBUTE) && { ownVectors: true }),
   };
   const answer = await queryTable(
     parts,

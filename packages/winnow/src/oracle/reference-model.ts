@@ -217,7 +217,7 @@ export class ReferenceModel implements Reference {
 
   #attributeOf(table: WholeCandidates, row: number, name: string): AnswerValue {
     if (name === VECTOR_ATTRIBUTE) {
-      const { buffer, byteOffset, byteLength } = vectorOf(table, row);
+      const { buffer, byteOffset, byteLength } = itemVectorOf(table, row);
       return Buffer.from(buffer, byteOffset, byteLength).toString("base64");
     }
     const values = valuesOfRow(table, row, name);
@@ -376,6 +376,11 @@ export function vectorOf({ pieces, dim }: WholeCandidates, row: number): Float32
     if (row < first) return values.subarray(at, at + dim);
   }
   throw new RangeError(`no row ${row}`);
+}
+
+/** The same without what stands behind an item's own values: its bias, the square of its length. */
+export function itemVectorOf(table: WholeCandidates, row: number): Float32Array {
+  return vectorOf(table, row).subarray(0, table.dim - (table.spec.added ?? 0));
 }
 
 /** @throws WinnowError INVALID_ARGUMENT for an attribute that the items have not */

@@ -26,7 +26,7 @@ import {
 } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
 import { type AnswerFormat, recordsOfTensors, withAttributes } from "./answer-records.ts";
-import { type ReferenceModel, vectorOf } from "./reference-model.ts";
+import { type ReferenceModel, itemVectorOf } from "./reference-model.ts";
 import type {
   ExpectedAnswer,
   InputOfModel,
@@ -272,7 +272,7 @@ export class ReferencePipeline implements Reference {
           attributes: described[place] ?? {},
           vector:
             isCompared && search !== undefined && row !== undefined
-              ? vectorOf(reference.candidates(search.table), row)
+              ? itemVectorOf(reference.candidates(search.table), row)
               : undefined,
         };
       });

@@ -102,6 +102,8 @@ export interface ScanAsk {
   readonly attributes?: readonly string[] | undefined;
   /** Whether a vector among them is wanted as bytes behind the object of the others. */
   readonly vectorBytes?: true | undefined;
+  /** Whether it is wanted without what was added to the rows for the search. */
+  readonly ownVectors?: true | undefined;
 }
 
 /** Queries that share one scan; `vectors` holds the rows of all asks, in their order. */

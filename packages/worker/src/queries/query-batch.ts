@@ -91,10 +91,12 @@ function sizeOf(batch: readonly BatchedQuery[]): BatchSize {
 }
 
 function scanAskOf(ask: TopKAsk): ScanAsk {
-  const { queries, k, excluded, rowsOnly, filters, included, attributes, vectorBytes } = ask;
+  const { queries, k, excluded, rowsOnly, filters, included, attributes } = ask;
   const plain = { queries, k, rowsOnly, excluded: excluded.map(packKeys) };
   if (filters === undefined && included === undefined && attributes === undefined) return plain;
-  return { ...plain, filters, included: included?.map(packKeys), attributes, vectorBytes };
+  const { vectorBytes, ownVectors } = ask;
+  const vectors = { vectorBytes, ownVectors };
+  return { ...plain, filters, included: included?.map(packKeys), attributes, ...vectors };
 }
 
 function joinVectors(asks: readonly TopKAsk[]): Float32Array {

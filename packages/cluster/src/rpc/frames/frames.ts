@@ -89,6 +89,8 @@ export interface TopKAsk {
   readonly attributes?: readonly string[] | undefined;
   /** Whether `$vector` is wanted as bytes behind the object of the others. Older workers write it as text. */
   readonly vectorBytes?: true | undefined;
+  /** Whether `$vector` is wanted without what was added to rows for the search. Older workers give whole rows. */
+  readonly ownVectors?: true | undefined;
 }
 
 /** The row of each key; every key lies in one of the named partitions. */

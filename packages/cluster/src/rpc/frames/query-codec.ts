@@ -4,7 +4,8 @@
 //   Query      { id 1; remaining_ms 2; model 3: string; version 4; fingerprint 5: string; table 6;
 //                partitions 7: bytes; oneof: top_k 8: TopKAsk; lookup 9: LookupAsk; trace 10: bytes }
 //   TopKAsk    { k 1; queries 2; vectors 3: bytes; excluded 4: Keys, repeated; rows_only 5;
-//                filters 6: string, repeated; included 7: Keys, repeated; attributes 8: string, repeated; vector_bytes 9 }
+//                filters 6: string, repeated; included 7: Keys, repeated; attributes 8: string, repeated; vector_bytes 9;
+//                own_vectors 10 }
 //   LookupAsk  { keys 1: Keys; known_only 2 }
 
 import { WIRE, fingerprint, tensor, traceContextBytes, traceContextOf } from "@winnow/core";
@@ -30,6 +31,7 @@ const FILTERS = 6;
 const INCLUDED = 7;
 const ATTRIBUTES = 8;
 const VECTOR_BYTES = 9;
+const OWN_VECTORS = 10;
 /** Filters, or names of attributes, of one query at most. Routers send no more. */
 const TEXTS_MAX = 4096;
 const KEYS = 1;
@@ -126,6 +128,7 @@ function writeTopK(writer: FrameWriter, ask: TopKAsk): void {
   for (const ids of ask.included ?? []) writeKeys(writer, INCLUDED, ids);
   for (const name of ask.attributes ?? []) writer.text(ATTRIBUTES, name);
   if (ask.vectorBytes) writer.bool(VECTOR_BYTES, true);
+  if (ask.ownVectors) writer.bool(OWN_VECTORS, true);
   writer.end();
 }
 
@@ -177,7 +180,13 @@ function readLookup(reader: FrameReader): WorkerAsk {
 
 function readTopK(reader: FrameReader): TopKAsk {
   const excluded: Tensor[] = [];
-  const more: FurtherFields = { filters: [], included: [], attributes: [], vectorBytes: false };
+  const more: FurtherFields = {
+    filters: [],
+    included: [],
+    attributes: [],
+    vectorBytes: false,
+    ownVectors: false,
+  };
   const kind = "topK" as const;
   const ask = { kind, k: 0, queries: 0, vectors: NO_FLOATS, excluded, rowsOnly: false };
   while (reader.next()) {
@@ -201,13 +210,14 @@ function readTopK(reader: FrameReader): TopKAsk {
         readFurther(reader, more);
     }
   }
-  const { filters, included, attributes, vectorBytes } = more;
+  const { filters, included, attributes, vectorBytes, ownVectors } = more;
   return checked({
     ...ask,
     ...(filters.length > 0 && { filters }),
     ...(included.length > 0 && { included }),
     ...(attributes.length > 0 && { attributes }),
     ...(vectorBytes && { vectorBytes }),
+    ...(ownVectors && { ownVectors }),
   });
 }
 
@@ -217,6 +227,7 @@ interface FurtherFields {
   readonly included: Tensor[];
   readonly attributes: string[];
   vectorBytes: boolean;
+  ownVectors: boolean;
 }
 
 function readFurther(reader: FrameReader, more: FurtherFields): void {
@@ -231,6 +242,9 @@ function readFurther(reader: FrameReader, more: FurtherFields): void {
       return addText(attributes, reader.text(), "top_k.attributes");
     case VECTOR_BYTES * 8 + VARINT:
       more.vectorBytes = reader.flag();
+      return;
+    case OWN_VECTORS * 8 + VARINT:
+      more.ownVectors = reader.flag();
       return;
   }
 }

@@ -125,6 +125,7 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                     included: { rule: "repeated", type: "Keys", id: 7 },
                     attributes: { rule: "repeated", type: "string", id: 8 },
                     vector_bytes: { type: "bool", id: 9 },
+                    own_vectors: { type: "bool", id: 10 },
                   },
                 },
                 LookupAsk: {

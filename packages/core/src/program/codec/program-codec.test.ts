@@ -147,6 +147,7 @@ const program: ModelProgram = {
       name: "movies",
       ...shape,
       idDtype: "string",
+      added: 1,
       masks: [
         { name: "genre", type: "string", isList: false },
         { name: "price", type: "float", isList: false },

@@ -64,8 +64,10 @@ export function tableReader(blobs: BlobReader): HeaderReader<TableSpec> {
     const idDtype = read(from, "idDtype", optional(oneOf("string", "int32", "int64")));
     const attributes = read(from, "attributes", optional(listOf(attribute)));
     const masks = read(from, "masks", optional(listOf(attribute)));
+    const added = read(from, "added", optional(count32)) ?? 0;
+    if (added >= shape.dim) throw refuse(property(from, "added"), `below ${shape.dim}`);
     const columns = { ...(attributes && { attributes }), ...(masks && { masks }) };
-    return { kind: "candidate", ...shape, idDtype, ...columns };
+    return { kind: "candidate", ...shape, idDtype, ...(added > 0 && { added }), ...columns };
   };
 }
 

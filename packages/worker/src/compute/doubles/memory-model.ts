@@ -17,7 +17,7 @@ export type MemoryTable = {
   readonly dim: number;
   readonly values: Float32Array;
 } & (
-  | { readonly kind: "candidate"; readonly ids: Tensor | undefined }
+  | { readonly kind: "candidate"; readonly ids: Tensor | undefined; readonly added?: number }
   | { readonly kind: "row" }
   /** Row 0 answers unknown keys; key i is row i + 1. */
   | { readonly kind: "strings"; readonly keys: StringColumn }
@@ -116,7 +116,7 @@ function specOf(source: MemoryTable, table: number): TableSpec {
   };
   if (source.kind === "candidate") {
     const idDtype = source.ids?.dtype as "string" | "int64" | "int32" | undefined;
-    return { ...shape, kind: "candidate", idDtype };
+    return { ...shape, kind: "candidate", idDtype, added: source.added };
   }
   if (source.kind === "row") return { ...shape, kind: "keyed", keys: { kind: "row" } };
   const fixed = { keys: { dtype: "string", shape: [0], data: source.keys.slice(0, 0) }, rows: [] };

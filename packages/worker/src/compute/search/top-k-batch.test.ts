@@ -163,6 +163,27 @@ describe("topK", () => {
     expect(plain!.attributes).toBeUndefined();
   });
 
+  test("vectors of winners lack what was added to the rows for the search, where that is wanted", async () => {
+    const plain = candidates(20, undefined);
+    const client = await loaded({ ...plain, kind: "candidate", ids: undefined, added: 1 });
+    const attributes = ["$vector"];
+
+    const { answers } = await client.topK({
+      target: { ...NAME, table: 0, partitions: everyPartition(16) },
+      asks: [ask({ k: 20, attributes, ownVectors: true }), ask({ k: 20, attributes })],
+      vectors: Float32Array.of(1, 0, 1, 1, 0, 1),
+    });
+
+    for (const [at, length] of [DIM - 1, DIM].entries()) {
+      const { block, attributes: texts } = answers[at]!;
+      const expected = Array.from(block.rows, (row) => {
+        const { buffer } = plain.values.slice(row * DIM, row * DIM + length);
+        return `{"$vector":"${Buffer.from(buffer).toString("base64")}"}`;
+      });
+      expect(new StringColumn(texts!.offsets, texts!.bytes).toText()).toEqual(expected);
+    }
+  });
+
   test("vectors of winners come as bytes behind the objects of the asks that want that", async () => {
     const table = candidates(20, undefined);
     const client = await loaded(table);

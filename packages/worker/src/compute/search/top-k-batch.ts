@@ -90,7 +90,7 @@ async function wantedAttributes(
   let bytes = 0;
   let query = 0;
   const { dim } = source.table.spec;
-  for (const { queries, k, attributes = [], filters, vectorBytes } of asks) {
+  for (const { queries, k, attributes = [], filters, vectorBytes, ownVectors } of asks) {
     const sumsName = attributes.find(isSumsAttribute);
     if (sumsName !== undefined) {
       const own = queryVectors.subarray(query * dim, (query + queries) * dim);
@@ -107,7 +107,7 @@ async function wantedAttributes(
       const from = query * block.k;
       const rows = block.rows.subarray(from, from + countOf(block, query, k));
       const vectors = attributes.includes(VECTOR_ATTRIBUTE)
-        ? await vectorsOfRows(rows, partitions, source)
+        ? await vectorsOfRows(rows, partitions, { ...source, ownVectors })
         : undefined;
       const described = { partitions, vectors, vectorBytes };
       for (const text of attributesOfRows(rows, attributes, described)) {

@@ -25,6 +25,8 @@ import type { ResidentPartition, ResidentTable } from "../resident-table.ts";
 export interface VectorSource {
   readonly accelerator: Pick<Accelerator, "gather">;
   readonly table: Pick<ResidentTable, "holds" | "spec">;
+  /** Whether to leave out what was added to the rows for the search. */
+  readonly ownVectors?: boolean | undefined;
 }
 
 /**
@@ -61,16 +63,19 @@ export function* attributesOfRows(
 }
 
 /**
- * The vectors of global rows, `[rows, dim]`, if the names ask for them.
+ * The vectors of global rows, `[rows, values]`.
  * @throws WinnowError FAILED_PRECONDITION if a partition is released in the meantime
  */
 export async function vectorsOfRows(
   rows: Uint32Array,
   partitions: readonly ResidentPartition[],
-  { accelerator, table }: VectorSource,
+  { accelerator, table, ownVectors = false }: VectorSource,
 ): Promise<Float32Array> {
-  const { dim, name } = table.spec;
-  const vectors = new Float32Array(rows.length * dim);
+  const { spec } = table;
+  const { dim, name } = spec;
+  const isCut = ownVectors && spec.kind === "candidate";
+  const length = dim - (isCut ? (spec.added ?? 0) : 0);
+  const vectors = new Float32Array(rows.length * length);
   const ascending = byFirstRow(partitions);
   const ranksAt = ascending.map((): number[] => []);
   for (const [rank, row] of rows.entries()) ranksAt[placeOf(row, ascending)]!.push(rank);
@@ -84,7 +89,7 @@ export async function vectorsOfRows(
     const local = Uint32Array.from(ranks, (rank) => rows[rank]! - held.resident.firstRow);
     const gathered = await accelerator.gather(held.resident, local);
     for (const [index, rank] of ranks.entries()) {
-      vectors.set(gathered.subarray(index * dim, (index + 1) * dim), rank * dim);
+      vectors.set(gathered.subarray(index * dim, index * dim + length), rank * length);
     }
   }
   return vectors;

@@ -142,6 +142,9 @@ describe("distances", () => {
   test("have the squares of items as one dimension more, and those of queries behind the search", () => {
     expect(distances.tables[searchOf("halved")!.table]!.dim).toBe(9);
     expect(distances.tables[searchOf("biased")!.table]!.dim).toBe(10);
+    const [halved, biased] = ["halved", "biased"].map((name) => searchOf(name)!.table);
+    expect(distances.tables[halved!]).toMatchObject({ added: 1 });
+    expect(distances.tables[biased!]).toMatchObject({ added: 2 });
     expect(behind("halved")).toEqual([]);
     expect(behind("expanded")).toEqual(["Add"]);
     expect(behind("serving_default")).toEqual(["Sub", "Minimum", "Mul", "Mul"]);

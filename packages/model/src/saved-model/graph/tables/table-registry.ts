@@ -3,7 +3,7 @@
 
 import { WinnowError, partitionCountOf } from "@winnow/core";
 import type { AttributeColumn, CandidateTable, KeyedTable, TableKeys, Tensor } from "@winnow/core";
-import { textOfStored, vectorsOf } from "../../partitions/stored-table.ts";
+import { addedValues, textOfStored, vectorsOf } from "../../partitions/stored-table.ts";
 import type {
   RowDerivation,
   RowFactor,
@@ -85,8 +85,14 @@ export class TableRegistry {
       found < 0
         ? this.#shapeOf(rows, ids)
         : { ...this.#shapeOf(rows, ids), name: this.#nameAt(found) };
-    const spec: CandidateTable = { kind: "candidate", ...shape, idDtype: ids?.dtype };
     const { stored, derivation } = rows;
+    const added = addedValues(derivation);
+    const spec: CandidateTable = {
+      kind: "candidate",
+      ...shape,
+      idDtype: ids?.dtype,
+      ...(added > 0 && { added }),
+    };
     const table = { spec, rows: stored, derivation, ids: ids?.stored, vocabulary: undefined };
     if (found < 0) return this.#tables.push(table) - 1;
     const { masks = [] } = this.#tables[found]!;

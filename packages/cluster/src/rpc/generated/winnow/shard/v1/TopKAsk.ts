@@ -36,6 +36,10 @@ export interface TopKAsk {
    * $vector as bytes behind the object, see TopKAnswer; older workers write it as text
    */
   vector_bytes?: boolean;
+  /**
+   * $vector without what was added to rows for the search; older workers give whole rows
+   */
+  own_vectors?: boolean;
 }
 
 export interface TopKAsk__Output {
@@ -69,4 +73,8 @@ export interface TopKAsk__Output {
    * $vector as bytes behind the object, see TopKAnswer; older workers write it as text
    */
   vector_bytes: boolean;
+  /**
+   * $vector without what was added to rows for the search; older workers give whole rows
+   */
+  own_vectors: boolean;
 }
