@@ -4,7 +4,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 
 import { createDenseEngine, createRowChecks } from "@winnow/accelerator";
-import { isObjectUrl } from "@winnow/core";
+import { isObjectUrl, systemClock } from "@winnow/core";
 import {
   ObjectMirror,
   RangeReader,
@@ -29,7 +29,7 @@ const mirror = new ObjectMirror({
 const options = { partitionBytes, checks: createRowChecks(), store: ranges };
 const reader = new LocalModelReader(
   (directory) => openModelVersion(directory, options),
-  denseCheck(() => createDenseEngine()),
+  denseCheck(() => createDenseEngine(), systemClock),
   async (location) => {
     if (isObjectUrl(location)) return mirror.open(location);
     return { directory: location, release: () => undefined };
