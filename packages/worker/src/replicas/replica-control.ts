@@ -70,7 +70,7 @@ interface ToldHoldings {
   readonly holdings: readonly VersionHolding[];
 }
 
-/** A step that took longer than this is followed by a rest, in which views wait for each other. */
+/** A step that took longer than this is followed by a rest, in which views and ends of loads wait for each other. */
 const LONG_STEP_MS = 2;
 /** The rest, in times of the step; and ms at most. */
 const REST_FACTOR = 4;
@@ -100,9 +100,11 @@ export class ReplicaControl {
   #isDraining = false;
   #isClosed = false;
   #wake: Timer | undefined;
-  /** Views that come before this wait for it; then `#viewTimer` runs. */
+  /** Effects that have not ended. */
+  #underWay = 0;
+  /** Views and ends of loads that come before this wait for it; then `#restTimer` runs. */
   #restUntilMs = 0;
-  #viewTimer: Timer | undefined;
+  #restTimer: Timer | undefined;
 
   constructor(dependencies: ReplicaDependencies, settings: ReplicaSettings) {
     this.#dependencies = dependencies;
@@ -186,17 +188,18 @@ export class ReplicaControl {
     const isMoved = this.#cluster.update(view);
     this.#servingUntilMs = 0;
     if (isMoved) this.#quietAtMs = this.#clock.nowMs() + this.#settings.placementQuietMs;
-    this.#stepForView();
+    this.#stepAfterRest();
   }
 
   /**
-   * A view comes with every announcement of every worker, and a step goes through all versions. With a thousand of
-   * them it takes milliseconds: views that come in its rest are planned for together.
+   * A view comes with every announcement of every worker, the end of a load with every partition, and a step goes
+   * through all versions. With a hundred of them it takes milliseconds: what comes in its rest is planned for
+   * together.
    */
-  #stepForView(): void {
+  #stepAfterRest(): void {
     const restMs = this.#restUntilMs - this.#clock.nowMs();
     if (restMs <= 0) this.#step();
-    else this.#viewTimer ??= this.#clock.setTimer(restMs, () => this.#step());
+    else this.#restTimer ??= this.#clock.setTimer(restMs, () => this.#step());
   }
 
   /** From now on nothing is loaded or given up. */
@@ -208,14 +211,14 @@ export class ReplicaControl {
   close(): void {
     this.#isClosed = true;
     if (this.#wake !== undefined) this.#clock.clearTimer(this.#wake);
-    if (this.#viewTimer !== undefined) this.#clock.clearTimer(this.#viewTimer);
+    if (this.#restTimer !== undefined) this.#clock.clearTimer(this.#restTimer);
   }
 
   /** Plans from the whole state and starts what the plan says. */
   #step(): void {
     if (this.#isClosed) return;
-    if (this.#viewTimer !== undefined) this.#clock.clearTimer(this.#viewTimer);
-    this.#viewTimer = undefined;
+    if (this.#restTimer !== undefined) this.#clock.clearTimer(this.#restTimer);
+    this.#restTimer = undefined;
     const models = this.#models ?? [];
     const startedMs = this.#clock.nowMs();
     this.#prove();
@@ -411,10 +414,14 @@ export class ReplicaControl {
   }
 
   async #run(effect: ReplicaEffect): Promise<void> {
+    this.#underWay += 1;
     const event = await performEffect(this.#dependencies, effect);
+    this.#underWay -= 1;
     if (this.#isClosed) return;
     this.#apply(event);
-    this.#step();
+    // While other effects are under way, the compute side has something to do.
+    if (this.#underWay > 0) this.#stepAfterRest();
+    else this.#step();
   }
 
   #apply(event: ReplicaEvent): void {
