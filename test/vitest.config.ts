@@ -1,6 +1,10 @@
 // How the tests run. Unit tests resolve packages to their source by an export condition, so they
 // need no build. Cluster tests start real processes from `dist/` and run after everything else,
 // three files at a time: they mostly wait, and a timing that they assert must hold on a busy machine.
+//
+// Unit tests share two processes, and in each of them one copy of every module: a process and a copy for each
+// file cost twice the processor time. So a file must leave no state of a module behind; those that cannot are
+// listed in `ALONE`.
 
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./longest-first.ts";
@@ -22,6 +26,18 @@ const seed = String(testSeedOf(asked));
 if (asked === "random") process.stderr.write(`Property tests draw from TEST_SEED=${seed}\n`);
 process.env["TEST_SEED"] = seed;
 const clusterTests = "test/cluster/**/*.test.ts";
+/** Unit tests that need modules of their own. */
+const ALONE: readonly string[] = [
+  // They run the tests of other files once more, over TLS: those register when their module is first run.
+  "packages/router/src/http/server/https-suites.test.ts",
+  "packages/cluster/src/grpc-door/grpc-door-tls.test.ts",
+  // They replace modules by doubles.
+  "packages/accelerator/src/create-accelerator.test.ts",
+  "packages/cluster/src/trust/worker-address.test.ts",
+  // It measures how the memory of its process grows.
+  "packages/accelerator/src/gpu/memory/device-memory.test.ts",
+];
+const UNIT_PROCESSES = 2;
 
 export default defineConfig({
   resolve: { conditions: fromSource },
@@ -39,9 +55,22 @@ export default defineConfig({
           testTimeout: UNIT_MS_MAX,
           hookTimeout: UNIT_MS_MAX,
           include: ["packages/*/src/**/*.test.ts", "test/**/*.test.ts"],
-          exclude: ["**/node_modules/**", "**/dist/**", clusterTests],
+          exclude: ["**/node_modules/**", "**/dist/**", clusterTests, ...ALONE],
           benchmark: { include: ["packages/*/src/**/*.bench.ts", "test/**/*.bench.ts"] },
-          maxWorkers: 2,
+          isolate: false,
+          maxWorkers: UNIT_PROCESSES,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "alone",
+          testTimeout: UNIT_MS_MAX,
+          hookTimeout: UNIT_MS_MAX,
+          include: [...ALONE],
+          benchmark: { include: [] },
+          maxWorkers: UNIT_PROCESSES,
           sequence: { groupOrder: 0 },
         },
       },

@@ -1,5 +1,5 @@
-// Every recorded model through HTTP on one worker, every other one on 2 and 3, the rest on 4 and on a processor and a GPU:
-// the answers are TensorFlow's, and the bytes are the same on every cluster.
+// Every recorded model through HTTP on one worker, and each on one of four other clusters: the answers are
+// TensorFlow's, and the bytes are the same. Another TEST_SEED sends each model to another cluster.
 
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,19 +20,22 @@ import { gpuEnvironment, noGpuReason, onGpu } from "./gpu-driver.ts";
 import { RunningCluster } from "./running-cluster.ts";
 
 const models = ANSWER_FOLDERS.flatMap((folder) => recordedModels(folder));
-/** Halves of them: the more workers there are, the longer all take to load a model. */
-const halves = [0, 1].map((half) => models.filter((_, index) => index % 2 === half));
+/** Quarters of them: the more workers there are, the longer all take to load a model. */
+const seed = Number(process.env["TEST_SEED"]);
+const quarters = [0, 1, 2, 3].map((quarter) =>
+  models.filter((_, index) => (index + seed) % 4 === quarter),
+);
 const directory = mkdtempSync(path.join(tmpdir(), "winnow-oracle-"));
 /** Where the models of one cluster lie. */
 const directoryOf = (asked: readonly RecordedModel[]): string =>
-  path.join(directory, String(halves.indexOf(asked as RecordedModel[])));
+  path.join(directory, String(quarters.indexOf(asked as RecordedModel[])));
 const signatures = new Map<string, readonly SignatureProgram[]>();
 /** Bodies of the first cluster, by model and request: every other cluster must send the same bytes. */
 const firstBodies = new Map<string, Buffer>();
 
 beforeAll(() => {
   for (const model of models) {
-    for (const asked of [models, ...halves].filter((some) => some.includes(model))) {
+    for (const asked of [models, ...quarters].filter((some) => some.includes(model))) {
       const to = path.join(directoryOf(asked), model.name, "1");
       cpSync(model.directory, to, { recursive: true });
     }
@@ -167,13 +170,13 @@ const ALL_REMOTE = ["--router-table-bytes", "0"];
 
 describe.each([
   { workers: 1, how: "each table on the worker", asked: models, routerArgs: ALL_REMOTE },
-  { workers: 3, how: "every lookup asked of workers", asked: halves[0]!, routerArgs: ALL_REMOTE },
-  { workers: 4, how: "every lookup asked of workers", asked: halves[1]!, routerArgs: ALL_REMOTE },
-  { workers: 2, how: "small tables looked up in the router", asked: halves[0]!, routerArgs: [] },
+  { workers: 3, how: "every lookup asked of workers", asked: quarters[0]!, routerArgs: ALL_REMOTE },
+  { workers: 4, how: "every lookup asked of workers", asked: quarters[1]!, routerArgs: ALL_REMOTE },
+  { workers: 2, how: "small tables looked up in the router", asked: quarters[2]!, routerArgs: [] },
   {
     workers: 2,
     how: "half of each table on a GPU",
-    asked: halves[1]!,
+    asked: quarters[3]!,
     routerArgs: ALL_REMOTE,
     gpu: { replication: 1, argsOf: { w0: onGpu }, env: gpuEnvironment },
   },

@@ -6,7 +6,7 @@ import net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import tls from "node:tls";
 import type { TlsMaterial } from "@winnow/cluster";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { testAuthority } from "../../../../../test/fixtures/certificates.ts";
 import { ReplacedTls, tlsOf } from "../../../../../test/doubles/replaced-tls.ts";
 import { RawClient, postPredict, predictHead, send, speaking } from "../fixtures/http-client.ts";
@@ -23,6 +23,7 @@ import {
 } from "./fixtures/running-server.ts";
 
 beforeEach(() => speakTls(true));
+afterAll(() => speakTls(false));
 afterEach(closeAll);
 
 const HEALTH = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
