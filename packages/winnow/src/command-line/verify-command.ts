@@ -1,5 +1,5 @@
-// The flags of `winnow verify`, and its exit codes: 0 all is equal, 1 differences or missing answers, 2 wrong
-// usage, no server or something unchecked, 130 interrupted.
+// The flags of `winnow verify`, and its exit codes: 0 all is equal, 1 differences, 2 wrong usage, no server or
+// something unchecked, 3 answers are missing, 130 interrupted.
 
 import { Command, InvalidArgumentError } from "commander";
 import { systemClock } from "@winnow/core";
@@ -27,7 +27,7 @@ const CANNOT_JUDGE = 2;
 export function verifyCommand(): Command {
   return addLongCommandOptions(new Command("verify"), "one attempt")
     .description(
-      "compare a running cluster's answers with its model files, by brute force, or with another server's (exit code 1: different, 2: could not be checked)",
+      "compare a running cluster's answers with its model files, by brute force, or with another server's (exit code 1: different, 2: could not be checked, 3: answers are missing)",
     )
     .argument("<url>", "the router, such as http://127.0.0.1:8501")
     .addOption(

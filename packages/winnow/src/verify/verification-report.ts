@@ -1,5 +1,6 @@
 // The result of a run: the verdict, the exit code, and the text for people.
 
+import { NO_VERDICTS } from "./verification-state.ts";
 import type { ModelProgress, ReportedDifference, VerdictCounts } from "./verification-state.ts";
 
 /** A model of the run; `unchecked` says why it was not checked completely. */
@@ -21,15 +22,19 @@ export interface VerificationReport {
   readonly seed: number;
   readonly tolerance: number;
   readonly serverTolerance: number;
-  readonly verdict: "equal" | "different" | "unchecked" | "interrupted";
+  readonly verdict: "equal" | "different" | "unanswered" | "unchecked" | "interrupted";
   readonly models: readonly VerifiedModel[];
 }
 
-/** 0: all is equal; 1: differences or missing answers; 2: something was not checked; 130: interrupted. */
+/**
+ * 0: all is equal; 1: differences; 2: something was not checked; 3: answers are missing, those that came are equal;
+ * 130: interrupted.
+ */
 export const EXIT_CODES: Readonly<Record<VerificationReport["verdict"], number>> = {
   equal: 0,
   different: 1,
   unchecked: 2,
+  unanswered: 3,
   interrupted: 130,
 };
 
@@ -38,14 +43,14 @@ export function verdictOf(
   models: readonly VerifiedModel[],
   isInterrupted: boolean,
 ): VerificationReport["verdict"] {
-  const isDifferent = models.some(({ progress }) => {
-    if (progress === undefined) return false;
-    const { files, grpc, servers, missing } = progress;
-    const counts = [files, grpc, servers].map((each) => each?.different ?? 0);
-    return counts.reduce((sum, each) => sum + each, missing.length) > 0;
-  });
+  const isDifferent = models.some(({ progress }) =>
+    [progress?.files, progress?.grpc, progress?.servers].some((counts = NO_VERDICTS) => {
+      return counts.different > 0;
+    }),
+  );
   if (isDifferent) return "different";
   if (isInterrupted) return "interrupted";
+  if (models.some(({ progress }) => (progress?.missing.length ?? 0) > 0)) return "unanswered";
   return models.some(({ unchecked }) => unchecked !== undefined) ? "unchecked" : "equal";
 }
 
@@ -114,7 +119,7 @@ function countsText({ exact, close, reordered, refused, different }: VerdictCoun
     .join(", ");
 }
 
-function verdictText({ verdict, models }: VerificationReport): string {
+function verdictText({ verdict, models, url }: VerificationReport): string {
   switch (verdict) {
     case "equal":
       return "equal";
@@ -122,6 +127,13 @@ function verdictText({ verdict, models }: VerificationReport): string {
       return "different";
     case "interrupted":
       return "interrupted: what was checked is equal";
+    case "unanswered": {
+      const missing = models.reduce(
+        (sum, { progress }) => sum + (progress?.missing.length ?? 0),
+        0,
+      );
+      return `unanswered: what was answered is equal, ${missing.toLocaleString("en")} answers are missing; see winnow status ${url}, and run again once it answers`;
+    }
     case "unchecked": {
       const names = models.flatMap(({ model, unchecked }) =>
         unchecked === undefined ? [] : [model],
