@@ -32,7 +32,8 @@ export type MembershipRecord =
       readonly incarnation: Incarnation;
     };
 
-const RECORD_CHARACTERS_MAX = 4 * 1024 * 1024;
+/** Characters of a record that is accepted. */
+export const RECORD_CHARACTERS_MAX: number = 4 * 1024 * 1024;
 
 /** The text to store. */
 export function encodeRecord(record: MembershipRecord, secret: ClusterSecret): string {

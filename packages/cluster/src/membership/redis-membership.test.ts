@@ -13,6 +13,7 @@ import { seededEnvironment as environment } from "../../../../test/doubles/seede
 import { Watcher, membershipCases } from "./membership.cases.ts";
 import type { MembershipStore } from "./membership.ts";
 import { loadRedis } from "./redis-connection.ts";
+import { readIds, readTexts } from "./redis-reading.ts";
 import { RedisMembership } from "./redis-membership.ts";
 import type { RedisMembershipSettings } from "./redis-membership.ts";
 import { RedisProcess, isRedisInstalled } from "./fixtures/redis-server.ts";
@@ -160,6 +161,45 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
 
       expect(watcher.ids).toBe("w0 w1 w2 w3");
       expect(refused.counts).toEqual(expected);
+    });
+
+    test("takes in no forged text, id or order that is too long, and finds workers behind many long ones", async () => {
+      await stage.command(async (redis) => {
+        const long = Buffer.alloc(32 * 2 ** 20, "a");
+        await redis.set("winnow:default:order", long);
+        await redis.set("winnow:default:worker:a0", long);
+        await redis.zadd("winnow:default:members", 0, "a0", 0, long);
+        for (let at = 1; at < 9; at += 1) {
+          await redis.set(`winnow:default:worker:a${at}`, long.subarray(0, 2 ** 20));
+          await redis.zadd("winnow:default:members", 0, `a${at}`);
+        }
+      });
+
+      await stage.announce({ id: "w9" });
+      await watcher.sees("w0 w1 w2 w3 w9");
+      const replaced = await store.orders.replace("an order", await store.orders.read());
+
+      expect(replaced).toBe(true);
+      expect(await store.orders.read()).toBe("an order");
+      expect(refused.counts.malformed).toBeGreaterThan(0);
+    });
+
+    test("reads texts up to a number of bytes each and together, and keeps the places of the others", async () => {
+      const [long, short] = ["winnow:default:long", "winnow:default:short"];
+      await stage.command(async (redis) => {
+        await redis.mset(long, "aaaa", short, "bb");
+        await redis.zadd("winnow:default:ids", 0, "aaaa", 1, "bb");
+        const ids = { from: 0, to: 9, bytesMax: 3 };
+
+        const each = await readTexts(redis, [long, "none", short], { most: 3, all: 9 });
+        const together = await readTexts(redis, [short, short, short], { most: 9, all: 5 });
+        const many = await readTexts(redis, Array<string>(9000).fill(short), { most: 9, all: 1e6 });
+
+        expect(each).toEqual(["", null, "bb"]);
+        expect(together).toEqual(["bb", "bb", ""]);
+        expect(many).toEqual(Array(9000).fill("bb"));
+        expect(await readIds(redis, "winnow:default:ids", ids)).toEqual(["", "bb"]);
+      });
     });
 
     describe("more ids than are read at once", () => {

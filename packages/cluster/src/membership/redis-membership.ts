@@ -6,7 +6,8 @@
 //
 // Anybody who reaches Redis can fill the set with ids. Each reading therefore covers the known
 // workers and one page of the set, the next reading the next page. So known workers stay in the
-// view however large the set is, and a new worker is found when its page is read.
+// view however large the set is, and a new worker is found when its page is read. Texts are bounded in
+// Redis (`redis-reading.ts`); those of known workers are read apart, so that others take nothing from them.
 
 import { sleep, toWinnowError, workerId } from "@winnow/core";
 import type { Environment, Incarnation, Timer, WorkerId } from "@winnow/core";
@@ -21,9 +22,10 @@ import type { AddressRules } from "../trust/worker-address.ts";
 import type { MembershipStore, MembershipView } from "./membership.ts";
 import { foldFailure, foldReading, initialMembership, isSameView } from "./membership-fold.ts";
 import type { MembershipReading } from "./membership-fold.ts";
-import { decodeRecord } from "./membership-record.ts";
+import { RECORD_CHARACTERS_MAX, decodeRecord } from "./membership-record.ts";
 import type { MembershipRecord } from "./membership-record.ts";
 import type { OpenRedis } from "./redis-connection.ts";
+import { readIds, readTexts } from "./redis-reading.ts";
 import { redisKeys } from "./redis-keys.ts";
 import type { RedisKeys } from "./redis-keys.ts";
 import { RedisLease } from "./redis-lease.ts";
@@ -67,6 +69,11 @@ const LAST_INCARNATION_MS_MAX = 1000;
 const LAST_INCARNATION_RETRY_MS = 50;
 /** Ids in a page of the set, and workers in a cluster, at most. */
 const MEMBERS_MAX = 4096;
+/** Bytes of an id that is read. */
+const ID_BYTES_MAX = 512;
+/** Bytes of all records of known workers that are read at once, and of all others. */
+const KNOWN_BYTES_MAX = 64 * 2 ** 20;
+const OTHER_BYTES_MAX = 4 * 2 ** 20;
 /** Ids without a record that are remembered, at most. */
 const ABSENT_MAX = 65_536;
 /** Ms without a record after which an id is removed from the set. */
@@ -135,8 +142,9 @@ export class RedisMembership implements MembershipStore {
     const untilMs = clock.nowMs() + LAST_INCARNATION_MS_MAX;
     do {
       try {
-        const stored = await this.#redis.get(this.#keys.worker(id));
-        const record = stored === null ? undefined : this.#cachedRecord(id, stored).record;
+        const [stored] = await this.#texts([id], KNOWN_BYTES_MAX);
+        const record =
+          typeof stored === "string" ? this.#cachedRecord(id, stored).record : undefined;
         return record?.kind === "announced" ? record.announcement.incarnation : record?.incarnation;
       } catch {
         // The connection may not be open yet, so this is tried again, but only for a bounded time.
@@ -261,8 +269,7 @@ export class RedisMembership implements MembershipStore {
 
   async #read(): Promise<MembershipReading> {
     const { ids, page, known } = await this.#idsToRead();
-    const stored =
-      ids.length === 0 ? [] : await this.#redis.mget(ids.map((id) => this.#keys.worker(id)));
+    const stored = await this.#storedTexts(ids);
     const silent = known.filter((_, index) => typeof stored[index] !== "string");
     const listed = new Set([...page, ...(await this.#stillListed(silent))] as WorkerId[]);
     const places = new Places(this.#state.members.keys());
@@ -290,12 +297,38 @@ export class RedisMembership implements MembershipStore {
     return { announced, withdrawn, spoilt, listed };
   }
 
+  /**
+   * The texts that are stored for ids; empty for those that are too long. Where not all fit, each reading begins
+   * with others.
+   */
+  async #storedTexts(ids: readonly string[]): Promise<readonly (string | null | undefined)[]> {
+    const { members } = this.#state;
+    const known = ids.filter((id) => members.has(workerId(id)));
+    const others = ids.filter((id) => !members.has(workerId(id)));
+    const first = Math.floor(this.#environment.random() * others.length);
+    const turned = [...others.slice(first), ...others.slice(0, first)];
+    const texts = await Promise.all([
+      this.#texts(known, KNOWN_BYTES_MAX),
+      this.#texts(turned, OTHER_BYTES_MAX),
+    ]);
+    const all = texts.flat();
+    const byId = new Map([...known, ...turned].map((id, at) => [id, all[at]]));
+    return ids.map((id) => byId.get(id));
+  }
+
+  #texts(ids: readonly string[], bytesMax: number): Promise<readonly (string | null)[]> {
+    const keys = ids.map((id) => this.#keys.worker(id));
+    return readTexts(this.#redis, keys, { most: RECORD_CHARACTERS_MAX, all: bytesMax });
+  }
+
   /** `page`: the next page of the set; `known`: known workers outside of it; `ids`: both. */
   async #idsToRead(): Promise<Record<"ids" | "page" | "known", readonly string[]>> {
     const start = this.#pageStart;
     const end = start + MEMBERS_MAX - 1;
-    const page = await this.#redis.zrange(this.#keys.members, start, String(end));
-    this.#pageStart = page.length < MEMBERS_MAX ? 0 : start + MEMBERS_MAX;
+    const bounds = { from: start, to: end, bytesMax: ID_BYTES_MAX };
+    const listed = await readIds(this.#redis, this.#keys.members, bounds);
+    const page = listed.filter((id) => id !== "");
+    this.#pageStart = listed.length < MEMBERS_MAX ? 0 : start + MEMBERS_MAX;
     const isCrowded = start > 0 || this.#pageStart > 0;
     if (isCrowded && !this.#isCrowded) await this.#tellCrowd();
     this.#isCrowded = isCrowded;
@@ -333,6 +366,10 @@ export class RedisMembership implements MembershipStore {
   }
 
   #believedRecord(id: string, stored: string): MembershipRecord | undefined {
+    if (stored === "") {
+      this.#refused.refuse(id, "malformed", "it is too long to be read");
+      return undefined;
+    }
     try {
       const record = decodeRecord(stored, this.#settings);
       const named = record.kind === "announced" ? record.announcement.workerId : record.workerId;

@@ -4,6 +4,8 @@
 
 import type { Environment, Timer } from "@winnow/core";
 import type { Redis } from "ioredis";
+import { ORDER_CHARACTERS_MAX } from "../orders/models-order.ts";
+import { readTexts } from "./redis-reading.ts";
 import type { RedisKeys } from "./redis-keys.ts";
 import type { OrderStore } from "../orders/order-store.ts";
 
@@ -16,9 +18,15 @@ export interface RedisOrdersParts {
 
 const POLL_MS = 2000;
 
-/** Compare and set in one step; an empty ARGV[2] stands for no stored text. */
+/** Bytes of a signed order: characters that have up to four, and the signature. */
+const ORDER_BYTES_MAX = 4 * ORDER_CHARACTERS_MAX + 256;
+
+/** Compare and set in one step; an empty ARGV[2] stands for no stored text, and for one of over ARGV[3] bytes. */
 const REPLACE = `
-if (redis.call('GET', KEYS[1]) or '') ~= ARGV[2] then return 0 end
+local bytes = redis.pcall('STRLEN', KEYS[1])
+local isLong = type(bytes) == 'number' and bytes > tonumber(ARGV[3])
+local stored = isLong and '' or redis.call('GET', KEYS[1]) or ''
+if stored ~= ARGV[2] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
 return 1`;
 
@@ -36,12 +44,22 @@ export class RedisOrders implements OrderStore {
 
   async read(): Promise<string | undefined> {
     const { redis, keys } = this.#parts;
-    return (await redis.get(keys.order)) ?? undefined;
+    const bytes = { most: ORDER_BYTES_MAX, all: ORDER_BYTES_MAX };
+    const [text] = await readTexts(redis, [keys.order], bytes);
+    // A text that is too long for an order comes empty, and an order that is known replaces it.
+    return text === "" ? undefined : (text ?? undefined);
   }
 
   async replace(text: string, previous: string | undefined): Promise<boolean> {
     const { redis, keys } = this.#parts;
-    const replaced = await redis.eval(REPLACE, 1, keys.order, text, previous ?? "");
+    const replaced = await redis.eval(
+      REPLACE,
+      1,
+      keys.order,
+      text,
+      previous ?? "",
+      ORDER_BYTES_MAX,
+    );
     // The message is only a hint: a process that misses it reads within its poll interval.
     if (replaced === 1) redis.publish(keys.changed, "").catch(() => undefined);
     return replaced === 1;

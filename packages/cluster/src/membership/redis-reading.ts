@@ -1,0 +1,68 @@
+// Reads from a Redis to which anybody may have written: a text may have 512 MiB, and an id as much. What is read
+// is therefore bounded in Redis, by scripts, before it is sent. What is too long comes as an empty text, which is
+// no record; the rest is as with ZRANGE, MGET and GET.
+
+import type { Redis } from "ioredis";
+
+/**
+ * ARGV: first and last place, and bytes of an id. How long an id is can only be seen by reading it, so one that is
+ * too long for a worker is removed; it comes empty, so that the page keeps its length.
+ */
+const IDS = `
+local ids = redis.call('ZRANGE', KEYS[1], ARGV[1], ARGV[2])
+local most = tonumber(ARGV[3])
+for at = 1, #ids do
+  if #ids[at] > most then
+    redis.pcall('ZREM', KEYS[1], ids[at])
+    ids[at] = ''
+  end
+end
+return ids`;
+
+/**
+ * ARGV: bytes of a text, and of all. What is no text has no length, and MGET finds none there. So it is for a user
+ * who may not ask for lengths: then texts are not bounded. MGET gets no more keys at a time than fit Lua's stack.
+ */
+const TEXTS = `
+local most, left = tonumber(ARGV[1]), tonumber(ARGV[2])
+local texts, keys, places = {}, {}, {}
+for at = 1, #KEYS do
+  local bytes = redis.pcall('STRLEN', KEYS[at])
+  if type(bytes) ~= 'number' then bytes = 0 end
+  if bytes > most or bytes > left then texts[at] = ''
+  else
+    left = left - bytes
+    keys[#keys + 1] = KEYS[at]
+    places[#places + 1] = at
+  end
+end
+for from = 1, #keys, 1000 do
+  local found = redis.call('MGET', unpack(keys, from, math.min(from + 999, #keys)))
+  for at = 1, #found do texts[places[from + at - 1]] = found[at] end
+end
+return texts`;
+
+/** Bytes of a text, and of all texts of a reading together. */
+export interface TextBytes {
+  readonly most: number;
+  readonly all: number;
+}
+
+/** Ids of a sorted set from one place to another; an id of more than `bytesMax` comes as an empty text. */
+export async function readIds(
+  redis: Redis,
+  key: string,
+  { from, to, bytesMax }: { readonly from: number; readonly to: number; readonly bytesMax: number },
+): Promise<readonly string[]> {
+  return (await redis.eval(IDS, 1, key, from, to, bytesMax)) as string[];
+}
+
+/** The texts of keys, in their order: `null` where there is none, empty where it is too long to be read. */
+export async function readTexts(
+  redis: Redis,
+  keys: readonly string[],
+  { most, all }: TextBytes,
+): Promise<readonly (string | null)[]> {
+  if (keys.length === 0) return [];
+  return (await redis.eval(TEXTS, keys.length, ...keys, most, all)) as (string | null)[];
+}
