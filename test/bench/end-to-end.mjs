@@ -118,6 +118,12 @@ async function measure(server) {
   };
 }
 
+/** What `winnow up` says to workers that share a machine (packages/winnow/src/local-cluster/local-flags.ts). */
+const SHARED_MACHINE = [
+  ...["--machine", "local", "--threads", String(os.availableParallelism())],
+  ...["--partition-bytes", String(2 ** 30), "--extra-memory", "0"],
+];
+
 const winnow = (count, models) => ({
   name: `Winnow, ${count} worker${count === 1 ? "" : "s"}`,
   async start() {
@@ -126,6 +132,7 @@ const winnow = (count, models) => ({
       models,
       names: ["movies"],
       workers: count,
+      workerArgs: count > 1 ? SHARED_MACHINE : [],
     });
     return { ...cluster, pids: [...cluster.pids.values()] };
   },
