@@ -3,12 +3,16 @@
 
 import path from "node:path";
 import type { DenseEngine } from "@winnow/accelerator";
-import { WinnowError, excerpt } from "@winnow/core";
+import { WinnowError, excerpt, fallbackPipelineOf } from "@winnow/core";
 import type { Experiment, Pipeline } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
 import { type ArmModel, ReferenceExperiment } from "./reference-experiment.ts";
 import { ReferenceModel } from "./reference-model.ts";
-import { type PipelineMember, ReferencePipeline } from "./reference-pipeline.ts";
+import {
+  type FallbackPipeline,
+  type PipelineMember,
+  ReferencePipeline,
+} from "./reference-pipeline.ts";
 import type { Reference } from "./reference.ts";
 
 /** A version of a model, and where it lies. */
@@ -93,7 +97,19 @@ class Opening {
       }
       members.set(model, { version: located.version, reference });
     }
-    return new ReferencePipeline(version, pipeline, members);
+    return new ReferencePipeline(version, pipeline, members, await this.#fallbackOf(pipeline));
+  }
+
+  /** The pipeline that answers unknown users, which has no such pipeline itself. */
+  async #fallbackOf(pipeline: Pipeline): Promise<FallbackPipeline | undefined> {
+    const model = fallbackPipelineOf(pipeline);
+    if (model === undefined) return undefined;
+    const located = this.#newest(model);
+    const reference = await this.referenceOf(located);
+    if (reference instanceof ReferencePipeline) {
+      return { model, version: located.version, reference };
+    }
+    throw new WinnowError("FAILED_PRECONDITION", `${excerpt(model)} is no pipeline`);
   }
 
   async #armsOf({ arms }: Experiment): Promise<readonly ArmModel[]> {

@@ -24,6 +24,7 @@ import {
   WinnowError,
   excerpt,
   indexVocabularies,
+  keyLookupsOf,
   runProgram,
   scoreValues,
   tensor,
@@ -164,6 +165,46 @@ export class ReferenceModel implements Reference {
   /** A table that is searched, whole. */
   candidates(table: number): WholeCandidates {
     return this.#searched(table).table;
+  }
+
+  /** Which values of an input have a key in a vocabulary that the signature looks it up in. */
+  async knows(
+    signature: SignatureProgram,
+    input: string,
+    values: Tensor,
+  ): Promise<readonly boolean[]> {
+    const { program } = this.version;
+    const { part, vocabularies } = keyLookupsOf(program, signature, input);
+    const executors = { tables: program.tables, vocabularies: this.#vocabularies, ...NO_WORK };
+    const made = await runProgram(part, { inputs: new Map([[input, values]]) }, executors);
+    const keys = [...made.values()];
+    return Array.from({ length: values.data.length }, (_, at) =>
+      vocabularies.some((vocabulary, number) => {
+        const own = keys[number]!;
+        if (vocabulary.kind === "table") return this.keyed(vocabulary.table).has(keyAt(own, at));
+        return this.#vocabularies[vocabulary.vocabulary]!.positionsOf(own)[at]! >= 0;
+      }),
+    );
+  }
+
+  /** The first rows of listed ids, in their order, that a question admits to each of its instances. */
+  listedRows(
+    signature: SignatureProgram,
+    ids: readonly string[],
+    { question, instances }: { readonly question: ModelQuestion; readonly instances: number },
+  ): readonly (readonly number[])[] {
+    const step = signature.steps.find((each) => each.kind === "topK")!;
+    const { table, rowsOf } = this.#searched(step.table);
+    const isText = table.spec.idDtype === "string";
+    if (question.filter !== undefined) checkNames(namesInFilter(question.filter), table);
+    const left = leftOutOf(question, table, rowsOf);
+    return Array.from({ length: instances }, (_, at) => {
+      const without = left(at, at);
+      return ids.flatMap((id) => {
+        const rows = rowsOf(isText ? Buffer.from(id).toString("latin1") : BigInt(id));
+        return rows.filter((row) => !without.has(row)).slice(0, 1);
+      });
+    });
   }
 
   /** What a signature must answer. @throws WinnowError INVALID_ARGUMENT where it must refuse */
@@ -322,6 +363,13 @@ export class ReferenceModel implements Reference {
     };
     return { answer, search };
   }
+}
+
+/** The part of a signature that makes keys asks nobody. */
+const NO_WORK = { lookup: refuse, dense: refuse, topK: refuse, sums: refuse } as const;
+
+function refuse(): never {
+  throw new RangeError("a part that makes keys has steps of arithmetic alone");
 }
 
 /** One list for all queries, or one for each. */

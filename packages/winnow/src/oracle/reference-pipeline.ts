@@ -18,10 +18,13 @@ import {
   type SignatureProgram,
   type SignatureTensor,
   type Tensor,
+  type TopKStep,
+  type UnknownStage,
   type WarmUpRequest,
   WinnowError,
   excerpt,
   parseFilterText,
+  retrievalOf,
   unknownStageOf,
 } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
@@ -37,11 +40,19 @@ import type {
   SearchedItems,
 } from "./reference.ts";
 import { type ScalarValue, scalarAt, tensorOfScalars } from "./scalars.ts";
+import { idOfRow } from "./whole-table.ts";
 
 /** A model that a stage asks, with the version that must answer. */
 export interface PipelineMember {
   readonly version: number;
   readonly reference: ReferenceModel;
+}
+
+/** The pipeline that answers unknown users, with the version that must. */
+export interface FallbackPipeline {
+  readonly model: string;
+  readonly version: number;
+  readonly reference: ReferencePipeline;
 }
 
 /** An item on its way through the stages. */
@@ -62,16 +73,20 @@ export class ReferencePipeline implements Reference {
   readonly #version: ModelVersion;
   readonly #pipeline: Pipeline;
   readonly #members: ReadonlyMap<string, PipelineMember>;
+  readonly #fallback: FallbackPipeline | undefined;
 
   /** `members`: by the names that the stages use. */
+  // oxlint-disable-next-line max-params -- a version, what it says, and the two kinds of what that names
   constructor(
     version: ModelVersion,
     pipeline: Pipeline,
     members: ReadonlyMap<string, PipelineMember>,
+    fallback?: FallbackPipeline,
   ) {
     this.#version = version;
     this.#pipeline = pipeline;
     this.#members = members;
+    this.#fallback = fallback;
   }
 
   /** The pipeline's own file and the content of its models: where either changes, all is checked again. */
@@ -79,7 +94,9 @@ export class ReferencePipeline implements Reference {
     const members = [...this.#members].map(([name, { version, reference }]) => {
       return `${name}/${version} ${reference.fingerprint}`;
     });
-    return [this.#version.program.fingerprint, ...members.toSorted()].join(", ");
+    const { model, version, reference } = this.#fallback ?? {};
+    const other = reference === undefined ? [] : [`${model}/${version} ${reference.fingerprint}`];
+    return [this.#version.program.fingerprint, ...members.toSorted(), ...other].join(", ");
   }
 
   get signatures(): readonly SignatureProgram[] {
@@ -93,9 +110,7 @@ export class ReferencePipeline implements Reference {
   get untold(): string | undefined {
     const isSeen = this.#pipeline.stages.some(({ kind }) => kind === "seen");
     if (isSeen) return "it excludes what users have seen, which Redis knows and no file says";
-    const { answer } = unknownStageOf(this.#pipeline) ?? {};
-    if (answer === undefined || answer.kind === "oov") return undefined;
-    return "it tells users that its model does not know, and has others than its stages answer them";
+    return this.#fallback?.reference.untold;
   }
 
   /** Follows an input to the first model that takes it as it is. */
@@ -141,7 +156,7 @@ export class ReferencePipeline implements Reference {
     question: ReferenceQuestion,
     format: AnswerFormat,
   ): Promise<ExpectedAnswer> {
-    const lists = await this.#answer(question);
+    const lists = await this.#answerUsers(question);
     const { scores, ids } = this.#pipeline.outputs;
     const dtype = signature.outputs.find(({ name }) => name === ids)?.dtype ?? "string";
     const outputs = new Map([
@@ -165,10 +180,88 @@ export class ReferencePipeline implements Reference {
 
   /** As the header names the versions that were asked. */
   #membersText(): string {
-    return [...this.#members]
+    return [...this.#asksOf()]
       .toSorted(([a], [b]) => (a < b ? -1 : 1))
-      .map(([name, { version }]) => `${encodeURIComponent(name)}=${version}`)
+      .map(([name, version]) => `${encodeURIComponent(name)}=${version}`)
       .join(", ");
+  }
+
+  /** Versions of all that it may ask, by name. */
+  #asksOf(): ReadonlyMap<string, number> {
+    const own = Array.from(this.#members, ([name, { version }]) => [name, version] as const);
+    if (this.#fallback === undefined) return new Map(own);
+    const { model, version, reference } = this.#fallback;
+    return new Map([...own, [model, version], ...reference.#asksOf()]);
+  }
+
+  /** What is answered to known users, and to those whom no vocabulary of the model has. */
+  async #answerUsers(question: ReferenceQuestion): Promise<Lists> {
+    const stage = unknownStageOf(this.#pipeline);
+    if (stage === undefined || stage.answer.kind === "oov") return await this.#answer(question);
+    const retrieval = retrievalOf(stage, this.#pipeline.stages)!;
+    const { reference, signature } = this.#asked(retrieval);
+    const { name } = retrieval.inputs.find(({ from }) => from === stage.input)!;
+    const values = question.inputs.get(stage.input)!;
+    const isKnown = await reference.knows(signature, name, fitted(values, signature, name));
+    const [known, unknown] = [true, false].map((wanted) =>
+      [...isKnown.keys()].filter((at) => isKnown[at] === wanted),
+    ) as [number[], number[]];
+    const lists: (readonly Candidate[])[] = [];
+    const put = (positions: readonly number[], answers: Lists): void => {
+      for (const [at, position] of positions.entries()) lists[position] = answers[at]!;
+    };
+    if (unknown.length > 0) {
+      put(unknown, await this.#answerUnknown(stage, retrieval, partOf(question, unknown)));
+    }
+    if (known.length > 0) put(known, await this.#answer(partOf(question, known)));
+    return lists;
+  }
+
+  /** What users are answered of whom all are unknown. @throws WinnowError INVALID_ARGUMENT where the stage refuses them */
+  async #answerUnknown(
+    { answer }: UnknownStage,
+    retrieval: RetrieveStage,
+    question: ReferenceQuestion,
+  ): Promise<Lists> {
+    if (answer.kind === "pipeline") {
+      const { reference } = this.#fallback!;
+      const [signature] = reference.signatures;
+      const inputs = signature!.inputs.map(
+        ({ name }) => [name, question.inputs.get(name)!] as const,
+      );
+      return await reference.#answerUsers({ ...question, inputs: new Map(inputs) });
+    }
+    if (answer.kind !== "list") throw new WinnowError("INVALID_ARGUMENT", "an unknown user");
+    const { reference, signature } = this.#asked(retrieval);
+    const { table } = reference.searchedBy(signature)!;
+    const step = signature.steps.find(({ kind }) => kind === "topK") as TopKStep;
+    const conditions = { ...question, ownFilters: this.#ownFilters(reference, signature) };
+    const instances = [...question.inputs.values()][0]!.data.length;
+    const asked = { question: conditions, instances };
+    const limits = this.#pipeline.stages.flatMap((each) =>
+      each.kind === "limit" ? each.count : [],
+    );
+    const most = Math.min(...limits, question.k ?? Infinity);
+    const names = question.attributes ?? [];
+    return reference.listedRows(signature, answer.ids, asked).map((rows) => {
+      const left = rows.slice(0, most);
+      const described = names.length === 0 ? [] : reference.attributesOf(step.table, left, names);
+      return left.map((row, place) => ({
+        id: idOfRow(table, row),
+        score: 0,
+        named: new Map<string, number>(),
+        attributes: described[place] ?? {},
+        vector: undefined,
+      }));
+    });
+  }
+
+  #ownFilters(reference: ReferenceModel, signature: SignatureProgram): readonly Filter[] {
+    return this.#pipeline.stages.flatMap((each) =>
+      each.kind === "filter"
+        ? [inColumnValues(parseFilterText(each.filter), reference, signature)]
+        : [],
+    );
   }
 
   #retrievals(): readonly RetrieveStage[] {
@@ -243,11 +336,7 @@ export class ReferencePipeline implements Reference {
         return [name, fitted(question.inputs.get(from)!, signature, name)] as const;
       }),
     );
-    const ownFilters = this.#pipeline.stages.flatMap((each) =>
-      each.kind === "filter"
-        ? [inColumnValues(parseFilterText(each.filter), reference, signature)]
-        : [],
-    );
+    const ownFilters = this.#ownFilters(reference, signature);
     const { exclude, include, filter } = question;
     const asked = { inputs, k: stage.k, exclude, include, filter, ownFilters };
     const { outputs, searches } = await reference.answer(signature, asked);
@@ -329,6 +418,18 @@ export class ReferencePipeline implements Reference {
       inOrder(ranked.filter((__, at) => all[at]!.instance === instance)),
     );
   }
+}
+
+/** The question for some of its instances, of which it has one value each. */
+function partOf(question: ReferenceQuestion, positions: readonly number[]): ReferenceQuestion {
+  const { inputs, exclude, include } = question;
+  const lists = (all: readonly Tensor[] | undefined): readonly Tensor[] | undefined =>
+    all === undefined || all.length <= 1 ? all : positions.map((position) => all[position]!);
+  const parts = Array.from(inputs, ([name, values]) => {
+    const own = positions.map((position) => scalarAt(values, position));
+    return [name, tensorOfScalars(values.dtype, [own.length], own)] as const;
+  });
+  return { ...question, inputs: new Map(parts), exclude: lists(exclude), include: lists(include) };
 }
 
 /** The name of the model's input that takes an input of the pipeline as it is. */

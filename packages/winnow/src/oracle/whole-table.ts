@@ -33,6 +33,8 @@ export interface WholeKeyed {
   readonly values: Float32Array;
   /** The row of a key: bytes in latin1, or an integer. @throws WinnowError INVALID_ARGUMENT */
   rowOf(key: string | bigint): number;
+  /** Whether there is a row for this key, not one for keys that there are not. */
+  has(key: string | bigint): boolean;
 }
 
 /** Most values of a keyed table: the limit of one array. */
@@ -129,28 +131,36 @@ export function readKeyed(version: ModelVersion, table: number): WholeKeyed {
     keys.push(own);
     maps.push(new Map(Array.from(keyed.keyRows, (row, at) => [keyAt(own, at), row] as const)));
   });
-  return { spec, keys, values, rowOf: rowFinder(spec, maps) };
+  return { spec, keys, values, ...rowFinder(spec, maps) };
 }
 
 function rowFinder(
   { keys, rows }: KeyedTable,
   maps: readonly ReadonlyMap<string | bigint, number>[],
-): (key: string | bigint) => number {
+): Pick<WholeKeyed, "rowOf" | "has"> {
   if (keys.kind === "row") {
-    return (key) => {
-      const row = Number(key);
-      if (row >= 0 && row < rows) return row;
-      throw new WinnowError("INVALID_ARGUMENT", `${row} is not in [0, ${rows})`);
+    const isRow = (key: string | bigint): boolean => Number(key) >= 0 && Number(key) < rows;
+    return {
+      rowOf: (key) => {
+        if (isRow(key)) return Number(key);
+        throw new WinnowError("INVALID_ARGUMENT", `${key} is not in [0, ${rows})`);
+      },
+      has: isRow,
     };
   }
   const { missing, fixed } = keys;
   const fixedRows = new Map(fixed.rows.map((row, at) => [keyAt(fixed.keys, at), row] as const));
-  return (key) => {
-    const known = fixedRows.get(key) ?? firstOf(maps, key);
-    if (known !== undefined) return known;
-    if (missing.kind === "row") return missing.row;
-    if (missing.kind === "hash") return missing.firstRow + bucketOf(key, missing.buckets);
-    throw new WinnowError("INVALID_ARGUMENT", `${excerpt(String(key))} is not in the vocabulary`);
+  const known = (key: string | bigint): number | undefined =>
+    fixedRows.get(key) ?? firstOf(maps, key);
+  return {
+    rowOf: (key) => {
+      const row = known(key);
+      if (row !== undefined) return row;
+      if (missing.kind === "row") return missing.row;
+      if (missing.kind === "hash") return missing.firstRow + bucketOf(key, missing.buckets);
+      throw new WinnowError("INVALID_ARGUMENT", `${excerpt(String(key))} is not in the vocabulary`);
+    },
+    has: (key) => known(key) !== undefined,
   };
 }
 
