@@ -85,9 +85,7 @@ function answerEvents(before: ModelReport | undefined, now: ModelReport): Cluste
   }
   if (before === undefined || before.answers === answers) return [];
   return [
-    answers
-      ? event("ok", `${name} answers again`)
-      : event("down", `${name} does not answer any more`),
+    answers ? event("ok", `${name} answers`) : event("down", `${name} does not answer any more`),
   ];
 }
 

@@ -100,9 +100,9 @@ test("a worker that no partition is placed on says so once", async () => {
 
   await cluster.clock.advanceSettled(60_000);
 
-  expect(of("no partitions are placed on this worker: is its id in the list?")).toEqual([
-    { workerId: "w0" },
-  ]);
+  expect(
+    of("no partitions are placed on this worker: --members must list its id, or Redis must answer"),
+  ).toEqual([{ workerId: "w0" }]);
 });
 
 test("a worker that was told another size of partitions is named, once", async () => {

@@ -280,7 +280,10 @@ export class ReplicaControl {
     this.#unplacedUntilMs = Infinity;
     const { workerId } = this.#settings;
     const { log } = this.#dependencies.environment;
-    log.warn("no partitions are placed on this worker: is its id in the list?", { workerId });
+    log.warn(
+      "no partitions are placed on this worker: --members must list its id, or Redis must answer",
+      { workerId },
+    );
   }
 
   /**
