@@ -2,7 +2,8 @@
 // uses flags, settings and files that exist. No cluster is needed.
 
 import { execFileSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { parseAddressRules } from "@winnow/cluster";
 import { describe, expect, test } from "vitest";
@@ -73,6 +74,27 @@ describe("deploy/kubernetes", () => {
     );
 
     expect(outside).toEqual([]);
+  });
+
+  test.skipIf(!hasKubectl)("is rendered from the URL of a repository as from a folder", () => {
+    const repository = mkdtempSync(path.join(tmpdir(), "winnow-repository-"));
+    const git = (...args: string[]): Buffer =>
+      execFileSync("git", ["-C", repository, "-c", "user.name=t", "-c", "user.email=t@t", ...args]);
+    try {
+      const folder = "deploy/kubernetes";
+      cpSync(path.join(root, folder), path.join(repository, folder), { recursive: true });
+      git("init", "--quiet");
+      git("add", "--all");
+      git("commit", "--quiet", "--message=all");
+      git("tag", "v1");
+
+      const url = `file://${repository}//${folder}/overlays/prod-cloud?ref=v1`;
+      const text = execFileSync("kubectl", ["kustomize", url], { encoding: "utf8" });
+
+      expect(objectsOf(text)).toEqual(render("overlays/prod-cloud"));
+    } finally {
+      rmSync(repository, { recursive: true, force: true });
+    }
   });
 
   test("has every component in an overlay, and every overlay in these tests", () => {
