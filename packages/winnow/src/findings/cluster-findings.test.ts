@@ -177,12 +177,18 @@ describe("findings of a cluster", () => {
     ],
     "routers with different limits": [
       [router(), other({ settings: { kMax: 100 } })],
-      "note settings: kMax differs between routers: answers to the same request may differ | 4096: http://r0:8501 | 100: http://r1:8501",
+      "note settings: kMax differs between routers: one may refuse or wait for what another answers | 4096: http://r0:8501 | 100: http://r1:8501",
     ],
   };
 
   test.each(Object.entries(cases))("tell %s", (_what, [asked, line]) => {
     expect(lines(...asked)).toContain(line);
+  });
+
+  test("do not take a setting that a router of another release lacks for a conflict", () => {
+    const newer = router({ version: "0.3.0", settings: { heldCandidatesMax: 5 } });
+
+    expect(lines(newer, other()).filter((line) => line.includes("heldCandidatesMax"))).toEqual([]);
   });
 
   test("take a worker's words from the router that heard it last", () => {

@@ -244,14 +244,13 @@ function differingSettings(answered: readonly AnsweredRouter[]): Finding[] {
   const names = new Set(answered.flatMap(({ report }) => Object.keys(report.router.settings)));
   return [...names].toSorted().flatMap((name) => {
     if (OWN_SETTINGS.has(name)) return [];
+    // A router of another release may not know the setting.
+    const knowing = answered.filter(({ report }) => name in report.router.settings);
     const values = grouped(
-      answered.map(({ url, report }) => [
-        JSON.stringify(report.router.settings[name]) ?? "not told",
-        url,
-      ]),
+      knowing.map(({ url, report }) => [JSON.stringify(report.router.settings[name]), url]),
     );
     if (values.size === 1) return [];
-    const text = `${name} differs between routers: answers to the same request may differ`;
+    const text = `${name} differs between routers: one may refuse or wait for what another answers`;
     return [{ subject: "settings", state: "note", text, details: groupLines(values) } as const];
   });
 }
