@@ -95,7 +95,10 @@ export async function inspect(command: InspectCommand): Promise<(ModelReport | F
   const found = await newestVersionsAt(command.directory);
   const opener = new VersionOpener();
   try {
-    if (found.length === 1) return [await inspectVersion(found[0]!, command, opener)];
+    if (found.length === 1) {
+      const [only] = found as [VersionDirectory];
+      return [await inspectVersion(only, command, opener).catch(throwNaming(only))];
+    }
     const reports: (ModelReport | FailedModel)[] = [];
     for (const version of found) {
       reports.push(await inspectVersion(version, command, opener).catch(failureOf(version)));
@@ -111,6 +114,13 @@ const failureOf =
   (error: unknown): FailedModel => {
     const { code, message } = toWinnowError(error);
     return { model, version, directory, error: { code, message } };
+  };
+
+const throwNaming =
+  ({ model, version }: VersionDirectory) =>
+  (error: unknown): never => {
+    const { code, message } = toWinnowError(error);
+    throw new WinnowError(code, `${model}, version ${version}: ${message}`, { cause: error });
   };
 
 async function inspectVersion(

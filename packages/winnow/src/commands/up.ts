@@ -196,7 +196,7 @@ function readyText(cluster: LocalCluster, { versions, states, examples }: Starte
     const found = versions[index]!;
     if (state !== "AVAILABLE") {
       const why = error === "" ? `version ${found.version} is gone, or not wanted any more` : error;
-      return `${picocolors.red("failed")}  ${model}: ${terminalLine(why)}\n`;
+      return `${picocolors.red("failed")}  ${model}, version ${found.version}: ${terminalLine(why)}\n`;
     }
     const body = `{"instances":${examples[index]!}}`.replaceAll("'", String.raw`'\''`);
     const curl = `curl -d '${body}' ${cluster.url}/v1/models/${model}:predict`;
