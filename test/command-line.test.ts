@@ -219,7 +219,7 @@ describe("winnow up", () => {
     up.stderr.on("data", (data: Buffer) => (told += data.toString("utf8")));
     try {
       await vi.waitFor(() => expect(told).toContain("up after"), { timeout: 60_000, interval: 50 });
-      expect(await handshake(grpcPort, authority.cert)).toBe("h2");
+      expect(await handshake({ port: grpcPort }, authority.cert)).toBe("h2");
     } finally {
       up.kill("SIGTERM");
     }
@@ -230,6 +230,15 @@ describe("winnow up", () => {
     expect(told).toMatch(
       /^failed {2}My Feed, version 1: My Feed cannot be a model's name: write /m,
     );
+  });
+
+  test("refuses encryption that is not there, as TensorFlow Serving's flag asks for it", () => {
+    const ended = winnow(["serve", "--use_alts_credentials=true"]);
+
+    expect([ended.code, ended.stderr]).toEqual([
+      1,
+      expect.stringContaining("there is no ALTS here"),
+    ]);
   });
 
   test("refuses what it has no port for", () => {

@@ -1,7 +1,7 @@
 // `winnow serve` as one container is run: with the flags, ports and variables of TensorFlow Serving's model
 // server, models that come later, processes that die, and SIGTERM in the middle of requests.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -16,6 +16,9 @@ import { supplyPorts } from "../port-supply.ts";
 const script = path.join(repositoryRoot, "packages/winnow/bin/winnow.js");
 const directory = mkdtempSync(path.join(tmpdir(), "winnow-serve-"));
 const model = path.join(directory, "written/movies");
+/** A process that is killed while it listens. */
+const LEAVES_SOCKET =
+  'require("net").createServer().listen(process.argv[1], () => process.kill(process.pid, 9))';
 const PREDICT = `v1/models/movies:predict`;
 const body = '{"instances":["1"],"k":3}';
 let running: Served[] = [];
@@ -77,11 +80,15 @@ test("takes TensorFlow Serving's command, waits for no model, and answers once o
   const authority = testAuthority();
   const sslConfig = path.join(directory, "ssl.cfg");
   writeFileSync(sslConfig, sslText(authority.issue({ names: ["localhost"] })));
+  const socket = path.join(directory, "grpc.sock");
+  const dead = spawnSync(process.execPath, ["-e", LEAVES_SOCKET, socket]);
   const served = new Served(
     [
       `--ssl_config_file=${sslConfig}`,
       `--port=${grpc}`,
       `--rest_api_port=${rest}`,
+      `--grpc_socket_path=${socket}`,
+      "--use_alts_credentials=false",
       "--enable_batching=true",
       "--tensorflow_session_parallelism=2",
       "--rest_api_num_threads=16",
@@ -103,7 +110,10 @@ test("takes TensorFlow Serving's command, waits for no model, and answers once o
   expect(JSON.parse(answer)).toMatchObject({ predictions: [{ output_2: { length: 3 } }] });
   expect(served.log).toContain("--rest_api_num_threads is a flag of TensorFlow Serving");
   expect(await served.line("router listening for gRPC")).toMatchObject({ port: grpc, tls: true });
-  expect(await handshake(grpc, authority.cert)).toBe("h2");
+  expect(await handshake({ port: grpc }, authority.cert)).toBe("h2");
+  expect(dead.signal).toBe("SIGKILL");
+  await served.line("router listening for gRPC on a socket");
+  expect(await handshake({ path: socket }, authority.cert)).toBe("h2");
   expect(
     await served.line("others on the network can reach this process, which is not protected"),
   ).toMatchObject({ missing: [expect.any(String), expect.any(String)] });

@@ -2,6 +2,7 @@
 // which wins over the default; `--help` shows all three.
 
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { WinnowError } from "@winnow/core";
 import { accessLoggedOf } from "./tracing/access-log.ts";
 
 /** Default port of a router's REST API, as in TensorFlow Serving. */
@@ -77,6 +78,14 @@ export const grpcPortOption = (): Option =>
     "--grpc-port <port>",
     "port of TensorFlow Serving's gRPC services (default: off)",
     "WINNOW_GRPC_PORT",
+  );
+
+/** A socket for gRPC beside the port. */
+export const grpcSocketOption = (): Option =>
+  option(
+    "--grpc_socket_path <file>",
+    "a socket in the file system on which gRPC is served, too (default: none)",
+    "WINNOW_GRPC_SOCKET",
   );
 
 /** How long a request may take. */
@@ -400,16 +409,26 @@ const IDLE_FLAGS = new Set([
   "--skip_initialize_tpu",
   "--tensorflow_session_config_file",
   "--thread_pool_factory_config_file",
+  "--use_alts_credentials",
   "--xla_cpu_compilation_enabled",
 ]);
 
-/** The arguments without TensorFlow Serving's flags that have no meaning here, which are written `--flag=value`. */
+const ALTS = "--use_alts_credentials";
+
+/**
+ * The arguments without TensorFlow Serving's flags that have no meaning here, which are written `--flag=value`.
+ * @throws WinnowError INVALID_ARGUMENT for encryption that is asked for and not there
+ */
 export function withoutIdleFlags(
   args: readonly string[],
   warn: (flag: string) => void,
 ): readonly string[] {
   return args.filter((arg) => {
-    const [flag = ""] = arg.split("=", 1);
+    const [flag = "", value] = arg.split("=");
+    if (flag === ALTS && value !== "false" && value !== "0") {
+      const text = `${ALTS}: there is no ALTS here; use --ssl_config_file, or --tls-cert and --tls-key`;
+      throw new WinnowError("INVALID_ARGUMENT", text);
+    }
     if (!IDLE_FLAGS.has(flag)) return true;
     warn(flag);
     return false;

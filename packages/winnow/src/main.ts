@@ -9,16 +9,15 @@ import { winnowVersion } from "./version.ts";
 
 const USAGE_EXIT_CODE = 2;
 
-const args = withoutIdleFlags(process.argv, (flag) => {
-  process.stderr.write(`${flag} is a flag of TensorFlow Serving that has no meaning here\n`);
-});
-
 // The reader of the output may stop reading: `winnow inspect models | head`.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
 });
 
 try {
+  const args = withoutIdleFlags(process.argv, (flag) => {
+    process.stderr.write(`${flag} is a flag of TensorFlow Serving that has no meaning here\n`);
+  });
   await createCommandLine(winnowVersion).parseAsync(args);
 } catch (error) {
   process.exitCode = report(error);

@@ -19,6 +19,7 @@ import {
   corsOption,
   extraMemoryOption,
   grpcPortOption,
+  grpcSocketOption,
   logFormatOption,
   logLevelOption,
   machineOption,
@@ -103,6 +104,7 @@ function serve(): Command {
     .addOption(
       portOption("--port <port>", "gRPC port; 0: none", "WINNOW_GRPC_PORT").default(GRPC_PORT),
     )
+    .addOption(grpcSocketOption())
     .addOption(
       option("--rest_api_port <port>", "REST port", "WINNOW_PORT")
         .argParser(wholeNumber(1, 65_535))
@@ -152,6 +154,7 @@ function router(): Command {
     )
     .addOption(portOption("--rest_api_port <port>", "REST port, TensorFlow Serving's name"))
     .addOption(grpcPortOption())
+    .addOption(grpcSocketOption())
     .addOption(
       option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
     )

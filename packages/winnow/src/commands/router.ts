@@ -6,7 +6,7 @@ import { hostname } from "node:os";
 import { type DenseEngine, createDenseEngine } from "@winnow/accelerator";
 import { stateFileName } from "@winnow/cluster";
 import type { TlsSource } from "@winnow/cluster";
-import type { Environment } from "@winnow/core";
+import type { Environment, Logger } from "@winnow/core";
 import type { GrpcServer, HttpOptions, ReloadModels, Router, RouterOptions } from "@winnow/router";
 import {
   ClusterWatch,
@@ -46,6 +46,7 @@ export interface RouterRoleOptions
   readonly port: number;
   readonly rest_api_port?: number;
   readonly grpcPort?: number;
+  readonly grpc_socket_path?: string;
   readonly host: string;
   readonly replication: number;
   readonly modelReplication?: ReadonlyMap<string, number>;
@@ -160,8 +161,8 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     const grpcOptions = { ...limitsOf(options, "grpc"), requestTimeoutMs };
     const server = await openGrpcServer(router, grpcOptions, parts);
     metrics.watchDoor("grpc", () => server.held());
-    const taken = await server.listen({ host, port });
-    log.info("router listening for gRPC", { host, port: taken.port, tls: grpcTls !== undefined });
+    const where = { host, port, socket: options.grpc_socket_path, tls: grpcTls !== undefined };
+    await listenForGrpc(server, where, log);
     return server;
   };
   const { port } = await http.listen({ host, port: ports.rest });
@@ -191,10 +192,31 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   reportListening();
 }
 
+interface GrpcPlace {
+  readonly host: string;
+  readonly port: number;
+  readonly socket: string | undefined;
+  readonly tls: boolean;
+}
+
+/** Listens on the port and, where one is named, on a socket. @throws WinnowError UNAVAILABLE */
+async function listenForGrpc(
+  server: GrpcServer,
+  { host, port, socket, tls }: GrpcPlace,
+  log: Logger,
+): Promise<void> {
+  const taken = await server.listen({ host, port });
+  log.info("router listening for gRPC", { host, port: taken.port, tls });
+  if (socket === undefined || socket === "") return;
+  await server.listenOnSocket(socket);
+  log.info("router listening for gRPC on a socket", { socket, tls });
+}
+
 /** Refuses certificates that no port would use. @throws WinnowError INVALID_ARGUMENT */
 function checkedPorts(options: RouterRoleOptions, isPortTyped: boolean): RouterPorts {
   const ports = routerPorts(options, isPortTyped);
-  if (isGiven(options.ssl_config_file)) assertGrpcServed(ports.grpc ?? 0);
+  if (isGiven(options.ssl_config_file)) assertGrpcServed("--ssl_config_file", ports.grpc ?? 0);
+  if (isGiven(options.grpc_socket_path)) assertGrpcServed("--grpc_socket_path", ports.grpc ?? 0);
   return ports;
 }
 

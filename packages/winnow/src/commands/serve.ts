@@ -18,6 +18,7 @@ export interface ServeOptions extends LocalFlags {
   /** The gRPC port; 0: none. */
   readonly port: number;
   readonly rest_api_port: number;
+  readonly grpc_socket_path?: string;
   readonly threads?: number;
   readonly memoryBytes?: number;
   readonly requireSecurity: boolean;
@@ -79,12 +80,13 @@ function routerMemoryBytes({ workers, memoryBytes }: ServeOptions): number {
 }
 
 function routerArgs(options: ServeOptions): string[] {
-  const { ssl_config_file: file } = options;
+  const { ssl_config_file: file, grpc_socket_path: socket } = options;
   return [
     ...lowerDefaultArguments(options, ROUTER_OWNERS, routerMemoryBytes(options)),
     `--grpc-port=${options.port}`,
     `--require-security=${options.requireSecurity}`,
     ...(isGiven(file) ? ["--ssl_config_file", file] : []),
+    ...(isGiven(socket) ? [`--grpc_socket_path=${socket}`] : []),
   ];
 }
 

@@ -23,11 +23,10 @@ export interface SslConfig {
   readonly readText: (name: string) => Promise<string>;
 }
 
-/** Refuses the file where no port would use it; 0: none. @throws WinnowError INVALID_ARGUMENT */
-export function assertGrpcServed(grpcPort: number): void {
+/** Refuses a flag of gRPC where gRPC has no port; 0: none. @throws WinnowError INVALID_ARGUMENT */
+export function assertGrpcServed(flag: string, grpcPort: number): void {
   if (grpcPort !== 0) return;
-  const text =
-    "--ssl_config_file is only for gRPC, which has no port here: set --grpc-port, or use --tls-cert and --tls-key for REST";
+  const text = `${flag} is only for gRPC, which has no port here: set --grpc-port (--port of winnow serve)`;
   throw new WinnowError("INVALID_ARGUMENT", text);
 }
 

@@ -8,6 +8,7 @@
 //     ─▶ inference/infer-call ─▶ infer-message, tensor-contents
 //                              └─▶ Predictor ─▶ infer-answer
 
+import path from "node:path";
 import { Server } from "@grpc/grpc-js";
 import type { UntypedServiceImplementation } from "@grpc/grpc-js";
 import { GrpcDoor, HealthService, portCredentials } from "@winnow/cluster";
@@ -16,6 +17,7 @@ import { WinnowError, sleep } from "@winnow/core";
 import type { HeldMemory } from "@winnow/core";
 import type { Predictor } from "../../predictor.ts";
 import { CallGate } from "./call-gate.ts";
+import { removeDeadSocket } from "./dead-socket.ts";
 import { keyInterceptor } from "./key-interceptor.ts";
 import { resolveGrpcOptions } from "../grpc-settings.ts";
 import type { GrpcOptions, GrpcSettings } from "../grpc-settings.ts";
@@ -35,6 +37,8 @@ export interface GrpcServer {
    * @throws WinnowError UNAVAILABLE when the address cannot be bound
    */
   listen(address: { readonly host: string; readonly port: number }): Promise<{ port: number }>;
+  /** Listens on a socket of the file system, too, like the port with TLS and keys. @throws as `listen` */
+  listenOnSocket(file: string): Promise<void>;
   /** Stops accepting calls, answers those that are open, and resolves when all connections are closed. */
   drain(): Promise<void>;
   /** Stops at once; open calls are cut. */
@@ -106,15 +110,24 @@ class ServingServer implements GrpcServer {
   async listen(address: { host: string; port: number }): Promise<{ port: number }> {
     const { host, port } = address;
     const where = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+    const bound = await this.#bind(where);
+    void this.#followHealth();
+    return { port: bound };
+  }
+
+  async listenOnSocket(file: string): Promise<void> {
+    await removeDeadSocket(file);
+    await this.#bind(`unix:${path.resolve(file)}`);
+  }
+
+  #bind(where: string): Promise<number> {
     const credentials = portCredentials(this.#environment.tls, this.#settings.handshakeTimeoutMs);
-    const bound = await new Promise<number>((resolve, reject) => {
+    return new Promise((resolve, reject) => {
       this.#server.bindAsync(where, credentials, (cause, taken) => {
         if (cause === null) return resolve(taken);
         reject(new WinnowError("UNAVAILABLE", `Cannot listen on ${where}`, { cause }));
       });
     });
-    void this.#followHealth();
-    return { port: bound };
   }
 
   held(): readonly HeldMemory[] {
