@@ -43,6 +43,20 @@ describe("a timeline", () => {
     expect((JSON.parse(text) as { worker: string }[])[0]!.worker).toBe("w\u00e9\u2603");
   });
 
+  test("has as many parts as a header has room for where names are long", () => {
+    const timeline = new RequestTimeline(0, undefined);
+    for (let at = 0; at < 64; at += 1) {
+      const asked = { "winnow.worker": `w${at}`.padEnd(255, "x") };
+      timeline.child("ask worker", at, asked).end(at + 1, undefined, "\u2603".repeat(80));
+    }
+
+    const told = JSON.parse(timeline.text()) as { worker: string }[];
+
+    expect(timeline.text().length).toBeLessThanOrEqual(8192);
+    expect(told.length).toBeGreaterThan(5);
+    expect(told.map(({ worker }) => worker.slice(0, 2)).slice(0, 3)).toEqual(["w0", "w1", "w2"]);
+  });
+
   test("records for the collector what it takes note of", () => {
     const heard: string[] = [];
     const spanOf = (name: string): TraceSpan => ({

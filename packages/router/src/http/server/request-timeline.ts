@@ -10,6 +10,8 @@ export const TIMELINE_HEADER = "x-winnow-timeline";
 
 /** Parts that are told of; an answer's headers are bounded, and so is what a request costs here. */
 const PARTS_MAX = 64;
+/** Characters of the text: clients take 16 KiB of headers, and the names of workers may be long. */
+const CHARACTERS_MAX = 8192;
 
 /** Not recorded by anybody: what is in frames means nothing to workers. */
 const UNRECORDED: TraceContext = {
@@ -52,14 +54,18 @@ export class RequestTimeline implements TraceSpan {
     this.#inner?.end(endMs, attributes, fault);
   }
 
-  /** The parts that have ended, in the order in which they began: a header's value. */
+  /** The parts that have ended, in the order in which they began, as many as fit: a header's value. */
   text(): string {
-    const ended = this.#parts.filter(({ toMs }) => toMs !== undefined);
-    // Headers are ASCII.
-    return JSON.stringify(ended).replaceAll(
-      /[^\x20-\x7e]/g,
-      (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`,
-    );
+    const told: string[] = [];
+    let characters = 2;
+    for (const part of this.#parts) {
+      if (part.toMs === undefined) continue;
+      const text = inAscii(JSON.stringify(part));
+      characters += text.length + 1;
+      if (characters > CHARACTERS_MAX) break;
+      told.push(text);
+    }
+    return `[${told.join(",")}]`;
   }
 
   #part(inner: TraceSpan | undefined, { name, startMs, attributes }: PartStart): TraceSpan {
@@ -91,6 +97,14 @@ export class RequestTimeline implements TraceSpan {
   #since(ms: number): number {
     return Math.round((ms - this.#startMs) * 1000) / 1000;
   }
+}
+
+/** JSON as headers may hold it. */
+function inAscii(text: string): string {
+  return text.replaceAll(
+    /[^\x20-\x7e]/g,
+    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 interface PartStart {
