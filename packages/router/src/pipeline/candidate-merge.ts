@@ -14,8 +14,13 @@ import { joinedTensors, reordered } from "./candidates.ts";
 import { turnMeter } from "../program/turns.ts";
 import type { Steps } from "../program/turns.ts";
 
-/** Cost of one item of one retrieval, in units of `turnMeter`: its id is looked up several times. */
-const WORK_OF_ENTRY = 2 ** 9;
+/** Cost of one item of one retrieval each time that its id is looked up, in units of `turnMeter`. */
+const WORK_OF_LOOKUP = 2 ** 7;
+/** Cost of comparing one retrieval with the others when an item is taken by quota. */
+const WORK_OF_QUOTA = 2 ** 4;
+
+/** Counts work; `true`: other requests should run before the next. */
+type Meter = ReturnType<typeof turnMeter>;
 
 /** The candidates of one retrieval, and the name of its score. */
 export interface NamedCandidates {
@@ -46,21 +51,22 @@ export function* mergedCandidates(
   const isTurnOver = turnMeter();
   const merged: CandidateList[] = [];
   for (let instance = 0; instance < instances; instance += 1) {
-    const entries = entriesOf(lists, ids, instance);
-    const first = firstPositions(entries);
+    const entries = yield* entriesOf(lists, { ids, instance, isTurnOver });
+    const first = yield* firstPositions(entries, isTurnOver);
     for (const [from, list] of entries.entries()) {
       for (const { key, score, vector } of list) {
         const position = first.get(key)!;
         scores[from]![position] = score;
         if (vector !== undefined) vectors.set(position, vector);
+        if (isTurnOver(WORK_OF_LOOKUP)) yield;
       }
     }
-    const taken = merge.by === "weights" ? weighed(entries, values) : takenByQuota(entries, values);
+    const takenBy = merge.by === "weights" ? weighed : takenByQuota;
+    const taken = yield* takenBy(entries, values, isTurnOver);
     merged.push({
       positions: taken.map(({ key }) => first.get(key)!),
       scores: taken.map(({ score }) => score),
     });
-    if (isTurnOver(entries.flat().length * WORK_OF_ENTRY)) yield;
   }
   const candidates: Candidates = {
     ids,
@@ -77,13 +83,17 @@ export function* mergedCandidates(
 }
 
 /** The lists of an instance, with each item once in each list, at its best place. */
-function entriesOf(
+function* entriesOf(
   lists: readonly NamedCandidates[],
-  ids: Tensor,
-  instance: number,
-): readonly (readonly Entry[])[] {
+  {
+    ids,
+    instance,
+    isTurnOver,
+  }: { readonly ids: Tensor; readonly instance: number; readonly isTurnOver: Meter },
+): Steps<readonly (readonly Entry[])[]> {
   let start = 0;
-  return lists.map(({ candidates }) => {
+  const found: (readonly Entry[])[] = [];
+  for (const { candidates } of lists) {
     const { positions, scores } = candidates.lists[instance]!;
     const byKey = new Map<unknown, Entry>();
     for (const [rank, own] of positions.entries()) {
@@ -91,45 +101,61 @@ function entriesOf(
       const key = keyOf(ids, position);
       const vector = candidates.vectors?.get(own);
       if (!byKey.has(key)) byKey.set(key, { position, score: scores[rank]!, key, vector });
+      if (isTurnOver(WORK_OF_LOOKUP)) yield;
     }
     start += candidates.ids.data.length;
-    return [...byKey.values()];
-  });
+    found.push([...byKey.values()]);
+  }
+  return found;
 }
 
 /** The position of each item's id, in the first retrieval that found it. */
-function firstPositions(entries: readonly (readonly Entry[])[]): ReadonlyMap<unknown, number> {
+function* firstPositions(
+  entries: readonly (readonly Entry[])[],
+  isTurnOver: Meter,
+): Steps<ReadonlyMap<unknown, number>> {
   const first = new Map<unknown, number>();
-  for (const { key, position } of entries.flat()) if (!first.has(key)) first.set(key, position);
+  for (const list of entries) {
+    for (const { key, position } of list) {
+      if (!first.has(key)) first.set(key, position);
+      if (isTurnOver(WORK_OF_LOOKUP)) yield;
+    }
+  }
   return first;
 }
 
 type Taken = Pick<Entry, "key" | "score">;
 
 /** Every item with its weighted sum, in the order in which items were found. */
-function weighed(
+function* weighed(
   entries: readonly (readonly Entry[])[],
   weights: readonly number[],
-): readonly Taken[] {
+  isTurnOver: Meter,
+): Steps<readonly Taken[]> {
   const sums = new Map<unknown, number>();
   for (const [from, list] of entries.entries()) {
     for (const { key, score } of list) {
       sums.set(key, (sums.get(key) ?? 0) + weights[from]! * score);
+      if (isTurnOver(WORK_OF_LOOKUP)) yield;
     }
   }
   return Array.from(sums, ([key, sum]) => ({ key, score: Math.fround(sum) }));
 }
 
 /** Items in the order in which the retrievals take them. */
-function takenByQuota(
+function* takenByQuota(
   entries: readonly (readonly Entry[])[],
   quotas: readonly number[],
-): readonly Taken[] {
+  isTurnOver: Meter,
+): Steps<readonly Taken[]> {
   const taken = new Map<unknown, Taken>();
   const turns = entries.map((list, at) => ({ list, quota: quotas[at]!, took: 0, next: 0 }));
   for (;;) {
     for (const turn of turns) {
-      while (turn.next < turn.list.length && taken.has(turn.list[turn.next]!.key)) turn.next += 1;
+      while (turn.next < turn.list.length && taken.has(turn.list[turn.next]!.key)) {
+        turn.next += 1;
+        if (isTurnOver(WORK_OF_LOOKUP)) yield;
+      }
     }
     const open = turns.filter(({ list, quota, took, next }) => took < quota && next < list.length);
     const [first] = open;
@@ -142,6 +168,7 @@ function takenByQuota(
     const entry = turn.list[turn.next]!;
     taken.set(entry.key, entry);
     turn.took += 1;
+    if (isTurnOver(WORK_OF_LOOKUP + WORK_OF_QUOTA * turns.length)) yield;
   }
 }
 

@@ -6,9 +6,13 @@ import type { ScoreExpression, Tensor } from "@winnow/core";
 import { turnMeter } from "../program/turns.ts";
 import type { Steps } from "../program/turns.ts";
 
-/** Cost of ordering one candidate, and of one part of an expression, in units of `turnMeter`. */
+/** Cost of ordering one candidate, of merging it once, and of one part of an expression, in units of `turnMeter`. */
 const WORK_OF_ORDER = 2 ** 7;
+const WORK_OF_MERGE = 2 ** 6;
 const WORK_OF_TERM = 2 ** 6;
+
+/** Candidates that are sorted at once; longer lists are merged from such runs. */
+const RUN_LENGTH = 2 ** 11;
 
 /** One instance's candidates: positions among the retrieved ids, and their scores. */
 export interface CandidateList {
@@ -82,26 +86,65 @@ export function* reordered(candidates: Candidates, scores: ArrayLike<number>): S
   const lists: CandidateList[] = [];
   let from = 0;
   for (const { positions } of candidates.lists) {
-    lists.push(orderedList(positions, scores, from));
+    lists.push(yield* orderedList(positions, { scores, from, isTurnOver }));
     from += positions.length;
-    if (isTurnOver(positions.length * WORK_OF_ORDER)) yield;
   }
   return { ...candidates, lists };
 }
 
-/** One list sorted by its new scores, which begin at `from`. */
-function orderedList(
+/** New scores, and where those of a list begin. */
+interface NewScores {
+  readonly scores: ArrayLike<number>;
+  readonly from: number;
+  readonly isTurnOver: (work: number) => boolean;
+}
+
+/** One list sorted by its new scores. The order is total, so that it does not depend on how runs are cut. */
+function* orderedList(
   positions: readonly number[],
-  scores: ArrayLike<number>,
-  from: number,
-): CandidateList {
-  const order = positions
-    .map((_, at) => at)
-    .toSorted((a, b) => compareScores(scores[from + a]!, scores[from + b]!) || a - b);
+  { scores, from, isTurnOver }: NewScores,
+): Steps<CandidateList> {
+  const compare = (a: number, b: number): number =>
+    compareScores(scores[from + a]!, scores[from + b]!) || a - b;
+  let runs: number[][] = [];
+  for (let start = 0; start < positions.length; start += RUN_LENGTH) {
+    const length = Math.min(RUN_LENGTH, positions.length - start);
+    runs.push(Array.from({ length }, (_, at) => start + at).toSorted(compare));
+    if (isTurnOver(length * WORK_OF_ORDER)) yield;
+  }
+  while (runs.length > 1) {
+    const joined: number[][] = [];
+    for (let at = 0; at < runs.length; at += 2) {
+      joined.push(yield* mergedRuns(runs[at]!, runs[at + 1] ?? [], { compare, isTurnOver }));
+    }
+    runs = joined;
+  }
+  const [order = []] = runs;
   return {
     positions: order.map((at) => positions[at]!),
     scores: order.map((at) => scores[from + at]!),
   };
+}
+
+/** Two sorted runs as one. */
+function* mergedRuns(
+  first: readonly number[],
+  second: readonly number[],
+  {
+    compare,
+    isTurnOver,
+  }: Pick<NewScores, "isTurnOver"> & { readonly compare: (a: number, b: number) => number },
+): Steps<number[]> {
+  const merged: number[] = [];
+  let [left, right] = [0, 0];
+  while (left < first.length && right < second.length) {
+    if (compare(first[left]!, second[right]!) < 0) merged.push(first[left++]!);
+    else merged.push(second[right++]!);
+    if (isTurnOver(WORK_OF_MERGE)) yield;
+  }
+  while (left < first.length) merged.push(first[left++]!);
+  while (right < second.length) merged.push(second[right++]!);
+  return merged;
 }
 
 /** Adds named scores, one for each candidate, in the order of `flatPositions`. */

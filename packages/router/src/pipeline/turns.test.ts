@@ -11,6 +11,7 @@ import type { Steps } from "../program/turns.ts";
 
 const INSTANCES = 600;
 const K = 100;
+const K_LONG = 4096;
 const COUNT = INSTANCES * K;
 const scores = Float32Array.from({ length: COUNT }, (_, at) => (at * 7919) % 1009);
 
@@ -61,6 +62,39 @@ describe("work on many candidates", () => {
     expect(lists).toHaveLength(INSTANCES);
     expect(turns).toBeGreaterThanOrEqual(COUNT / 4096);
   });
+
+  test.each([
+    ["weights", true],
+    ["quotas", false],
+  ] as const)(
+    "a merge by %s of long lists of one instance leaves others turns, too; in order of scores: %s",
+    (by, isOrdered) => {
+      const lists = ["a", "b", "c"].map((name, list) => {
+        const shape = [1, K_LONG];
+        const ids = stringTensor(
+          Array.from(
+            { length: K_LONG },
+            (_, at) => `item ${(at * 31 + list * 709) % (2 * K_LONG)}`,
+          ),
+          shape,
+        );
+        const own = tensor("float32", shape, scores.slice(list, list + K_LONG));
+        return { name, candidates: candidatesOf(own, ids, "movies") };
+      });
+      const values = lists.map(({ name }) => ({ name, value: K_LONG }));
+      const steps = mergedCandidates(lists, { kind: "merge", by, parts: values });
+      let turns = 0;
+      let step = steps.next();
+      for (; step.done !== true; step = steps.next()) turns += 1;
+
+      const [merged] = step.value.lists;
+      const ordered = merged!.scores.toSorted((a, b) => b - a);
+
+      expect(turns).toBeGreaterThanOrEqual((3 * K_LONG) / 1024);
+      expect(new Set(merged!.positions).size).toBe(merged!.positions.length);
+      expect(merged!.scores.every((score, at) => score === ordered[at])).toBe(isOrdered);
+    },
+  );
 
   test("that is little is done at once", () => {
     const ids = stringTensor(["a", "b"], [1, 2]);
