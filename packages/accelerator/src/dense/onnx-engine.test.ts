@@ -296,12 +296,30 @@ describe.skipIf(!isBuilt)("a model whose runs take long", () => {
     await slow.release();
     await expect(slow.run(vectors(), ["scores"])).rejects.toThrow(RangeError);
   });
+
+  test.skipIf(process.platform !== "linux")(
+    "refuses a run that makes more of its inputs than the process may have, and goes on",
+    async () => {
+      const memoryBytes = 512 * 2 ** 20;
+      const engine = createDenseEngine({}, (threads, listener) =>
+        startDenseProcess(threads, listener, { memoryBytes }),
+      );
+      opened.push(engine);
+      const model = await engine.load(matMulModel(new Float32Array(2000), 2, 1000), OWNER);
+      const many = tensor("float32", [1_000_000, 2], new Float32Array(2_000_000));
+
+      const grown = model.run(new Map([["vectors", many]]), ["scores"]);
+
+      await expect(grown).rejects.toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+      expect(await scoresOf(model)).toEqual(Array(1000).fill(0));
+    },
+  );
 });
 
 test("a process that cannot start makes requests fail, not hang", async () => {
   const nowhere = new URL("./nowhere.js", import.meta.url);
   const engine = createDenseEngine({}, (threads, listener) =>
-    startDenseProcess(threads, listener, nowhere),
+    startDenseProcess(threads, listener, { entry: nowhere }),
   );
 
   await expect(engine.load(product(), OWNER)).rejects.toMatchObject({
