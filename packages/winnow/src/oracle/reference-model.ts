@@ -416,7 +416,7 @@ function leftOutOf(
 }
 
 /** The values of a row. */
-export function vectorOf({ pieces, dim }: WholeCandidates, row: number): Float32Array {
+function vectorOf({ pieces, dim }: WholeCandidates, row: number): Float32Array {
   let first = 0;
   for (const { values, lengths } of pieces) {
     const at = (row - first) * dim;
