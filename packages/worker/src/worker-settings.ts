@@ -72,6 +72,11 @@ export interface WorkerOptions {
    */
   readonly partitionBytes?: number | undefined;
   /**
+   * Bytes of item tables that are not cut, which every router would hold: a version with more is refused. Default
+   * 2 147 483 648, about what a dense part can have; 0: every table must be cut.
+   */
+  readonly uncutBytesMax?: number | undefined;
+  /**
    * The part of `memoryBytesMax` that replicas beyond `replication` may occupy. Only tables that are not cut
    * have such replicas: with one on each worker, requests spread over all workers. Default 0.25; 0: none.
    */
@@ -266,9 +271,11 @@ function computeSettings({
 
 function readerSettings({
   partitionBytes = PARTITION_BYTES,
+  uncutBytesMax = 2 ** 31,
   modelCache,
 }: WorkerOptions): ReaderSettings {
-  return { partitionBytes: atLeastOne("partitionBytes", partitionBytes), modelCache };
+  const atMost = atLeastOne("partitionBytes", partitionBytes);
+  return { partitionBytes: atMost, uncutBytesMax, modelCache };
 }
 
 /** Compared by people and by `winnow doctor`: workers that differ in this text place partitions differently. */

@@ -57,6 +57,7 @@ const MAY_BE_NOTHING: ReadonlySet<string> = new Set([
   "worker.inlineScanValuesMax",
   "worker.placementQuietMs",
   "worker.rollbackWindowMs",
+  "worker.uncutBytesMax",
 ]);
 
 /** Upper bounds that follow from a frame or a thread pool. */

@@ -270,6 +270,11 @@ const WORKER: readonly Line[] = [
     0,
     "least time for which a version that is given up is kept, for quick rollbacks",
   ],
+  [
+    "uncutBytesMax",
+    2048 * MEBIBYTE,
+    "bytes of item tables that are not cut, which every router would hold; a version with more is refused; 0: all must be cut",
+  ],
   ["queueRowsMax", 16_384, "query vectors that wait for the device; more are refused at once"],
   ["batchRowsMax", 64, "query vectors of one scan: with more, each costs less and waits longer"],
   ["scansInFlightMax", 1, "scans under way at once; with 1, batches form"],

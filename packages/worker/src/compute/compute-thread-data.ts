@@ -19,6 +19,8 @@ export interface DeviceSettings {
 export interface ReaderSettings {
   /** Bytes of float32 values up to which a partition of a table may grow; equal on all workers. */
   readonly partitionBytes: number;
+  /** Bytes of tables that are not cut, in one version at most. */
+  readonly uncutBytesMax: number;
   /** Where data read from an object store is cached; `undefined`: nowhere. */
   readonly modelCache: CacheSettings | undefined;
 }

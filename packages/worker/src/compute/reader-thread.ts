@@ -17,19 +17,25 @@ import type { ReaderSettings } from "./compute-thread-data.ts";
 import { denseCheck } from "./reader/dense-check.ts";
 import { LocalModelReader } from "./reader/model-reader.ts";
 import { serveReader } from "./reader/reader-channel.ts";
+import { uncutCheck } from "./reader/uncut-check.ts";
 
 if (parentPort === null) throw new RangeError("this file runs in a thread");
 // Both do nothing before the first version of an object store.
-const { partitionBytes, modelCache } = workerData as ReaderSettings;
+const { partitionBytes, uncutBytesMax, modelCache } = workerData as ReaderSettings;
 const ranges = new RangeReader(storeEnvironment(), modelCache);
 const mirror = new ObjectMirror({
   store: objectStores(storeEnvironment(), modelCache),
   files: ranges,
 });
 const options = { partitionBytes, checks: createRowChecks(), store: ranges };
+const checkUncut = uncutCheck(uncutBytesMax);
+const checkDense = denseCheck(() => createDenseEngine(), systemClock);
 const reader = new LocalModelReader(
   (directory) => openModelVersion(directory, options),
-  denseCheck(() => createDenseEngine(), systemClock),
+  async (program, directory) => {
+    await checkUncut(program, directory);
+    await checkDense(program, directory);
+  },
   async (location) => {
     if (isObjectUrl(location)) return mirror.open(location);
     return { directory: location, release: () => undefined };
