@@ -1,7 +1,7 @@
 // Model directories on a file system: the storage that `version-watch.ts` polls.
 
 import { type Hash, createHash } from "node:crypto";
-import { opendir, readdir, realpath, stat } from "node:fs/promises";
+import { opendir, realpath, stat } from "node:fs/promises";
 import path from "node:path";
 
 import { FolderWalk, WinnowError } from "@winnow/core";
@@ -19,8 +19,13 @@ const MODEL_FILES = [
 ];
 /** Folders whose files are part of the stamp. */
 const STAMPED_FOLDERS = ["variables", "assets", "assets.extra"];
-/** Files in the version directory itself that are part of the stamp: the largest exports have some hundred. */
+/**
+ * Files in the version directory itself that are part of the stamp, beside model files: the largest exports have some
+ * hundred.
+ */
 const OUTER_FILES_MAX = 2000;
+/** Entries that are read at once: a directory of millions is never listed whole. */
+const ENTRIES_AT_ONCE = 256;
 /** Files that are looked at together; the event loop and the file threads do other work in between. */
 const FILES_AT_ONCE = 32;
 
@@ -33,30 +38,36 @@ export const fileStorage: ModelStorage = {
 };
 
 async function listDirectories(directory: string): Promise<string[]> {
-  const entries = await readdir(directory, { withFileTypes: true });
-  const names = await Promise.all(
-    entries.map(async (entry) => {
-      if (entry.isDirectory()) return entry.name;
-      if (!entry.isSymbolicLink()) return undefined;
-      // Links to directories count, as in TensorFlow Serving: trees like `latest -> /data/7` are common.
-      const target = await stat(path.join(directory, entry.name)).catch(() => undefined);
-      return target?.isDirectory() === true ? entry.name : undefined;
-    }),
-  );
-  return names.filter((name) => name !== undefined);
+  const names: string[] = [];
+  for await (const entry of await opendir(directory, { bufferSize: ENTRIES_AT_ONCE })) {
+    if (entry.isDirectory()) names.push(entry.name);
+    if (!entry.isSymbolicLink()) continue;
+    // Links to directories count, as in TensorFlow Serving: trees like `latest -> /data/7` are common.
+    const target = await stat(path.join(directory, entry.name)).catch(() => undefined);
+    if (target?.isDirectory() === true) names.push(entry.name);
+  }
+  return names;
 }
 
 async function stampOf(directory: string): Promise<string | undefined> {
-  const names = await readdir(directory);
+  const names = await outerNames(directory);
   if (!MODEL_FILES.some((name) => names.includes(name))) return undefined;
   const hash = createHash("sha256");
-  await addFiles(hash, directory, names.toSorted().slice(0, OUTER_FILES_MAX));
+  await addFiles(hash, directory, names.toSorted());
   for (const folder of STAMPED_FOLDERS) {
     const below = await namesBelow(path.join(directory, folder), folder).catch(refusal);
     if (typeof below === "string") hash.update(below);
     else await addFiles(hash, directory, below.toSorted(byText));
   }
   return hash.digest("hex");
+}
+
+async function outerNames(directory: string): Promise<string[]> {
+  const names: string[] = [];
+  for await (const { name } of await opendir(directory, { bufferSize: ENTRIES_AT_ONCE })) {
+    if (names.length < OUTER_FILES_MAX || MODEL_FILES.includes(name)) names.push(name);
+  }
+  return names;
 }
 
 /** The refusal of a folder that holds too much, as part of the stamp: opening the version fails with it. */
@@ -93,7 +104,7 @@ async function namesBelow(at: string, shownAs: string): Promise<string[]> {
     const here = path.join(at, folder.name);
     const facts = await stat(here).catch(() => undefined);
     if (facts?.isDirectory() !== true || !walk.isNew(facts)) continue;
-    const entries = await opendir(here, { bufferSize: 256 }).catch(() => []);
+    const entries = await opendir(here, { bufferSize: ENTRIES_AT_ONCE }).catch(() => []);
     for await (const entry of entries) {
       const name = walk.entry(folder, entry.name);
       names.push(`${shownAs}/${name}`);

@@ -1,5 +1,6 @@
 // The watch over a file system that is a Map, and once over a real one.
 
+import { closeSync, openSync } from "node:fs";
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -456,6 +457,20 @@ test("a stamp changes with an asset alone, with the manifest, and with any file 
   }
 
   expect(new Set(stamps).size).toBe(1 + files.length);
+  await rm(base, { recursive: true });
+});
+
+test("a model file counts and changes the stamp beside more entries than are kept", async () => {
+  const base = await mkdtemp(path.join(tmpdir(), "winnow-crowd-"));
+  for (let file = 0; file < 2100; file += 1) closeSync(openSync(path.join(base, `a${file}`), "w"));
+  const stamps = [await fileStorage.stamp(base)];
+  for (const text of ["before", "after"]) {
+    await writeFile(path.join(base, "saved_model.pb"), text);
+    stamps.push(await fileStorage.stamp(base));
+  }
+
+  expect(stamps[0]).toBeUndefined();
+  expect(new Set(stamps).size).toBe(3);
   await rm(base, { recursive: true });
 });
 
