@@ -120,9 +120,9 @@ async function measure(server) {
 
 /** What `winnow up` says to workers that share a machine (packages/winnow/src/local-cluster/local-flags.ts). */
 const SHARED_MACHINE = [
-  ...["--machine", "local", "--threads", String(os.availableParallelism())],
-  ...["--partition-bytes", String(2 ** 30), "--extra-memory", "0"],
-];
+  ["--machine", "local", "--threads", String(os.availableParallelism())],
+  ["--partition-bytes", String(2 ** 30), "--extra-memory", "0"],
+].flat();
 
 const winnow = (count, models) => ({
   name: `Winnow, ${count} worker${count === 1 ? "" : "s"}`,
