@@ -19,8 +19,11 @@ const SOCKET = 3;
 const SHELL = "/bin/sh";
 /** Memory that is left to others, if it is not more than half of all. */
 const SPARED_BYTES = 512 * 2 ** 20;
-/** What Node and ONNX Runtime map without using it, which counts as allocated; and for each thread its stack. */
-const MAPPED_BYTES = 512 * 2 ** 20;
+/**
+ * What Node and ONNX Runtime map without using it, which counts as allocated: without 580 MiB of it Node 24 and 26 do
+ * not start. And for each thread its stack.
+ */
+const MAPPED_BYTES = (Number.parseInt(process.versions.node, 10) < 24 ? 512 : 896) * 2 ** 20;
 const STACK_BYTES = 8 * 2 ** 20;
 
 /** Callbacks for a process. */
