@@ -6,7 +6,7 @@ import type { TopKStep } from "@winnow/core";
 import { openModelVersion } from "@winnow/model";
 import { describe, expect, test } from "vitest";
 import { ProgramMachine } from "./models/program-machine.ts";
-import { SHAPES, faultOf, inputsOf, writeScores } from "./models/written-scores.ts";
+import { ITEM_BYTES, SHAPES, faultOf, inputsOf, writeScores } from "./models/written-scores.ts";
 import { temporaryDirectory } from "./temporary-directory.ts";
 
 const root = temporaryDirectory();
@@ -24,6 +24,9 @@ describe("a written graph", () => {
 
       const kind = version.program.tables[search?.table ?? -1]?.kind;
       expect(kind).toBe(shape.isDense === true ? undefined : "candidate");
+      // What inspect, the log and the status warn of, and `--worker-uncut-bytes-max` refuses.
+      const uncut = version.program.uncutTables?.map(({ bytes }) => bytes) ?? [];
+      expect(uncut).toEqual(shape.isDense === true ? [ITEM_BYTES] : []);
       const lookups = version.program.tables.filter((table) => table.kind === "keyed");
       expect(lookups).toHaveLength(shape.lookups ?? 0);
       const functions = search?.functions?.map(({ op }) => op) ?? [];

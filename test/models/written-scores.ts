@@ -6,6 +6,8 @@ import { GraphWriter } from "./graph-writer.ts";
 
 const ITEMS = 37;
 const DIM = 5;
+/** Bytes of all items. */
+export const ITEM_BYTES: number = ITEMS * DIM * 4;
 /** Items of each answer. */
 const K = 6;
 
