@@ -2,14 +2,23 @@
 // arithmetic gives for the same numbers.
 
 import path from "node:path";
-import type { TopKStep } from "@winnow/core";
+import type { ModelProgram, TopKStep } from "@winnow/core";
 import { openModelVersion } from "@winnow/model";
 import { describe, expect, test } from "vitest";
 import { ProgramMachine } from "./models/program-machine.ts";
 import { ITEM_BYTES, SHAPES, faultOf, inputsOf, writeScores } from "./models/written-scores.ts";
+import type { Shape } from "./models/written-scores.ts";
 import { temporaryDirectory } from "./temporary-directory.ts";
 
 const root = temporaryDirectory();
+
+/** What inspect, the log and the status warn of, and `--worker-uncut-bytes-max` refuses. */
+const bytesTold = ({ uncutTables = [] }: ModelProgram): readonly number[] =>
+  uncutTables.map(({ bytes }) => bytes);
+
+/** Bytes of the items that routers hold. */
+const heldBytes = ({ isDense, isReadWhole }: Shape): readonly number[] =>
+  isDense === true || isReadWhole === true ? [ITEM_BYTES] : [];
 
 describe("a written graph", () => {
   test.each(SHAPES)("$name", async (shape) => {
@@ -24,9 +33,7 @@ describe("a written graph", () => {
 
       const kind = version.program.tables[search?.table ?? -1]?.kind;
       expect(kind).toBe(shape.isDense === true ? undefined : "candidate");
-      // What inspect, the log and the status warn of, and `--worker-uncut-bytes-max` refuses.
-      const uncut = version.program.uncutTables?.map(({ bytes }) => bytes) ?? [];
-      expect(uncut).toEqual(shape.isDense === true ? [ITEM_BYTES] : []);
+      expect(bytesTold(version.program)).toEqual(heldBytes(shape));
       const lookups = version.program.tables.filter((table) => table.kind === "keyed");
       expect(lookups).toHaveLength(shape.lookups ?? 0);
       const functions = search?.functions?.map(({ op }) => op) ?? [];

@@ -48,6 +48,8 @@ export interface Shape {
   readonly lookups?: number;
   /** Whether it stays in a dense part. */
   readonly isDense?: true;
+  /** Whether a dense part has all items beside the search, which is told. */
+  readonly isReadWhole?: true;
 }
 
 const column = (...values: readonly number[]): Tensor => {
@@ -595,6 +597,17 @@ export const SHAPES: readonly Shape[] = [
       const over = [2, -0.5, 1][query]!;
       return scores.map((score, row) => score / (over * Math.exp(bias[row]!))).slice(4);
     },
+  },
+  {
+    name: "scores less the largest one",
+    build: ({ graph, scores }) => {
+      const axis = graph.constant([1], [1], "int32");
+      const best = graph.op("Max", [scores, axis], { keep_dims: true, Tidx: { type: "int32" } });
+      return graph.op("Sub", [scores, best]);
+    },
+    scored: (scores) => scores.map((score) => score - Math.max(...scores)),
+    functions: ["Sub"],
+    isReadWhole: true,
   },
   {
     name: "a value of each item behind a sigmoid",

@@ -15,7 +15,7 @@ import { visitNode } from "./lowering.ts";
 import type { SignatureDefinition } from "./definition/meta-graph.ts";
 import { assetValues } from "./sources/table-contents.ts";
 import type { TableRegistry } from "./tables/table-registry.ts";
-import { uncutTablesOf } from "./scores/uncut-tables.ts";
+import { tablesReadWhole, uncutTablesOf } from "./scores/uncut-tables.ts";
 
 /** Nodes in an order in which they can run, and the values at both ends. */
 export interface SignatureGraph {
@@ -59,7 +59,10 @@ export function lowerSignature(
   });
   const nodes = neededNodes(lowering, outputs);
   refuseChangedVariables(lowering, nodes, outputs);
-  const uncutTables = uncutTablesOf(nodes, lowering.obstacles);
+  const uncutTables = [
+    ...uncutTablesOf(nodes, lowering.obstacles),
+    ...tablesReadWhole(nodes, (stored) => registry.isSearched(stored)),
+  ];
   return { signature, inputs, outputs, nodes, uncutTables };
 }
 

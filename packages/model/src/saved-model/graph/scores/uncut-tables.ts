@@ -5,6 +5,7 @@ import { elementCount } from "@winnow/core";
 import type { UncutTable } from "@winnow/core";
 import { integerOf, producerOf } from "../graph-value.ts";
 import type { GraphValue, LoweredNode, OperationNode } from "../graph-value.ts";
+import type { StoredTensor } from "../../partitions/stored-table.ts";
 import { ROUNDING } from "../narrow-values.ts";
 import { nameOf } from "../tables/table-registry.ts";
 
@@ -37,6 +38,25 @@ export function uncutTablesOf(
       // What a graph writes as a cast rounds where that matters.
       obstacle: { node: name, op: op === ROUNDING ? "Cast" : op },
     }));
+  });
+}
+
+/**
+ * Tables that are searched, and that an operation reads whole as well: what is added to the scores of a search may need
+ * those of all items, such as their maximum.
+ */
+export function tablesReadWhole(
+  nodes: readonly LoweredNode[],
+  isSearched: (stored: StoredTensor) => boolean,
+): UncutTable[] {
+  return nodes.flatMap((node) => {
+    if (node.kind !== "operation") return [];
+    const { name, op } = node;
+    return node.inputs.flatMap(({ stored, dtype, shape }) => {
+      const bytes = elementCount(shape ?? []) * (VALUE_BYTES.get(dtype) ?? 0);
+      if (stored === undefined || bytes === 0 || !isSearched(stored)) return [];
+      return [{ tensor: nameOf(stored), bytes, ranking: undefined, obstacle: { node: name, op } }];
+    });
   });
 }
 

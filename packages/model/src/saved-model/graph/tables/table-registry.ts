@@ -101,6 +101,11 @@ export class TableRegistry {
     return found;
   }
 
+  /** Whether a table that is searched has its rows from this tensor. */
+  isSearched(stored: StoredTensor): boolean {
+    return this.#tables.some(({ spec, rows }) => spec.kind === "candidate" && isSame(rows, stored));
+  }
+
   /** Whether neighbouring rows of a tensor can be read by themselves; whole tensors always can. */
   canRead(stored: StoredTensor): boolean {
     if (stored.kind !== "rows") return true;
