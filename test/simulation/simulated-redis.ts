@@ -143,21 +143,20 @@ class SimulatedConnection {
     return this;
   }
 
-  zrange(key: string): Promise<string[]> {
-    return this.#command(() => this.#server.range(key));
-  }
-
   get(key: string): Promise<string | null> {
     return this.#command(() => this.#server.get(key));
   }
 
-  /** The one script there is: `REPLACE` of `redis-orders.ts`. */
-  eval(_script: string, _keys: number, ...[key, value, expected]: string[]): Promise<number> {
-    return this.#command(() => Number(this.#server.replace(key!, value!, expected!)));
-  }
-
-  mget(keys: readonly string[]): Promise<(string | null)[]> {
-    return this.#command(() => keys.map((key) => this.#server.get(key)));
+  /** The scripts there are: those of `redis-reading.ts`, for ids and for texts, and `REPLACE` of `redis-orders.ts`. */
+  eval(script: string, keyCount: number, ...words: (string | number)[]): Promise<unknown> {
+    const keys = words.slice(0, keyCount).map(String);
+    const values = words.slice(keyCount);
+    if (script.includes("ZRANGE")) return this.#command(() => this.#server.range(keys[0]!));
+    if (script.includes("MGET")) {
+      return this.#command(() => keys.map((key) => this.#server.get(key)));
+    }
+    const [value, expected] = values.map(String);
+    return this.#command(() => Number(this.#server.replace(keys[0]!, value!, expected!)));
   }
 
   zrem(key: string, member: string): Promise<void> {
