@@ -152,7 +152,8 @@ describe("winnow verify", () => {
 
     const second = await verify(...args, "--state", state);
 
-    expect([first.code, second.code]).toEqual([1, 0]);
+    expect([first.code, second.code]).toEqual([3, 0]);
+    expect(first.report.verdict).toBe("unanswered");
     expect(missing).toBeGreaterThan(0);
     expect(proxy.predictions).toBe(missing);
     expect(second.report.models[0]!.progress!.files).toMatchObject({ exact: 30 });
