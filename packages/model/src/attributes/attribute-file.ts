@@ -1,7 +1,7 @@
 // The file beside a version that describes its items: `assets.extra/items.parquet`, `items.jsonl` or
 // `items.csv`. It is read completely when the version is opened, which shows what attributes there are. What
-// was read of a large file is kept as long as memory allows, and read again for a partition that is loaded
-// later.
+// was read of a large file is kept for the loads that follow, then as long as memory allows, and read again for
+// a partition that is loaded later.
 
 import { createHash } from "node:crypto";
 import path from "node:path";
@@ -12,9 +12,10 @@ import {
   WinnowError,
   columnBytes,
   excerpt,
+  systemClock,
   takeRows,
 } from "@winnow/core";
-import type { AttributeColumn, AttributeSpec, CandidateTable, Tensor } from "@winnow/core";
+import type { AttributeColumn, AttributeSpec, CandidateTable, Tensor, Timer } from "@winnow/core";
 import type { RegionFile } from "../storage/region.ts";
 import type { StoredDirectory } from "../storage/stored-directory.ts";
 import type { ItemDescription } from "../model-version.ts";
@@ -33,6 +34,8 @@ const READERS: Readonly<Record<string, (file: RegionFile) => DescribedItems>> = 
 const FILE_BYTES_MAX = 2 ** 36;
 /** What was read of a file of at most this size is kept: reading it again for each load would cost more. */
 const KEPT_FILE_BYTES_MAX = 2 ** 23;
+/** How long what was read of a larger file is kept after its last use: loads follow an open within seconds. */
+const KEPT_MS = 30_000;
 const PIECE_BYTES = 2 ** 22;
 
 /** The name of the file within a version directory. @throws WinnowError INVALID_ARGUMENT if there are two of them */
@@ -63,9 +66,11 @@ export class AttributeFile {
   readonly #directory: StoredDirectory;
   /**
    * The content of a small file. The content of a large one may be collected when memory is short, because a
-   * version stays open for as long as it is held.
+   * version stays open for as long as it is held; only lately used content (`#recent`) may not.
    */
   #read: ReadItems | WeakRef<ReadItems>;
+  #recent: ReadItems | undefined;
+  #forget: Timer | undefined;
 
   /** Reads the file. @throws WinnowError INVALID_ARGUMENT, DATA_LOSS, UNIMPLEMENTED, RESOURCE_EXHAUSTED */
   constructor(directory: StoredDirectory, name: string) {
@@ -73,7 +78,7 @@ export class AttributeFile {
     this.#directory = directory;
     const { items, digest } = this.#readFile();
     this.digest = digest;
-    this.#read = keptOf(items, digest);
+    this.#read = this.#keptOf(items, digest);
     this.attributes = items.columns.map(({ spec }) => spec);
     this.description = {
       file: name,
@@ -104,6 +109,7 @@ export class AttributeFile {
   }
 
   #items(): ReadItems {
+    if (this.#recent !== undefined) return this.#keepAWhile(this.#recent);
     const kept = this.#read instanceof WeakRef ? this.#read.deref() : this.#read;
     if (kept !== undefined) return kept;
     const { items, digest } = this.#readFile();
@@ -111,7 +117,26 @@ export class AttributeFile {
       const text = "it is not what it was when the version was opened";
       throw new WinnowError("DATA_LOSS", `Cannot read ${this.name}: ${text}`);
     }
-    this.#read = keptOf(items, digest);
+    this.#read = this.#keptOf(items, digest);
+    return items;
+  }
+
+  /** Gives the content up. */
+  close(): void {
+    if (this.#forget !== undefined) systemClock.clearTimer(this.#forget);
+    this.#recent = undefined;
+  }
+
+  #keptOf(items: ReadItems, { bytes }: FileDigest): ReadItems | WeakRef<ReadItems> {
+    return bytes <= KEPT_FILE_BYTES_MAX ? items : new WeakRef(this.#keepAWhile(items));
+  }
+
+  #keepAWhile(items: ReadItems): ReadItems {
+    if (this.#forget !== undefined) systemClock.clearTimer(this.#forget);
+    this.#recent = items;
+    this.#forget = systemClock.setTimer(KEPT_MS, () => {
+      this.#recent = undefined;
+    });
     return items;
   }
 
@@ -130,10 +155,6 @@ export class AttributeFile {
       file.close();
     }
   }
-}
-
-function keptOf(items: ReadItems, { bytes }: FileDigest): ReadItems | WeakRef<ReadItems> {
-  return bytes <= KEPT_FILE_BYTES_MAX ? items : new WeakRef(items);
 }
 
 function describedColumn(column: AttributeColumn): ItemDescription["attributes"][number] {

@@ -138,19 +138,23 @@ describe("a version with attributes", () => {
     }
   });
 
-  test("a large file is refused where it is replaced before a partition is read again", () => {
+  test("a large file is read once for loads that follow; later it is refused where it was replaced", () => {
+    vi.useFakeTimers();
     const blankLines = `${" ".repeat(2 ** 20 - 1)}\n`.repeat(8);
     const version = opened("items.jsonl", `${blankLines}{"id":"item 1","year":1}\n`);
     const collected = vi.spyOn(WeakRef.prototype, "deref").mockReturnValue(undefined);
     try {
-      expect(version.openPartition(0, 0).attributes).toHaveLength(1);
       const file = path.join(version.directory, "assets.extra/items.jsonl");
       writeFileSync(file, '{"id":"item 1","year":2}\n');
+      expect(version.openPartition(0, 0).attributes).toHaveLength(1);
+      vi.advanceTimersByTime(60_000);
       expect(() => version.openPartition(0, 0)).toThrow(
         "not what it was when the version was opened",
       );
+      expect(vi.getTimerCount()).toBe(0);
     } finally {
       collected.mockRestore();
+      vi.useRealTimers();
     }
   });
 

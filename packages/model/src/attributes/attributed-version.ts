@@ -107,6 +107,7 @@ class AttributedVersion implements ModelVersion {
   }
 
   close(): void {
+    this.#file.close();
     this.#version.close();
   }
 }
