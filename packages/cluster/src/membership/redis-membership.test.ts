@@ -13,7 +13,7 @@ import { seededEnvironment as environment } from "../../../../test/doubles/seede
 import { Watcher, membershipCases } from "./membership.cases.ts";
 import type { MembershipStore } from "./membership.ts";
 import { loadRedis } from "./redis-connection.ts";
-import { readIds, readTexts } from "./redis-reading.ts";
+import { LEFT_OUT, readIds, readTexts } from "./redis-reading.ts";
 import { RedisMembership } from "./redis-membership.ts";
 import type { RedisMembershipSettings } from "./redis-membership.ts";
 import { RedisProcess, isRedisInstalled } from "./fixtures/redis-server.ts";
@@ -196,7 +196,7 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
         const many = await readTexts(redis, Array<string>(9000).fill(short), { most: 9, all: 1e6 });
 
         expect(each).toEqual(["", null, "bb"]);
-        expect(together).toEqual(["bb", "bb", ""]);
+        expect(together).toEqual(["bb", "bb", LEFT_OUT]);
         expect(many).toEqual(Array(9000).fill("bb"));
         expect(await readIds(redis, "winnow:default:ids", ids)).toEqual(["", "bb"]);
       });

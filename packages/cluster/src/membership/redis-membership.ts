@@ -25,7 +25,7 @@ import type { MembershipReading } from "./membership-fold.ts";
 import { RECORD_CHARACTERS_MAX, decodeRecord } from "./membership-record.ts";
 import type { MembershipRecord } from "./membership-record.ts";
 import type { OpenRedis } from "./redis-connection.ts";
-import { readIds, readTexts } from "./redis-reading.ts";
+import { LEFT_OUT, readIds, readTexts } from "./redis-reading.ts";
 import { redisKeys } from "./redis-keys.ts";
 import type { RedisKeys } from "./redis-keys.ts";
 import { RedisLease } from "./redis-lease.ts";
@@ -298,8 +298,8 @@ export class RedisMembership implements MembershipStore {
   }
 
   /**
-   * The texts that are stored for ids; empty for those that are too long. Where not all fit, each reading begins
-   * with others.
+   * The texts that are stored for ids; empty for those that are too long, `LEFT_OUT` for those that do not fit. Each
+   * reading begins with others.
    */
   async #storedTexts(ids: readonly string[]): Promise<readonly (string | null | undefined)[]> {
     const { members } = this.#state;
@@ -366,6 +366,7 @@ export class RedisMembership implements MembershipStore {
   }
 
   #believedRecord(id: string, stored: string): MembershipRecord | undefined {
+    if (stored === LEFT_OUT) return undefined;
     if (stored === "") {
       this.#refused.refuse(id, "malformed", "it is too long to be read");
       return undefined;

@@ -1,8 +1,11 @@
 // Reads from a Redis to which anybody may have written: a text may have 512 MiB, and an id as much. What is read
-// is therefore bounded in Redis, by scripts, before it is sent. What is too long comes as an empty text, which is
-// no record; the rest is as with ZRANGE, MGET and GET.
+// is therefore bounded in Redis, by scripts, before it is sent. What is too long comes as an empty text and what does
+// not fit beside the others as `LEFT_OUT`, neither of which is a record; the rest is as with ZRANGE, MGET and GET.
 
 import type { Redis } from "ioredis";
+
+/** Stands for a text that another reading may have room for. */
+export const LEFT_OUT = " ";
 
 /**
  * ARGV: first and last place, and bytes of an id. How long an id is can only be seen by reading it, so one that is
@@ -29,7 +32,8 @@ local texts, keys, places = {}, {}, {}
 for at = 1, #KEYS do
   local bytes = redis.pcall('STRLEN', KEYS[at])
   if type(bytes) ~= 'number' then bytes = 0 end
-  if bytes > most or bytes > left then texts[at] = ''
+  if bytes > most then texts[at] = ''
+  elseif bytes > left then texts[at] = '${LEFT_OUT}'
   else
     left = left - bytes
     keys[#keys + 1] = KEYS[at]
@@ -57,7 +61,10 @@ export async function readIds(
   return (await redis.eval(IDS, 1, key, from, to, bytesMax)) as string[];
 }
 
-/** The texts of keys, in their order: `null` where there is none, empty where it is too long to be read. */
+/**
+ * The texts of keys, in their order: `null` where there is none, empty where it is too long to be read, `LEFT_OUT` where
+ * all of them together would be.
+ */
 export async function readTexts(
   redis: Redis,
   keys: readonly string[],
