@@ -66,11 +66,9 @@ export class AttributeFile {
   readonly #directory: StoredDirectory;
   /**
    * The content of a small file. The content of a large one may be collected when memory is short, because a
-   * version stays open for as long as it is held; only lately used content (`#recent`) may not.
+   * version stays open for as long as it is held; that which was used last, of all files, is kept by `lastUsed`.
    */
   #read: ReadItems | WeakRef<ReadItems>;
-  #recent: ReadItems | undefined;
-  #forget: Timer | undefined;
 
   /** Reads the file. @throws WinnowError INVALID_ARGUMENT, DATA_LOSS, UNIMPLEMENTED, RESOURCE_EXHAUSTED */
   constructor(directory: StoredDirectory, name: string) {
@@ -109,7 +107,8 @@ export class AttributeFile {
   }
 
   #items(): ReadItems {
-    if (this.#recent !== undefined) return this.#keepAWhile(this.#recent);
+    const known = lastUsed.itemsOf(this);
+    if (known !== undefined) return known;
     const kept = this.#read instanceof WeakRef ? this.#read.deref() : this.#read;
     if (kept !== undefined) return kept;
     const { items, digest } = this.#readFile();
@@ -123,21 +122,13 @@ export class AttributeFile {
 
   /** Gives the content up. */
   close(): void {
-    if (this.#forget !== undefined) systemClock.clearTimer(this.#forget);
-    this.#recent = undefined;
+    lastUsed.forget(this);
   }
 
   #keptOf(items: ReadItems, { bytes }: FileDigest): ReadItems | WeakRef<ReadItems> {
-    return bytes <= KEPT_FILE_BYTES_MAX ? items : new WeakRef(this.#keepAWhile(items));
-  }
-
-  #keepAWhile(items: ReadItems): ReadItems {
-    if (this.#forget !== undefined) systemClock.clearTimer(this.#forget);
-    this.#recent = items;
-    this.#forget = systemClock.setTimer(KEPT_MS, () => {
-      this.#recent = undefined;
-    });
-    return items;
+    if (bytes <= KEPT_FILE_BYTES_MAX) return items;
+    lastUsed.keep(this, items);
+    return new WeakRef(items);
   }
 
   #readFile(): { readonly items: ReadItems; readonly digest: FileDigest } {
@@ -156,6 +147,39 @@ export class AttributeFile {
     }
   }
 }
+
+/** Keeps the content of one large file, the last one of this thread, for a while: of several they might not fit. */
+class LastUsed {
+  #kept:
+    { readonly file: AttributeFile; readonly items: ReadItems; readonly end: Timer } | undefined;
+
+  /** What is kept of a file, from now on for the whole while. */
+  itemsOf(file: AttributeFile): ReadItems | undefined {
+    if (this.#kept?.file !== file) return undefined;
+    const { items } = this.#kept;
+    this.keep(file, items);
+    return items;
+  }
+
+  keep(file: AttributeFile, items: ReadItems): void {
+    this.#drop();
+    const end = systemClock.setTimer(KEPT_MS, () => {
+      this.#kept = undefined;
+    });
+    this.#kept = { file, items, end };
+  }
+
+  forget(file: AttributeFile): void {
+    if (this.#kept?.file === file) this.#drop();
+  }
+
+  #drop(): void {
+    if (this.#kept !== undefined) systemClock.clearTimer(this.#kept.end);
+    this.#kept = undefined;
+  }
+}
+
+const lastUsed = new LastUsed();
 
 function describedColumn(column: AttributeColumn): ItemDescription["attributes"][number] {
   return { ...column.spec, distinct: column.values.length, bytes: columnBytes(column) };

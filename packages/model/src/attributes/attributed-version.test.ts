@@ -148,9 +148,29 @@ describe("a version with attributes", () => {
       writeFileSync(file, '{"id":"item 1","year":2}\n');
       expect(version.openPartition(0, 0).attributes).toHaveLength(1);
       vi.advanceTimersByTime(60_000);
+      expect(vi.getTimerCount()).toBe(0);
       expect(() => version.openPartition(0, 0)).toThrow(
         "not what it was when the version was opened",
       );
+    } finally {
+      collected.mockRestore();
+      vi.useRealTimers();
+    }
+  });
+
+  test("of several large files, only what was read last is kept", () => {
+    vi.useFakeTimers();
+    const blankLines = `${" ".repeat(2 ** 20 - 1)}\n`.repeat(8);
+    const lines = `${blankLines}{"id":"item 1","year":1}\n`;
+    const [first, second] = [opened("items.jsonl", lines), opened("items.jsonl", lines)];
+    const collected = vi.spyOn(WeakRef.prototype, "deref").mockReturnValue(undefined);
+    try {
+      for (const { directory } of [first, second]) {
+        writeFileSync(path.join(directory, "assets.extra/items.jsonl"), '{"id":"item 1"}\n');
+      }
+      expect(second.openPartition(0, 0).attributes).toHaveLength(1);
+      expect(() => first.openPartition(0, 0)).toThrow("not what it was");
+      second.close();
       expect(vi.getTimerCount()).toBe(0);
     } finally {
       collected.mockRestore();
