@@ -3,8 +3,6 @@
 // however the items are cut and spread.
 
 import { cp, mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { createDenseEngine } from "@winnow/accelerator";
@@ -25,6 +23,7 @@ import {
   writeScores,
 } from "./models/written-scores.ts";
 import { seededEnvironment as environment } from "./doubles/seeded-environment.ts";
+import { supplyPorts } from "./port-supply.ts";
 
 const NAMES = new Set([
   "distances",
@@ -51,18 +50,6 @@ const closings: (() => Promise<void> | void)[] = [];
 const routers = new Map<number, Router>();
 let base = "";
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => {
-    server.listen(0, "127.0.0.1", resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => {
-    server.close(resolve);
-  });
-  return port;
-}
-
 async function until(isTrue: () => boolean): Promise<void> {
   const endMs = systemClock.nowMs() + 60_000;
   while (!isTrue()) {
@@ -77,7 +64,7 @@ async function until(isTrue: () => boolean): Promise<void> {
 async function startCluster(workers: number, partitionBytes: number): Promise<Router> {
   const members = await Promise.all(
     Array.from({ length: workers }, async (_, at) => {
-      return { workerId: workerId(`w${at}`), address: `127.0.0.1:${await freePort()}` };
+      return { workerId: workerId(`w${at}`), address: `127.0.0.1:${(await supplyPorts(1))[0]}` };
     }),
   );
   const join = (): { connector: GrpcConnector; membership: StaticMembership } => {

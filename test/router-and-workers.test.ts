@@ -3,8 +3,6 @@
 // is closed, drained, and while a newer version takes over.
 
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { canonicalScore, createDenseEngine, widenQueries } from "@winnow/accelerator";
@@ -17,6 +15,7 @@ import { startWorker } from "@winnow/worker";
 import type { Worker } from "@winnow/worker";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { seededEnvironment as environment } from "./doubles/seeded-environment.ts";
+import { supplyPorts } from "./port-supply.ts";
 
 const ROWS = 900;
 const DIM = 8;
@@ -134,18 +133,6 @@ const areAllReady = (): boolean =>
   [...workers.values()].every((worker) => worker.isReady) &&
   router.workers().filter(({ askable }) => askable).length === workers.size;
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => {
-    server.listen(0, "127.0.0.1", resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => {
-    server.close(resolve);
-  });
-  return port;
-}
-
 function listedMembers(connector: GrpcConnector): StaticMembership {
   const describe = connector.describe.bind(connector);
   return new StaticMembership({ environment, describe }, { members: addresses });
@@ -177,7 +164,7 @@ beforeAll(async () => {
   base = await mkdtemp(path.join(tmpdir(), "winnow-router-"));
   await writeVersion(1);
   for (const name of ["w0", "w1", "w2"]) {
-    addresses.push({ workerId: workerId(name), address: `127.0.0.1:${await freePort()}` });
+    addresses.push({ workerId: workerId(name), address: `127.0.0.1:${(await supplyPorts(1))[0]}` });
   }
   for (const { workerId: name } of addresses) await startMember(name);
   const connector = new GrpcConnector(systemClock);
