@@ -204,8 +204,8 @@ describe.skipIf(executablePath === undefined)("the console of a running cluster"
       spoil: cut("saved_model.pb", 0.6),
     });
     await sentence(/Degraded movies\/2 failed on .*version 1 goes on answering/);
-    const failed = page.locator("#models tbody tr").filter({ hasText: "failed" }).first();
-    expect(await failed.textContent()).toContain("saved_model.pb");
+    const failed = page.locator("#models tbody tr").filter({ hasText: "failed on" }).first();
+    await expect.poll(() => failed.textContent(), WAIT).toContain("saved_model.pb");
     await picture("failed");
     publishVersion(started.base, { model: "movies", version: 3 });
     await page

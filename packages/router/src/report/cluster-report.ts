@@ -224,7 +224,8 @@ function versionReport(
   facts: VersionFacts,
 ): VersionReport {
   const routed = model.versions.find(({ key }) => key.version === status.version);
-  const error = status.errorMessage === "" ? undefined : errorOf(status);
+  const told = status.errorMessage === "" ? undefined : errorOf(status);
+  const error = told ?? (routed && failureOf(routed.key, facts));
   const base = {
     version: status.version,
     state: status.state,
@@ -288,6 +289,19 @@ const OVER: Omit<VersionReport, "version" | "state" | "isDefault"> = {
 
 function errorOf({ errorCode, errorMessage }: VersionStatus): { code: string; message: string } {
   return { code: errorCode, message: cut(errorMessage) };
+}
+
+/** Why a worker failed that announces so and is not connected: the status knows connected workers alone. */
+function failureOf(
+  key: VersionKey,
+  facts: VersionFacts,
+): { code: string; message: string } | undefined {
+  for (const worker of facts.announced) {
+    const { state, error } = holdingOf(worker, key, facts) ?? {};
+    if (state !== "failed" || error === undefined || worker.state === "draining") continue;
+    return { code: error.code, message: cut(`${worker.workerId}: ${error.message}`) };
+  }
+  return undefined;
 }
 
 /** A partition cannot have more replicas than there are workers, including those that are away. */

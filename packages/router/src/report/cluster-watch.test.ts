@@ -1,5 +1,6 @@
 // The report of a whole router, over pretended workers that come, go and load versions.
 
+import { WinnowError } from "@winnow/core";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
 import { RouterBench } from "../fixtures/router-bench.ts";
@@ -173,6 +174,33 @@ describe("the report", () => {
     );
     expect(done.models[0]).toMatchObject({ defaultVersion: 8 });
     expect(textsOf(done)).toContain("movies/8 answers by default, after version 7");
+  });
+
+  test("tells why a version failed on a worker that cannot be reached any more", async () => {
+    const { bench, after } = await watched();
+    const [failing, loading] = bench.workers;
+    loading!.versions.push(8);
+    bench.network.announce(loading!);
+    bench.network.kill(failing!);
+    const said = bench.network.announcementOf(failing!);
+    const error = new WinnowError("INVALID_ARGUMENT", "saved_model.pb is cut short");
+    const failed = {
+      ...said.versions[0]!,
+      version: 8,
+      state: "failed" as const,
+      error,
+      tables: [],
+    };
+    const others = bench.workers.slice(1).map((each) => bench.network.announcementOf(each));
+    bench.membership.publish([{ ...said, versions: [...said.versions, failed] }, ...others]);
+
+    const { models } = await after(2000);
+
+    expect(models[0]!.versions[0]).toMatchObject({
+      version: 8,
+      rollout: { failedOn: ["w0"] },
+      error: { code: "INVALID_ARGUMENT", message: "w0: saved_model.pb is cut short" },
+    });
   });
 
   test("tells labels, and those that wait for a version", async () => {
