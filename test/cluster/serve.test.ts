@@ -90,11 +90,11 @@ test("takes TensorFlow Serving's command, waits for no model, and answers once o
       `--grpc_socket_path=${socket}`,
       "--use_alts_credentials=false",
       "--enable_batching=true",
-      "--tensorflow_session_parallelism=2",
+      "--enable_grpc_healthcheck_service=true",
       "--rest_api_num_threads=16",
       "--file_system_poll_wait_seconds=1",
     ],
-    { MODEL_NAME: "movies", MODEL_BASE_PATH: base },
+    { MODEL_NAME: "movies", MODEL_BASE_PATH: base, TF_CPP_MIN_LOG_LEVEL: "1" },
   );
   const told = await served.line("serving");
   cpSync(model, path.join(base, "movies"), { recursive: true });
@@ -108,7 +108,13 @@ test("takes TensorFlow Serving's command, waits for no model, and answers once o
     404,
   ]);
   expect(JSON.parse(answer)).toMatchObject({ predictions: [{ output_2: { length: 3 } }] });
-  expect(served.log).toContain("--rest_api_num_threads is a flag of TensorFlow Serving");
+  expect(
+    await served.line("settings of TensorFlow Serving that have no meaning here"),
+  ).toMatchObject({
+    flags: "--use_alts_credentials --enable_batching --rest_api_num_threads",
+    variables: "TF_CPP_MIN_LOG_LEVEL",
+  });
+  expect(served.log.split("have no meaning here")).toHaveLength(2);
   expect(await served.line("router listening for gRPC")).toMatchObject({ port: grpc, tls: true });
   expect(await handshake({ port: grpc }, authority.cert)).toBe("h2");
   expect(dead.signal).toBe("SIGKILL");
@@ -175,6 +181,32 @@ test("says which flag names another port where one is taken", async () => {
   );
   expect(grpc.log).toContain("choose another port with --port");
   taken.close();
+}, 30_000);
+
+test("--rest_api_port=0 serves gRPC alone, here on a socket; one port for both is refused", async () => {
+  const socket = path.join(directory, "alone.sock");
+  const place = ["--host=127.0.0.1", "--models", path.dirname(model)];
+  const both = new Served([...place, "--port=8501"]);
+  const served = new Served([
+    ...place,
+    "--port=0",
+    "--rest_api_port=0",
+    `--grpc_socket_path=${socket}`,
+  ]);
+
+  const told = await served.line("serving");
+
+  expect(told).toMatchObject({
+    rest: "none",
+    grpc: "none",
+    console: "none: there is no REST port",
+  });
+  await served.line("router listening for gRPC on a socket");
+  expect(served.log).not.toContain('"router listening"');
+  served.process.kill("SIGTERM");
+  expect(await served.ended()).toBe(0);
+  expect(await both.ended()).toBe(1);
+  expect(both.log).toContain("--port and --rest_api_port are both 8501");
 }, 30_000);
 
 test("--require-security names what is open, and does not start", async () => {

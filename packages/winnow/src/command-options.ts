@@ -2,7 +2,6 @@
 // which wins over the default; `--help` shows all three.
 
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { WinnowError } from "@winnow/core";
 import { accessLoggedOf } from "./tracing/access-log.ts";
 
 /** Default port of a router's REST API, as in TensorFlow Serving. */
@@ -321,10 +320,10 @@ export function addMembershipOptions(command: Command): Command {
     );
 }
 
-/** Parses the value of a boolean flag. */
+/** Parses the value of a boolean flag, in any case, as TensorFlow Serving does. */
 export function booleanValue(text: string): boolean {
-  if (["true", "1"].includes(text)) return true;
-  if (["false", "0"].includes(text)) return false;
+  if (["true", "1"].includes(text.toLowerCase())) return true;
+  if (["false", "0"].includes(text.toLowerCase())) return false;
   throw new InvalidArgumentError("It must be true or false.");
 }
 
@@ -379,58 +378,3 @@ export const extraMemoryOption = (): Option =>
     if (/^[\d.]+$/.test(text) && value >= 0 && value <= 1) return value;
     throw new InvalidArgumentError("It must be a number from 0 to 1.");
   });
-
-/** TensorFlow Serving's flags that have no meaning here: scripts may set them, and get a warning. */
-const IDLE_FLAGS = new Set([
-  "--enable_batching",
-  "--batching_parameters_file",
-  "--tensorflow_session_parallelism",
-  "--tensorflow_intra_op_parallelism",
-  "--tensorflow_inter_op_parallelism",
-  "--num_load_threads",
-  "--num_unload_threads",
-  "--per_process_gpu_memory_fraction",
-  "--grpc_channel_arguments",
-  "--flush_filesystem_caches",
-  "--saved_model_tags",
-  "--enable_per_model_batching_parameters",
-  "--enable_profiler",
-  "--enable_signature_method_name_check",
-  "--enforce_session_run_timeout",
-  "--grpc_max_threads",
-  "--mixed_precision",
-  "--num_request_iterations_for_warmup",
-  "--num_tflite_interpreters_per_pool",
-  "--num_tflite_pools",
-  "--platform_config_file",
-  "--prefer_tflite_model",
-  "--remove_unused_fields_from_bundle_metagraph",
-  "--rest_api_num_threads",
-  "--skip_initialize_tpu",
-  "--tensorflow_session_config_file",
-  "--thread_pool_factory_config_file",
-  "--use_alts_credentials",
-  "--xla_cpu_compilation_enabled",
-]);
-
-const ALTS = "--use_alts_credentials";
-
-/**
- * The arguments without TensorFlow Serving's flags that have no meaning here, which are written `--flag=value`.
- * @throws WinnowError INVALID_ARGUMENT for encryption that is asked for and not there
- */
-export function withoutIdleFlags(
-  args: readonly string[],
-  warn: (flag: string) => void,
-): readonly string[] {
-  return args.filter((arg) => {
-    const [flag = "", value] = arg.split("=");
-    if (flag === ALTS && value !== "false" && value !== "0") {
-      const text = `${ALTS}: there is no ALTS here; use --ssl_config_file, or --tls-cert and --tls-key`;
-      throw new WinnowError("INVALID_ARGUMENT", text);
-    }
-    if (!IDLE_FLAGS.has(flag)) return true;
-    warn(flag);
-    return false;
-  });
-}

@@ -3,7 +3,7 @@
 
 import { CommanderError } from "commander";
 import { createCommandLine } from "./command-line/command-line.ts";
-import { withoutIdleFlags } from "./command-options.ts";
+import { takeArguments } from "./command-line/model-server-flags.ts";
 import { reportFailure } from "./process/failure-report.ts";
 import { winnowVersion } from "./version.ts";
 
@@ -15,10 +15,8 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 });
 
 try {
-  const args = withoutIdleFlags(process.argv, (flag) => {
-    process.stderr.write(`${flag} is a flag of TensorFlow Serving that has no meaning here\n`);
-  });
-  await createCommandLine(winnowVersion).parseAsync(args);
+  const { args, idle } = takeArguments(process.argv);
+  await createCommandLine(winnowVersion, idle).parseAsync(args);
 } catch (error) {
   process.exitCode = report(error);
 }

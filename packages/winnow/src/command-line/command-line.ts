@@ -25,6 +25,7 @@ import { completionCommand } from "./completion-command.ts";
 import { type PreparedCommand, configCommand } from "./config-command.ts";
 import { doctorCommand } from "./doctor-command.ts";
 import { k8sCommand } from "./k8s-command.ts";
+import { idleVariables, tellIdle } from "./model-server-flags.ts";
 import { servingCommands } from "./serving-commands.ts";
 import { checkVariables, variablesOf } from "./setting-variables.ts";
 import { statusCommand, topCommand } from "./status-command.ts";
@@ -36,8 +37,8 @@ import type { OrderOptions } from "../commands/order.ts";
 
 const INT32_MAX = 2 ** 31 - 1;
 
-/** The whole command line, ready to parse. */
-export function createCommandLine(version: string): Command {
+/** The whole command line, ready to parse; `idleFlags` of TensorFlow Serving were given and are told of. */
+export function createCommandLine(version: string, idleFlags: readonly string[] = []): Command {
   const root = new Command("winnow")
     .description(
       "Serves TensorFlow Recommenders' SavedModels and PyTorch's ONNX exports on a cluster, exactly, over TensorFlow Serving's REST API",
@@ -45,7 +46,11 @@ export function createCommandLine(version: string): Command {
     .version(version)
     .enablePositionalOptions()
     .exitOverride()
-    .showHelpAfterError("(add --help for the flags)");
+    .showHelpAfterError("(add --help for the flags)")
+    .hook("preAction", async (_root, command) => {
+      const variables = command.name() === "serve" ? idleVariables(processVariables) : [];
+      await tellIdle(command, { flags: idleFlags, variables });
+    });
   const supply = Object.fromEntries(
     Object.entries(servingCommands).map(([name, make]) => [name, () => prepared(make(), root)]),
   );

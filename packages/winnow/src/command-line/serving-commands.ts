@@ -106,9 +106,7 @@ function serve(): Command {
     )
     .addOption(grpcSocketOption())
     .addOption(
-      option("--rest_api_port <port>", "REST port", "WINNOW_PORT")
-        .argParser(wholeNumber(1, 65_535))
-        .default(REST_PORT),
+      portOption("--rest_api_port <port>", "REST port; 0: none", "WINNOW_PORT").default(REST_PORT),
     )
     .addOption(option("--host <address>", "address to listen on", "WINNOW_HOST").default("0.0.0.0"))
     .addOption(
@@ -152,7 +150,9 @@ function router(): Command {
         "WINNOW_PORT",
       ).default(REST_PORT),
     )
-    .addOption(portOption("--rest_api_port <port>", "REST port, TensorFlow Serving's name"))
+    .addOption(
+      portOption("--rest_api_port <port>", "REST port, TensorFlow Serving's name; 0: none"),
+    )
     .addOption(grpcPortOption())
     .addOption(grpcSocketOption())
     .addOption(

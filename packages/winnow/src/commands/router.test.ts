@@ -26,6 +26,12 @@ test.each([
     true,
     { rest: 8501, grpc: 9000 },
   ],
+  [
+    "--rest_api_port 0 is off",
+    { port: 8500, rest_api_port: 0 },
+    true,
+    { rest: undefined, grpc: 8500 },
+  ],
 ])("%s", (...[, flags, isPortTyped, ports]) => {
   expect(routerPorts({ port: 8501, ...flags }, isPortTyped)).toEqual(ports);
 });

@@ -7,7 +7,14 @@ import { type DenseEngine, createDenseEngine } from "@winnow/accelerator";
 import { stateFileName } from "@winnow/cluster";
 import type { TlsSource } from "@winnow/cluster";
 import type { Environment, Logger } from "@winnow/core";
-import type { GrpcServer, HttpOptions, ReloadModels, Router, RouterOptions } from "@winnow/router";
+import type {
+  GrpcServer,
+  HttpOptions,
+  HttpServer,
+  ReloadModels,
+  Router,
+  RouterOptions,
+} from "@winnow/router";
 import {
   ClusterWatch,
   createHttpServer,
@@ -64,18 +71,19 @@ export interface RouterRoleOptions
 }
 
 /**
- * Where a router listens; without `grpc` it speaks REST alone.
+ * Where a router listens; without `grpc` it speaks REST alone, without `rest` gRPC alone.
  *
  * @internal tests call it
  */
 export interface RouterPorts {
-  readonly rest: number;
+  readonly rest: number | undefined;
   readonly grpc: number | undefined;
 }
 
 /**
  * The ports that the flags give. TensorFlow Serving's `--port=8500 --rest_api_port=8501` names the
- * gRPC port first; Winnow's own flags are `--port` for REST and `--grpc-port`, where 0 is off.
+ * gRPC port first; Winnow's own flags are `--port` for REST and `--grpc-port`, where 0 is off. Its
+ * `--rest_api_port=0` is off, too.
  *
  * @internal tests call it
  */
@@ -86,7 +94,8 @@ export function routerPorts(
   const { port, rest_api_port: restApiPort } = options;
   const typedPort = isPortTyped && restApiPort !== undefined ? port : undefined;
   const grpc = options.grpcPort ?? typedPort ?? 0;
-  return { rest: restApiPort ?? port, grpc: grpc === 0 ? undefined : grpc };
+  const rest = restApiPort === 0 ? undefined : (restApiPort ?? port);
+  return { rest, grpc: grpc === 0 ? undefined : grpc };
 }
 
 /** Runs a router until a signal ends it. */
@@ -149,7 +158,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   });
   metrics.watchDoor("http", () => http.held());
   const { host } = options;
-  const openGrpc = async (port: number): Promise<GrpcServer> => {
+  const openGrpc = async (): Promise<GrpcServer> => {
     const parts = {
       ...environment,
       tls: grpcTls,
@@ -161,13 +170,15 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     const grpcOptions = { ...limitsOf(options, "grpc"), requestTimeoutMs };
     const server = await openGrpcServer(router, grpcOptions, parts);
     metrics.watchDoor("grpc", () => server.held());
-    const where = { host, port, socket: options.grpc_socket_path, tls: grpcTls !== undefined };
+    const socket = options.grpc_socket_path;
+    const where = { host, port: ports.grpc, socket, tls: grpcTls !== undefined };
     await listenForGrpc(server, where, log);
     return server;
   };
-  const { port } = await http.listen({ host, port: ports.rest });
-  log.info("router listening", { host, port, tls: tls !== undefined });
-  const grpc = ports.grpc === undefined ? undefined : await openGrpc(ports.grpc);
+  if (ports.rest !== undefined) {
+    await listenForRest(http, { host, port: ports.rest, tls: tls !== undefined }, log);
+  }
+  const grpc = hasGrpc(options, ports) ? await openGrpc() : undefined;
   const close = async (): Promise<void> => {
     config?.close();
     keys?.close();
@@ -178,45 +189,57 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     await cluster.close();
     await tracer?.close();
   };
-  endOnSignals(
-    {
-      drain: async () => {
-        await Promise.all([http.drain(), grpc?.drain()]);
-        await router.drain();
-        await close();
-      },
-      close,
-    },
-    log,
-  );
+  const drain = async (): Promise<void> => {
+    await Promise.all([ports.rest === undefined ? undefined : http.drain(), grpc?.drain()]);
+    await router.drain();
+    await close();
+  };
+  endOnSignals({ drain, close }, log);
   reportListening();
 }
 
 interface GrpcPlace {
   readonly host: string;
-  readonly port: number;
+  readonly port: number | undefined;
   readonly socket: string | undefined;
   readonly tls: boolean;
 }
 
-/** Listens on the port and, where one is named, on a socket. @throws WinnowError UNAVAILABLE */
+/** Listens on the port. @throws Error as Node does where it is taken */
+async function listenForRest(
+  http: HttpServer,
+  { host, port, tls }: { readonly host: string; readonly port: number; readonly tls: boolean },
+  log: Logger,
+): Promise<void> {
+  const taken = await http.listen({ host, port });
+  log.info("router listening", { host, port: taken.port, tls });
+}
+
+/** Listens on the port and on the socket, where they are named. @throws WinnowError UNAVAILABLE */
 async function listenForGrpc(
   server: GrpcServer,
   { host, port, socket, tls }: GrpcPlace,
   log: Logger,
 ): Promise<void> {
-  const taken = await server.listen({ host, port });
-  log.info("router listening for gRPC", { host, port: taken.port, tls });
-  if (socket === undefined || socket === "") return;
+  if (port !== undefined) {
+    const taken = await server.listen({ host, port });
+    log.info("router listening for gRPC", { host, port: taken.port, tls });
+  }
+  if (!isGiven(socket)) return;
   await server.listenOnSocket(socket);
   log.info("router listening for gRPC on a socket", { socket, tls });
 }
 
-/** Refuses certificates that no port would use. @throws WinnowError INVALID_ARGUMENT */
+function hasGrpc(options: RouterRoleOptions, { grpc }: RouterPorts): boolean {
+  return grpc !== undefined || isGiven(options.grpc_socket_path);
+}
+
+/** Refuses certificates that no port would use, and a router that nobody could ask. @throws WinnowError INVALID_ARGUMENT */
 function checkedPorts(options: RouterRoleOptions, isPortTyped: boolean): RouterPorts {
   const ports = routerPorts(options, isPortTyped);
-  if (isGiven(options.ssl_config_file)) assertGrpcServed("--ssl_config_file", ports.grpc ?? 0);
-  if (isGiven(options.grpc_socket_path)) assertGrpcServed("--grpc_socket_path", ports.grpc ?? 0);
+  const isGrpc = hasGrpc(options, ports);
+  if (isGiven(options.ssl_config_file)) assertGrpcServed("--ssl_config_file", isGrpc);
+  if (ports.rest === undefined) assertGrpcServed("--rest_api_port=0", isGrpc);
   return ports;
 }
 
@@ -272,7 +295,8 @@ function protectionOf(
 
 /** The state that a router keeps across restarts. Routers of one machine may share a state directory. */
 function keptOf(cluster: ClusterAccess, options: RouterRoleOptions, isPortTyped: boolean) {
-  const name = `${options.host}:${routerPorts(options, isPortTyped).rest}`;
+  const { rest, grpc } = routerPorts(options, isPortTyped);
+  const name = `${options.host}:${rest ?? grpc ?? options.grpc_socket_path}`;
   return {
     orders: cluster.openOrders(stateFileName("router-order", name)),
     savedWorkers: cluster.savedWorkers(stateFileName("router-workers", name)),
@@ -302,6 +326,6 @@ function routerOptions(options: RouterRoleOptions, config: ModelConfig | undefin
   };
 }
 
-function isGiven(text: string | undefined): boolean {
+function isGiven(text: string | undefined): text is string {
   return text !== undefined && text !== "";
 }

@@ -2,7 +2,7 @@
 // router and its workers on one machine, kept running, drained on SIGTERM. Unlike `winnow up` it does not
 // wait for models, prints log lines, and listens on all interfaces unless told otherwise.
 
-import { memoryLimitBytes } from "@winnow/core";
+import { WinnowError, memoryLimitBytes } from "@winnow/core";
 import { type LocalCluster, startLocalCluster } from "../local-cluster/local-cluster.ts";
 import { isShownToFew } from "../process/exposure.ts";
 import { type LocalFlags, isGiven, localClusterShape } from "../local-cluster/local-flags.ts";
@@ -11,12 +11,14 @@ import { modelSource } from "../model-source/model-source.ts";
 import { endOnSignals } from "../process/process-life.ts";
 import { processLog } from "../process/process-log.ts";
 import { processVariables } from "../process/process-settings.ts";
+import { assertGrpcServed } from "../process/ssl-config.ts";
 import { ROUTER_OWNERS, lowerDefaultArguments } from "../settings/limit-flags.ts";
 
 /** Flags of `winnow serve`. */
 export interface ServeOptions extends LocalFlags {
   /** The gRPC port; 0: none. */
   readonly port: number;
+  /** The REST port; 0: none. */
   readonly rest_api_port: number;
   readonly grpc_socket_path?: string;
   readonly threads?: number;
@@ -30,6 +32,7 @@ export async function runServe(options: ServeOptions, script: string): Promise<v
   const log = processLog({ level, process: "serve", format });
   const { models, model_name: modelName, model_base_path: modelBasePath } = options;
   const source = modelSource({ models, modelName, modelBasePath }, processVariables);
+  assertPortsFit(options);
   const shape = localClusterShape(options, { source, script, port });
   await assertPortFree(port, host, "--rest_api_port");
   await assertPortFree(grpcPort, host, "--port");
@@ -55,13 +58,25 @@ export async function runServe(options: ServeOptions, script: string): Promise<v
   cluster = started;
   if (isEnding) return started.stop();
   const processes = Object.fromEntries(started.processIds);
-  const rest = `${host}:${port}`;
-  const grpc = grpcPort === 0 ? "none" : `${host}:${grpcPort}`;
+  const placeOf = (of: number): string => (of === 0 ? "none" : `${host}:${of}`);
+  const [rest, grpc] = [placeOf(port), placeOf(grpcPort)];
   log.info("serving", { rest, grpc, console: consoleOf(options, started), ...source, processes });
 }
 
+/** Refuses ports on which nobody could ask, or that are one. @throws WinnowError INVALID_ARGUMENT */
+function assertPortsFit({ port, rest_api_port: restPort, grpc_socket_path }: ServeOptions): void {
+  if (restPort === 0)
+    assertGrpcServed("--rest_api_port=0", port !== 0 || isGiven(grpc_socket_path));
+  else if (restPort === port) {
+    const text = `--port and --rest_api_port are both ${port}: gRPC and REST need a port each`;
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  }
+}
+
 /** The URL of the console, or why there is none, by the router's own rule. */
-function consoleOf({ host, apiKeys, tlsClientCa }: ServeOptions, { url }: LocalCluster): string {
+function consoleOf(options: ServeOptions, { url }: LocalCluster): string {
+  const { host, apiKeys, tlsClientCa, rest_api_port: port } = options;
+  if (port === 0) return "none: there is no REST port";
   const isShown = isShownToFew({ host, knowsClients: isGiven(apiKeys) || isGiven(tlsClientCa) });
   return isShown
     ? `${url}/console/`
@@ -80,11 +95,12 @@ function routerMemoryBytes({ workers, memoryBytes }: ServeOptions): number {
 }
 
 function routerArgs(options: ServeOptions): string[] {
-  const { ssl_config_file: file, grpc_socket_path: socket } = options;
+  const { ssl_config_file: file, grpc_socket_path: socket, rest_api_port: port } = options;
   return [
     ...lowerDefaultArguments(options, ROUTER_OWNERS, routerMemoryBytes(options)),
     `--grpc-port=${options.port}`,
     `--require-security=${options.requireSecurity}`,
+    ...(port === 0 ? ["--rest_api_port=0"] : []),
     ...(isGiven(file) ? ["--ssl_config_file", file] : []),
     ...(isGiven(socket) ? [`--grpc_socket_path=${socket}`] : []),
   ];

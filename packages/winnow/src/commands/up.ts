@@ -137,7 +137,7 @@ function assertFitting({ ssl_config_file: file, grpcPort = 0, tlsClientCa }: UpO
       "winnow up asks its router without a certificate: --tls-client-ca is for winnow router and winnow serve";
     throw new WinnowError("INVALID_ARGUMENT", text);
   }
-  if (isGiven(file)) assertGrpcServed("--ssl_config_file", grpcPort);
+  if (isGiven(file)) assertGrpcServed("--ssl_config_file", grpcPort !== 0);
 }
 
 function grpcArgs({ ssl_config_file: file, grpcPort = 0 }: UpOptions): string[] {

@@ -36,6 +36,7 @@ export interface RequestFlags {
 }
 
 const DAY_SECONDS = 86_400;
+const retryMicros = wholeNumber(0, DAY_SECONDS * 1_000_000);
 /** A smaller cache could not hold what is read ahead. */
 const CACHE_BYTES_MIN = 2 ** 26;
 const CACHE_BYTES = 2 ** 34;
@@ -95,10 +96,10 @@ export function addLoadOptions(command: Command): Command {
     .addOption(
       option(
         "--load_retry_interval_micros <n>",
-        "microseconds between two such tries",
+        "microseconds between two such tries; below 0: as 0",
         "WINNOW_LOAD_RETRY_INTERVAL_MICROS",
       )
-        .argParser(wholeNumber(0, DAY_SECONDS * 1_000_000))
+        .argParser((text) => (/^-\d+$/.test(text) ? 0 : retryMicros(text)))
         .default(10_000_000),
     )
     .addOption(

@@ -23,9 +23,9 @@ export interface SslConfig {
   readonly readText: (name: string) => Promise<string>;
 }
 
-/** Refuses a flag of gRPC where gRPC has no port; 0: none. @throws WinnowError INVALID_ARGUMENT */
-export function assertGrpcServed(flag: string, grpcPort: number): void {
-  if (grpcPort !== 0) return;
+/** Refuses a flag that needs gRPC where there is none. @throws WinnowError INVALID_ARGUMENT */
+export function assertGrpcServed(flag: string, isServed: boolean): void {
+  if (isServed) return;
   const text = `${flag} is only for gRPC, which has no port here: set --grpc-port (--port of winnow serve)`;
   throw new WinnowError("INVALID_ARGUMENT", text);
 }
