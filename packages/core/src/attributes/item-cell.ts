@@ -14,11 +14,11 @@ const DIM_BYTES = 4;
 
 /** An object with a vector behind it; `values` are the bytes of the vector. */
 export function cellOf(object: Uint8Array, values: Uint8Array): Uint8Array {
-  const cell = new Uint8Array(object.length + values.length + DIM_BYTES);
+  const dimAt = object.length + values.length;
+  const cell = Buffer.allocUnsafe(dimAt + DIM_BYTES);
   cell.set(object);
   cell.set(values, object.length);
-  const dim = values.length / VALUE_BYTES;
-  new DataView(cell.buffer).setUint32(cell.length - DIM_BYTES, dim, true);
+  cell.writeUInt32LE(values.length / VALUE_BYTES, dimAt);
   return cell;
 }
 

@@ -31,13 +31,15 @@ export class StringColumn {
   static fromBytes(strings: readonly Uint8Array[]): StringColumn {
     const offsets = new Uint32Array(strings.length + 1);
     let end = 0;
-    for (const [index, string] of strings.entries()) {
-      end += string.length;
+    for (let index = 0; index < strings.length; index += 1) {
+      end += strings[index]!.length;
       if (end > BYTES_MAX) throw tooLong();
       offsets[index + 1] = end;
     }
     const bytes = new Uint8Array(end);
-    for (const [index, string] of strings.entries()) bytes.set(string, offsets[index]);
+    for (let index = 0; index < strings.length; index += 1) {
+      bytes.set(strings[index]!, offsets[index]);
+    }
     return new StringColumn(offsets, bytes);
   }
 
@@ -71,9 +73,7 @@ export class StringColumn {
 
   /** The bytes of one string, a view. @throws RangeError outside the column. */
   at(index: number): Uint8Array {
-    if (index < 0 || index >= this.length) {
-      throw new RangeError(`string ${index} of a column of ${this.length}`);
-    }
+    if (index < 0 || index >= this.length) throw this.#outside(index);
     return this.bytes.subarray(this.offsets[index], this.offsets[index + 1]);
   }
 
@@ -94,10 +94,33 @@ export class StringColumn {
 
   /** The strings at these positions, in this order, as a copy. */
   take(indices: ArrayLike<number>): StringColumn {
-    const picked = Array.from(indices, (index) => this.at(index));
-    return StringColumn.fromBytes(picked);
+    const offsets = new Uint32Array(indices.length + 1);
+    let end = 0;
+    for (let at = 0; at < indices.length; at += 1) {
+      const index = indices[at]!;
+      if (index < 0 || index >= this.length) throw this.#outside(index);
+      end += this.offsets[index + 1]! - this.offsets[index]!;
+      if (end > BYTES_MAX) throw tooLong();
+      offsets[at + 1] = end;
+    }
+    const bytes = new Uint8Array(end);
+    for (let at = 0; at < indices.length; at += 1) {
+      const [first, to] = [this.offsets[indices[at]!]!, offsets[at]!];
+      const length = offsets[at + 1]! - to;
+      if (length > SHORT_BYTES) bytes.set(this.bytes.subarray(first, first + length), to);
+      else
+        for (let byte = 0; byte < length; byte += 1) bytes[to + byte] = this.bytes[first + byte]!;
+    }
+    return new StringColumn(offsets, bytes);
+  }
+
+  #outside(index: number): RangeError {
+    return new RangeError(`string ${index} of a column of ${this.length}`);
   }
 }
+
+/** Strings up to this length are copied byte by byte: that takes less than a view of them. */
+const SHORT_BYTES = 64;
 
 const tooLong = (): WinnowError =>
   new WinnowError("RESOURCE_EXHAUSTED", "A column of strings holds at most 4 GiB");

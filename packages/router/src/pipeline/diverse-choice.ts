@@ -54,6 +54,10 @@ interface Relevance {
  * with scores scaled so that the least is 0 and the largest 1; of equals, the first in the list. All in
  * float64, sums in the order of the values. Yields when a pause is due: one list may take a tenth of a
  * second.
+ *
+ * The largest cosine never falls, so a candidate's value never rises once it has been compared with one that is
+ * taken. A value that is not up to date is therefore a bound: the candidates that are not above the best so far
+ * are left as they are, and most are never compared with most of those taken.
  */
 export function* marginallyRelevant(
   { scores, vectors }: Choice,
@@ -63,78 +67,66 @@ export function* marginallyRelevant(
   const dim = vectors.find((vector) => vector !== undefined)?.length ?? 0;
   const none = new Float32Array(dim);
   const rows = vectors.map((vector) => vector ?? none);
-  const norms = Float64Array.from(rows, (row) => Math.sqrt(squareOf(row)));
-  const likeness = new Float64Array(scores.length).fill(-Infinity);
-  const products = new Float64Array(ROWS_AT_ONCE);
-  const values = Float64Array.from(relevance, (each) => balance * each);
+  const candidates: Compared = {
+    rows,
+    norms: Float64Array.from(rows, (row) => Math.sqrt(productOf(row, row))),
+    balance,
+    relevance,
+    likeness: new Float64Array(scores.length).fill(-Infinity),
+    values: Float64Array.from(relevance, (each) => balance * each),
+    counts: new Uint32Array(scores.length),
+  };
   const open = Array.from(scores.keys());
   const taken: number[] = [];
   while (taken.length < count && open.length > 0) {
-    const [best] = open.splice(firstLargest(open, values), 1) as [number];
-    taken.push(best);
-    for (let from = 0; from < open.length; from += ROWS_AT_ONCE) {
-      const end = Math.min(from + ROWS_AT_ONCE, open.length);
-      multiply(rows, { best, open, from, products });
-      for (let at = from; at < end; at += 1) {
-        const place = open[at]!;
-        const norm = norms[best]! * norms[place]!;
-        // An item without a vector, or with one of length 0, is like no other.
-        const cosine = norm > 0 ? products[at - from]! / norm : 0;
-        if (!(cosine > likeness[place]!)) continue;
-        likeness[place] = cosine;
-        values[place] = balance * relevance[place]! - (1 - balance) * cosine;
-      }
-      if (isTurnOver(ROWS_AT_ONCE * (1 + dim))) yield;
+    let bestAt = -1;
+    let best = -Infinity;
+    for (let at = 0; at < open.length; at += 1) {
+      const products = compare(candidates, open[at]!, { taken, best });
+      const value = candidates.values[open[at]!]!;
+      if (bestAt < 0 || value > best) [bestAt, best] = [at, value];
+      if (isTurnOver(1 + products * (1 + dim))) yield;
     }
+    taken.push(...open.splice(bestAt, 1));
   }
   return taken;
 }
 
-/** Rows that are multiplied at once: a sum waits for its last addition, but four sums do not wait for each other. */
-const ROWS_AT_ONCE = 4;
-
-/** The products of the row that was taken with the next open ones. */
-function multiply(
-  rows: readonly Float32Array[],
-  {
-    best,
-    open,
-    from,
-    products,
-  }: {
-    readonly best: number;
-    readonly open: readonly number[];
-    readonly from: number;
-    readonly products: Float64Array;
-  },
-): void {
-  const last = open.length - 1;
-  const row = rows[best]!;
-  const a = rows[open[from]!]!;
-  const b = rows[open[Math.min(from + 1, last)]!]!;
-  const c = rows[open[Math.min(from + 2, last)]!]!;
-  const d = rows[open[Math.min(from + 3, last)]!]!;
-  let [ofA, ofB, ofC, ofD] = [0, 0, 0, 0];
-  for (let at = 0; at < row.length; at += 1) {
-    const value = row[at]!;
-    ofA += a[at]! * value;
-    ofB += b[at]! * value;
-    ofC += c[at]! * value;
-    ofD += d[at]! * value;
-  }
-  products[0] = ofA;
-  products[1] = ofB;
-  products[2] = ofC;
-  products[3] = ofD;
+/** Candidates by place, each compared with the first ones of those taken. */
+interface Compared {
+  readonly rows: readonly Float32Array[];
+  readonly norms: Float64Array;
+  readonly balance: number;
+  readonly relevance: readonly number[];
+  /** The largest cosine so far. */
+  readonly likeness: Float64Array;
+  /** The value by that cosine. */
+  readonly values: Float64Array;
+  /** How many of those taken each has been compared with. */
+  readonly counts: Uint32Array;
 }
 
-/** The place of the first of the largest values. */
-function firstLargest(places: readonly number[], values: Float64Array): number {
-  let bestAt = 0;
-  for (let at = 1; at < places.length; at += 1) {
-    if (values[places[at]!]! > values[places[bestAt]!]!) bestAt = at;
+/** Compares a candidate with those taken, as long as its value may be above `best`; gives the number of comparisons. */
+function compare(
+  { rows, norms, balance, relevance, likeness, values, counts }: Compared,
+  place: number,
+  { taken, best }: { readonly taken: readonly number[]; readonly best: number },
+): number {
+  const before = counts[place]!;
+  let count = before;
+  for (; count < taken.length; count += 1) {
+    // Where no cosine counts yet, the first one may be negative and raise the value.
+    if (values[place]! <= best && likeness[place]! > -Infinity) break;
+    const other = taken[count]!;
+    const norm = norms[other]! * norms[place]!;
+    // An item without a vector, or with one of length 0, is like no other.
+    const cosine = norm > 0 ? productOf(rows[place]!, rows[other]!) / norm : 0;
+    if (!(cosine > likeness[place]!)) continue;
+    likeness[place] = cosine;
+    values[place] = balance * relevance[place]! - (1 - balance) * cosine;
   }
-  return bestAt;
+  counts[place] = count;
+  return count - before;
 }
 
 /** Scores scaled to 0…1; NaN counts as the least, an infinite score as the end on its side. */
@@ -148,9 +140,9 @@ function scaled(scores: readonly number[]): readonly number[] {
   });
 }
 
-/** The product of a row with itself. */
-function squareOf(row: Float32Array): number {
+/** The product of two rows. */
+function productOf(row: Float32Array, other: Float32Array): number {
   let sum = 0;
-  for (let at = 0; at < row.length; at += 1) sum += row[at]! * row[at]!;
+  for (let at = 0; at < row.length; at += 1) sum += row[at]! * other[at]!;
   return sum;
 }

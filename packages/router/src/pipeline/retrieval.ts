@@ -20,7 +20,8 @@ import type { PipelineRun, StageAnswer } from "./member-access.ts";
 import type { StageNotes } from "./explanation.ts";
 import { endOfListed } from "./seen-items.ts";
 import { listedFirst, listedItems, mayLackItems, searchOfItems } from "./listed-items.ts";
-import { splitCells } from "../program/item-vectors.ts";
+import { splitCells, vectorsIn } from "../program/item-vectors.ts";
+import type { CellVectors, SplitCells } from "../program/item-vectors.ts";
 import { inTurns } from "../program/turns.ts";
 import type { Steps } from "../program/turns.ts";
 
@@ -206,11 +207,15 @@ const VECTOR_BYTES = { vectorBytes: true } as const;
 async function described(
   { request: { attributes: wanted = [], context } }: PipelineRun,
   { attributes: cells }: Prediction,
-  { isCompared }: Description,
+  { isCompared, names }: Description,
 ): Promise<Pick<Candidates, "attributes" | "vectors">> {
   if (cells === undefined || !isCompared) return { attributes: cells };
-  const steps = splitCells(cells, wanted.includes(VECTOR_ATTRIBUTE));
-  const { dim, values, texts } = await inTurns(steps, context.signal);
+  const isVectorAlone = names.length === 1 && wanted.length === 0;
+  const steps = isVectorAlone
+    ? vectorsIn(cells)
+    : splitCells(cells, wanted.includes(VECTOR_ATTRIBUTE));
+  const split: CellVectors & Partial<SplitCells> = await inTurns(steps, context.signal);
+  const { dim, values, texts } = split;
   const vectors = new Map<number, Float32Array>();
   for (let at = 0; at < values.length / dim; at += 1) {
     vectors.set(at, values.subarray(at * dim, (at + 1) * dim));

@@ -32,11 +32,15 @@ export async function withVectors(
   return { ...answer, vectors, ...(wanted.length > 0 && { attributes: texts }) };
 }
 
-/** What is in some cells: vectors one behind the other, zeros for an empty cell, and objects without them. */
-export interface SplitCells {
+/** Vectors of some cells, one behind the other, zeros for an empty cell. */
+export interface CellVectors {
   readonly dim: number;
   /** `[cells, dim]`. */
   readonly values: Float32Array<ArrayBuffer>;
+}
+
+/** What is in some cells: vectors, and objects without them. */
+export interface SplitCells extends CellVectors {
   readonly texts: Tensor;
 }
 
@@ -45,25 +49,48 @@ export interface SplitCells {
  * @throws WinnowError INVALID_ARGUMENT for vectors of different lengths; INTERNAL for a cell without one
  */
 export function* splitCells(cells: Tensor, asText: boolean): Steps<SplitCells> {
-  const { data: column } = cells;
-  if (!(column instanceof StringColumn)) throw new RangeError("attributes that are no texts");
-  const { bytes, length } = column;
-  const parts = Array.from({ length }, (_, at) => cellPartsAt(column, at));
-  const dim = parts.find((each) => each !== undefined)?.dim ?? 0;
-  const values = new Float32Array(length * dim);
-  const target = new Uint8Array(values.buffer);
+  const vectors = yield* vectorsIn(cells);
+  const column = columnOf(cells);
   const objects: Uint8Array[] = [];
   const isTurnOver = turnMeter();
-  for (const [at, part] of parts.entries()) {
+  for (let at = 0; at < column.length; at += 1) {
+    const part = cellPartsAt(column, at);
     objects.push(part === undefined ? NO_BYTES : objectOf(column, part, asText));
+    if (isTurnOver(WORK_OF_CELL + (asText ? vectors.dim : 0))) yield;
+  }
+  const texts: Tensor = { ...cells, dtype: "string", data: StringColumn.fromBytes(objects) };
+  return { ...vectors, texts };
+}
+
+/** The vectors in cells. @throws WinnowError as `splitCells` */
+export function* vectorsIn(cells: Tensor): Steps<CellVectors> {
+  const column = columnOf(cells);
+  const { bytes, length } = column;
+  let dim = 0;
+  let values = new Float32Array();
+  let target = new Uint8Array();
+  let isFirst = true;
+  const isTurnOver = turnMeter();
+  for (let at = 0; at < length; at += 1) {
+    const part = cellPartsAt(column, at);
     if (part === undefined) continue;
+    if (isFirst) {
+      isFirst = false;
+      ({ dim } = part);
+      values = new Float32Array(length * dim);
+      target = new Uint8Array(values.buffer);
+    }
     if (part.dim !== dim) throw unequal(dim, part.dim);
     const vector = bytes.subarray(part.vectorAt, part.vectorAt + VALUE_BYTES * dim);
     target.set(vector, VALUE_BYTES * at * dim);
     if (isTurnOver(WORK_OF_CELL + dim)) yield;
   }
-  const texts: Tensor = { ...cells, dtype: "string", data: StringColumn.fromBytes(objects) };
-  return { dim, values, texts };
+  return { dim, values };
+}
+
+function columnOf({ data }: Tensor): StringColumn {
+  if (data instanceof StringColumn) return data;
+  throw new RangeError("attributes that are no texts");
 }
 
 const VALUE_BYTES = 4;

@@ -106,8 +106,8 @@ async function askSlices(
   const slices = cutSlices(question.groups, question.table, settings);
   await runBounded(slices, settings.slicesAtOnce, async ({ byPartition, bytes, idBytes }) => {
     const partitions = [...byPartition.keys()];
-    const keysOf = (asked: readonly number[]): number[] =>
-      asked.flatMap((partition) => byPartition.get(partition) ?? []);
+    const keysOf = (asked: readonly number[]): readonly number[] =>
+      ([] as number[]).concat(...asked.map((partition) => byPartition.get(partition) ?? []));
     const cost = Math.floor(rowsOfBytes(bytes, settings));
     const entrant = { rows: cost, dueMs: scope.dueMs };
     // Only keys so long that they would delay others pass through the limiter.
@@ -227,16 +227,20 @@ function placeRows(
     readonly positions: readonly number[];
   },
 ): void {
-  for (const [index, position] of from.positions.entries()) {
-    rows.set(from.vectors.subarray(index * dim, (index + 1) * dim), position * dim);
+  for (let index = 0; index < from.positions.length; index += 1) {
+    const vector = from.vectors.subarray(index * dim, (index + 1) * dim);
+    rows.set(vector, from.positions[index]! * dim);
   }
 }
 
 /** Expands the rows of distinct keys to a row for every key. */
 function spread(rows: Float32Array, positions: Uint32Array, dim: number): Float32Array {
+  // As many distinct keys as keys: each is the first of its kind, in the keys' order.
+  if (rows.length === positions.length * dim) return rows;
   const whole = new Float32Array(positions.length * dim);
-  for (const [index, position] of positions.entries()) {
-    whole.set(rows.subarray(position * dim, (position + 1) * dim), index * dim);
+  for (let index = 0; index < positions.length; index += 1) {
+    const from = positions[index]! * dim;
+    whole.set(rows.subarray(from, from + dim), index * dim);
   }
   return whole;
 }

@@ -51,7 +51,12 @@ export function* attributesOfRows(
   const fields = names.filter((name) => name !== VECTOR_ATTRIBUTE);
   const columns = ascending.map(({ attributes }) => fields.map((name) => named(attributes, name)));
   const keys = fields.map((name) => `${JSON.stringify(name)}:`);
+  const isVectorAlone = fields.length === 0 && vectors !== undefined && vectorBytes;
   for (const [rank, row] of rows.entries()) {
+    if (isVectorAlone) {
+      yield cellOf(NO_MEMBERS, bytesOfVector(vectors, rank, rows.length));
+      continue;
+    }
     const at = placeOf(row, ascending);
     const local = row - ascending[at]!.resident.firstRow;
     const texts = columns[at]!.map((column, index) => keys[index]! + cellText(column, local));
@@ -61,6 +66,8 @@ export function* attributesOfRows(
     yield vector !== undefined && vectorBytes ? cellOf(object, vector) : object;
   }
 }
+
+const NO_MEMBERS = Buffer.from("{}");
 
 /**
  * The vectors of global rows, `[rows, values]`.
