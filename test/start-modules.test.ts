@@ -4,7 +4,7 @@
 // reading it.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync, statSync } from "node:fs";
 import { copyFile, mkdir, mkdtemp, readFile, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -108,24 +108,24 @@ describe.skipIf(!existsSync(bundle))("of the bundle (needs a build)", () => {
     seen.add(file);
     const code = readFileSync(path.join(bundle, file), "utf8");
     const names = code.matchAll(/^\/\/ node_modules\/((?:@[^/]+\/)?[^/\n]+)\//gm);
-    const imports = code.matchAll(/^(?:import|export) [^"]*"\.\/([^"]+)";$/gm);
-    const below = [...imports].flatMap(([, name]) => Array.from(packagesOf(name!, seen)));
+    const required = code.matchAll(/^(?:(?:const|let) \S+ = )?require\("\.\/([^"]+)"\);$/gm);
+    const below = [...required].flatMap(([, name]) => Array.from(packagesOf(name!, seen)));
     return new Set([...below, ...Array.from(names, ([, name]) => name!)]);
   }
 
-  const chunkOf = (command: string): string =>
-    readdirSync(bundle).find((file) => file.startsWith(`${command}-`))!;
+  const fileOf = (name: string): string =>
+    readdirSync(bundle).find((file) => file.startsWith(`${name}-`))!;
 
   test.each(["worker", "router"])("what a %s begins with has the same left out", (command) => {
-    const packages = [...packagesOf(chunkOf(command))];
+    const packages = [...packagesOf(fileOf(command))];
 
     expect(packages).toContain("@grpc/grpc-js");
     expect(amongThem(packages, "ioredis", "protobufjs", "@grpc/proto-loader")).toEqual([]);
     expect(packages.includes("fastify")).toBe(command === "router");
   });
 
-  test.each(["compute-thread.js", "reader-thread.js"])("%s has no foreign package", (thread) => {
-    expect([...packagesOf(thread)]).toEqual([]);
+  test.each(["compute-thread", "reader-thread"])("a %s has no foreign package", (thread) => {
+    expect([...packagesOf(fileOf(thread))]).toEqual([]);
   });
 });
 
@@ -155,6 +155,48 @@ test("the bundle is run unless one of the packages was compiled after it", async
   await rm(root, { recursive: true });
 
   expect([without, made, outdated]).toEqual(["modules", "bundle", "modules"]);
+});
+
+test("what V8 made of the bundle's files is kept for the very same bytes, and used if it is whole", async () => {
+  const root = await mkdtemp(path.join(tmpdir(), "winnow-kept-"));
+  const at = (name: string): string => path.join(root, name);
+  const run = (): string => execFileSync(process.execPath, [at("main.js")], utf8);
+  await copyFile(
+    path.resolve(import.meta.dirname, "../packages/winnow/scripts/bundle-loader.cjs"),
+    at("load.js"),
+  );
+  await writeFile(at("main.js"), 'require("./load.js")("main", "main-1.js");');
+  const main = (text: string): string =>
+    `importModule("node:os").then(() => require("./part-1.js").say("${text}"));`;
+  await writeFile(at("main-1.js"), main("one"));
+  const say = "exports.say = (text) => process.stdout.write(text);";
+  await writeFile(at("part-1.js"), say);
+
+  const said = [run()];
+  const [kind] = readdirSync(at("cache")) as [string];
+  const kept = at(`cache/${kind}/main/main-1.js`);
+  const whole = readFileSync(kept);
+  const damaged = Uint8Array.from(whole);
+  damaged[damaged.length - 20]! ^= 1;
+  await writeFile(kept, damaged);
+  said.push(run());
+  const mended = readFileSync(kept);
+  // V8 itself compares no more than the length.
+  await writeFile(at("main-1.js"), main("two"));
+  said.push(run());
+  await utimes(kept, 1, 1);
+  said.push(run());
+  const { mtimeMs } = statSync(kept);
+  // Nothing can be written.
+  await rm(at("cache"), { recursive: true });
+  await writeFile(at("cache"), "");
+  said.push(run());
+  await rm(root, { recursive: true });
+
+  expect(said).toEqual(["one", "one", "two", "two", "two"]);
+  expect(mended.equals(damaged)).toBe(false);
+  expect(mended.length).toBe(whole.length);
+  expect(mtimeMs).toBe(1000);
 });
 
 function amongThem(packages: readonly string[], ...names: readonly string[]): string[] {

@@ -5,8 +5,11 @@
 //   packages/*/dist, node_modules ──▶ packages/winnow/dist/bundle/   main.js, one file per thread or
 //                                                                    process, and what they share
 //
+// The files are CommonJS: of modules Node 20 cannot keep what V8 compiled (bundle-loader.cjs).
+//
 // Where the bundler does not load, it says so in one line and succeeds: everything runs without.
 
+import { copyFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { EXTERNAL_PACKAGES, bundleInto } from "./bundler.mjs";
 
@@ -60,6 +63,15 @@ const besidePlugin = {
   },
 };
 
+/** Code that V8 has kept cannot import: the loader does it, for what is not in the bundle. */
+const importPlugin = {
+  name: "imports-by-the-loader",
+  renderChunk: (code) =>
+    code.replaceAll(/^(?!\s*(?:\*|\/\/|\/\*)).*\bimport\(.*$/gm, (line) =>
+      line.replaceAll(/\bimport\(/g, "importModule("),
+    ),
+};
+
 await bundleInto(bundle, "Not bundled, so processes start slower", async (rolldown, draft) => {
   const made = await rolldown({
     input: Object.fromEntries(
@@ -67,11 +79,19 @@ await bundleInto(bundle, "Not bundled, so processes start slower", async (rolldo
     ),
     platform: "node",
     external: EXTERNAL_PACKAGES,
-    plugins: [besidePlugin],
+    plugins: [besidePlugin, importPlugin],
     onLog: (level, log) => {
       if (level === "warn" && log.code === "UNRESOLVED_IMPORT") throw new Error(log.message);
     },
   });
-  await made.write({ dir: draft, format: "esm", chunkFileNames: "[name]-[hash].js" });
+  const names = { entryFileNames: "[name]-[hash].js", chunkFileNames: "[name]-[hash].js" };
+  const { output } = await made.write({ dir: draft, format: "cjs", ...names });
   await made.close();
+  copyFileSync(path.join(import.meta.dirname, "bundle-loader.cjs"), path.join(draft, "load.js"));
+  writeFileSync(path.join(draft, "package.json"), '{ "type": "commonjs" }\n');
+  for (const { isEntry, name, fileName } of output) {
+    if (!isEntry) continue;
+    const call = `require("./load.js")(${JSON.stringify(name)}, ${JSON.stringify(fileName)});\n`;
+    writeFileSync(path.join(draft, `${name}.js`), call);
+  }
 });

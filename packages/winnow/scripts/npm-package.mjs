@@ -62,8 +62,8 @@ const PARTS = [
   "README.md",
 ];
 
-/** The addon's self-test, and what debuggers read. */
-const LEFT_OUT = /\/native\/test\b|\.map$/;
+/** The addon's self-test, what debuggers read, and what this machine's Node compiled. */
+const LEFT_OUT = /\/native\/test\b|\.map$|\/bundle\/cache$/;
 
 function copyParts() {
   for (const part of PARTS) {

@@ -14,11 +14,16 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
 });
 
-try {
-  const { args, idle } = takeArguments(process.argv);
-  await createCommandLine(winnowVersion, idle).parseAsync(args);
-} catch (error) {
-  process.exitCode = report(error);
+// Without `await` at the top level, which the bundle's format does not have.
+void run();
+
+async function run(): Promise<void> {
+  try {
+    const { args, idle } = takeArguments(process.argv);
+    await createCommandLine(winnowVersion, idle).parseAsync(args);
+  } catch (error) {
+    process.exitCode = report(error);
+  }
 }
 
 function report(error: unknown): number {

@@ -27,11 +27,15 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal
 const reader = new FrameReader<DenseRequest>();
 const piece = new Uint8Array(PIECE_BYTES);
 send({ kind: "ready" }, []);
-for (let bytes = receive(); bytes > 0; bytes = receive()) {
-  for (const frame of reader.read(piece.subarray(0, bytes))) await answer(frame);
+void answerAll();
+
+async function answerAll(): Promise<void> {
+  for (let bytes = receive(); bytes > 0; bytes = receive()) {
+    for (const frame of reader.read(piece.subarray(0, bytes))) await answer(frame);
+  }
+  // If the parent is gone, no cleanup by ONNX Runtime is needed.
+  process.exit(0);
 }
-// If the parent is gone, no cleanup by ONNX Runtime is needed.
-process.exit(0);
 
 function receive(): number {
   try {

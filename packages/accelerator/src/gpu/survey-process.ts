@@ -5,5 +5,9 @@ import process from "node:process";
 import { surveyGpus } from "./gpu-survey.ts";
 import { gpuOptionsFromEnvironment } from "./gpu-settings.ts";
 
-const survey = await surveyGpus(gpuOptionsFromEnvironment());
-process.send?.(survey, () => process.exit(0));
+void tell();
+
+async function tell(): Promise<void> {
+  const survey = await surveyGpus(gpuOptionsFromEnvironment());
+  process.send?.(survey, () => process.exit(0));
+}

@@ -59,4 +59,4 @@ function startReader(settings: ReaderSettings): RemoteModelReader {
   });
 }
 
-await run(workerData as ComputeThreadData);
+void run(workerData as ComputeThreadData);

@@ -1,0 +1,141 @@
+// Runs the files of the bundle, and keeps what V8 compiled of them: to parse and compile the same files anew
+// is a fifth of the processor time of a worker's start, in three threads, and more of a short command's. It is
+// copied into the bundle (bundle.mjs), as `load.js`.
+//
+//   main.js, compute-thread.js, …  ──▶  load.js  ──▶  main-<hash>.js, its chunks       what there is to run
+//                                          │ ▲
+//                                          ▼ │        written once, some seconds after the first start
+//                                        cache/<node and flags>/<role>/<file>        bytecode of that file
+//
+// Bytecode lies beside the code and is written only where the code's folder can be: who may write one may write
+// the other. It is used only for the very bytes that it was made of, by the same Node with the same flags; V8
+// checks the latter two itself. Whatever is amiss with it, the code is compiled as if it were not there.
+//
+// A role is an entry, and of the command line the roles of a cluster: each uses other functions of a file.
+
+"use strict";
+
+const { mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } = require("node:fs");
+const { createRequire } = require("node:module");
+const path = require("node:path");
+const { setFlagsFromString } = require("node:v8");
+const vm = require("node:vm");
+const { isMainThread, threadId } = require("node:worker_threads");
+const { crc32 } = require("node:zlib");
+
+/** Most of what a process does again and again it has done by then. */
+const WRITTEN_AFTER_MS = 3000;
+const STEP_MS = 20;
+/** Caches of other Nodes and flags beside which one more is made. */
+const KINDS_MAX = 8;
+const HEADER_BYTES = 8;
+/** In a worker V8 optimizes later while it starts (src/process/start-tiers.ts), which V8 takes for another flag. */
+const START_BUDGET_BYTES = 540_672;
+const BUDGET_BYTES = 67_584;
+const WORKER_ROLES = new Set(["worker", "compute-thread", "reader-thread"]);
+
+const PARAMETERS = "exports, require, module, __filename, __dirname, importModule";
+
+const isNode20 = process.versions.v8.startsWith("11.3.");
+/** Node 20.15 brought checksums; older ones compile at each start. */
+const isKept = crc32 !== undefined;
+
+const loaded = new Map();
+/** What was compiled without bytecode that could be used. */
+const compiled = [];
+let cache = "";
+let role = "";
+
+function load(file) {
+  const known = loaded.get(file);
+  if (known !== undefined) return known.exports;
+  const module = { exports: {} };
+  loaded.set(file, module);
+  const requireFile = createRequire(file);
+  const requireOne = (id) =>
+    id.startsWith("./") ? load(path.join(__dirname, id)) : requireFile(id);
+  requireOne.resolve = requireFile.resolve;
+  const run = compile(file).runInThisContext();
+  run.call(module.exports, module.exports, requireOne, module, file, __dirname, importModule);
+  return module.exports;
+}
+
+/** What is not in the bundle, for its files: `import` does not work in code of which the bytecode was kept. */
+const importModule = (name) => import(name);
+
+function compile(file) {
+  const bytes = readFileSync(file);
+  const code = `(function (${PARAMETERS}) { ${bytes.toString("utf8")}\n})`;
+  if (!isKept) return new vm.Script(code, { filename: file });
+  const sum = crc32(bytes);
+  const cachedData = cachedOf(file, sum);
+  const script = new vm.Script(code, { filename: file, cachedData });
+  if (cachedData === undefined) compiled.push({ file, sum, script });
+  return script;
+}
+
+/** The bytecode of a file that has this checksum; `undefined` if there is none. */
+function cachedOf(file, sum) {
+  try {
+    const bytes = readFileSync(path.join(cache, path.basename(file)));
+    const data = bytes.subarray(HEADER_BYTES);
+    const isWhole = bytes.readUInt32LE(0) === sum && bytes.readUInt32LE(4) === crc32(data);
+    return isWhole ? data : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Writes what V8 made of one file, at once and whole. Where that is not allowed, it does nothing. */
+function write({ file, sum, script }) {
+  const to = path.join(cache, path.basename(file));
+  const draft = `${to}.${process.pid}.${threadId}`;
+  try {
+    mkdirSync(cache, { recursive: true });
+    if (readdirSync(path.join(__dirname, "cache")).length > KINDS_MAX) return;
+    const data = createCachedData(script);
+    const header = Buffer.alloc(HEADER_BYTES);
+    header.writeUInt32LE(sum, 0);
+    header.writeUInt32LE(crc32(data), 4);
+    writeFileSync(draft, Buffer.concat([header, data]));
+    renameSync(draft, to);
+  } catch {
+    // A folder that is read-only, or that a build replaces just now.
+  }
+}
+
+/** V8 takes bytecode only under the flags under which it was made. */
+function createCachedData(script) {
+  const isLowered = WORKER_ROLES.has(role) && isNode20;
+  if (isLowered) setFlagsFromString(`--interrupt-budget=${START_BUDGET_BYTES}`);
+  const data = script.createCachedData();
+  if (isLowered) setFlagsFromString(`--interrupt-budget=${BUDGET_BYTES}`);
+  return data;
+}
+
+/** One file after the other: between them the process does what else there is to do. */
+function writeInSteps() {
+  const one = compiled.shift();
+  if (one === undefined) return;
+  write(one);
+  setTimeout(writeInSteps, STEP_MS).unref();
+}
+
+function writeRest() {
+  for (const one of compiled.splice(0)) write(one);
+}
+
+/** Runs the file of an entry, named as the entry is. */
+module.exports = function run(entry, file) {
+  const command = isMainThread && entry === "main" ? process.argv[2] : undefined;
+  role = command === "worker" || command === "router" ? command : entry;
+  if (isKept) {
+    const flags = crc32(JSON.stringify([process.execArgv, process.env.NODE_OPTIONS])).toString(16);
+    cache = path.join(__dirname, "cache", `${process.version}-${process.arch}-${flags}`, role);
+    if (role === "worker" && isNode20)
+      setFlagsFromString(`--interrupt-budget=${START_BUDGET_BYTES}`);
+    setTimeout(writeInSteps, WRITTEN_AFTER_MS).unref();
+    process.once("exit", writeRest);
+  }
+  return load(path.join(__dirname, file));
+};
