@@ -70,6 +70,25 @@ function lastFailure(
   return new WinnowError("UNAVAILABLE", `${begin}${excerpt(text)}, tried ${times}`);
 }
 
+/** Whether a status sends the client elsewhere. */
+export const isRedirect = (status: number): boolean => status >= 300 && status < 400;
+
+/**
+ * Why an answer that sends the client elsewhere is none: rows and credentials are for the store that was named, and the
+ * other place might be any.
+ */
+export function redirectText(status: number, location = ""): string {
+  const to = location === "" ? "elsewhere" : `to ${excerpt(originOf(location))}`;
+  return `it answers ${status}, which leads ${to} and is not followed: name the store's own address`;
+}
+
+/** Without path and query, which may hold a signature. */
+function originOf(location: string): string {
+  if (!URL.canParse(location)) return "another path";
+  const { protocol, host } = new URL(location);
+  return `${protocol}//${host}`;
+}
+
 /** The answer to a request, which is aborted if there is no answer within 30 s. */
 export async function inTime<T>(
   clock: Clock,

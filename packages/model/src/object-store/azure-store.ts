@@ -14,12 +14,16 @@ import {
   bodyOf,
   inAttempts,
   inTime,
+  isRedirect,
   loadSdk,
+  redirectText,
 } from "./attempts.ts";
 import {
   type ByteRange,
   type ObjectStore,
+  REPLACED,
   type StoredObject,
+  assertAnswers,
   assertListable,
   assertPages,
 } from "./object-store.ts";
@@ -55,7 +59,12 @@ interface AzureContainer {
       offset: number,
       count: number,
       options: object,
-    ): Promise<{ readonly readableStreamBody?: Readable }>;
+    ): Promise<{
+      readonly readableStreamBody?: Readable;
+      readonly etag?: string;
+      readonly contentLength?: number;
+      readonly contentRange?: string;
+    }>;
   };
 }
 
@@ -129,9 +138,16 @@ export class AzureStore implements ObjectStore {
     const { clock } = this.#times;
     const conditions = { ifMatch: etag };
     return inAttempts(this.#times, asked, async () => {
-      const { readableStreamBody: body } = await inTime(clock, (abortSignal) =>
+      const answer = await inTime(clock, (abortSignal) =>
         blob.download(start, end - start, { conditions, abortSignal, maxRetryRequests: 0 }),
       );
+      const { readableStreamBody: body, contentLength: bytes, contentRange: range } = answer;
+      try {
+        assertAnswers(asked.what, { etag: answer.etag, bytes, range }, { start, end, etag });
+      } catch (error) {
+        body!.destroy();
+        throw error;
+      }
       return bodyOf(clock, body!, end - start);
     });
   }
@@ -188,7 +204,7 @@ async function openService(account: string, of: StoreEnvironment): Promise<Azure
     IDENTITY_PACKAGE,
   ])) as AzureSdk;
   // Attempts are made by `inAttempts`, not by the SDK.
-  const options = { retryOptions: { maxTries: 1 } };
+  const options = { retryOptions: { maxTries: 1 }, redirectOptions: { maxRetries: 0 } };
   const text = given(of.AZURE_STORAGE_CONNECTION_STRING);
   if (text !== undefined) {
     const service = connected(() => BlobServiceClient.fromConnectionString(text, options));
@@ -266,6 +282,10 @@ const KNOWN_STATUS: ReadonlyMap<number | undefined, NonNullable<Refusal["known"]
 function refusal(error: unknown): Refusal {
   const { name = "", code = "", statusCode: status, message = String(error) } = error as AzureError;
   const known = KNOWN[code] ?? KNOWN[name] ?? KNOWN_STATUS.get(status);
+  if (known === undefined && status !== undefined && isRedirect(status)) {
+    const text = redirectText(status);
+    return { status, text, known: ["UNAVAILABLE", text] };
+  }
   // A shared access signature may be part of URLs in the message.
   const [line = ""] = message.replaceAll(/([?&]sig=)[^&\s]+/g, "$1…").split("\n");
   return { status, text: [status, code, line].filter(Boolean).join(" "), known };
@@ -279,6 +299,6 @@ function refusalOfRead(error: unknown): Refusal {
   if (!isGone) return found;
   return {
     ...found,
-    known: ["UNAVAILABLE", "it was replaced while it was read; it is read anew"],
+    known: REPLACED,
   };
 }

@@ -16,12 +16,17 @@ import {
   bodyOf,
   inAttempts,
   inTime,
+  isRedirect,
   loadSdk,
+  redirectText,
 } from "./attempts.ts";
 import {
   type ByteRange,
   type ObjectStore,
+  REPLACED,
+  type RangeHead,
   type StoredObject,
+  assertAnswers,
   assertListable,
   assertPages,
 } from "./object-store.ts";
@@ -69,6 +74,9 @@ class HttpRefusal extends Error {
     this.status = status;
   }
 }
+
+/** An answer that leads elsewhere. */
+class Redirection extends Error {}
 
 /** Finds the address and the credentials at the first request. */
 export class GcsStore implements ObjectStore {
@@ -119,7 +127,14 @@ export class GcsStore implements ObjectStore {
     return inAttempts(this.#times, asked, async () => {
       // Without this encoding, an object that is stored compressed would be sent decompressed, and as a whole.
       const range = { range: `bytes=${start}-${end - 1}`, "accept-encoding": "gzip" };
-      const body = await inTime(clock, (signal) => answered(api, url, { more: range, signal }));
+      const answer = await inTime(clock, (signal) => answered(api, url, { more: range, signal }));
+      const body = bodyIn(answer);
+      try {
+        assertAnswers(asked.what, headOf(answer), { start, end, etag: generation });
+      } catch (error) {
+        body.destroy();
+        throw error;
+      }
       return bodyOf(clock, body, end - start);
     });
   }
@@ -138,7 +153,8 @@ export class GcsStore implements ObjectStore {
       const page: Page = await inAttempts(this.#times, asked, () =>
         inTime(clock, async (signal) => {
           const at = `${api.url}/b/${url.bucket}/o?${query.toString()}`;
-          return JSON.parse(await textOf(await answered(api, at, { more: {}, signal }))) as Page;
+          const answer = await answered(api, at, { more: {}, signal });
+          return JSON.parse(await textOf(bodyIn(answer))) as Page;
         }),
       );
       yield page;
@@ -172,7 +188,7 @@ async function openApi(
   };
 }
 
-/** The body of a successful answer. @throws HttpRefusal; Error without an answer */
+/** A successful answer, which has a body. @throws HttpRefusal; Error without an answer */
 async function answered(
   api: Api,
   url: string,
@@ -180,14 +196,31 @@ async function answered(
     more,
     signal,
   }: { readonly more: Readonly<Record<string, string>>; readonly signal: AbortSignal },
-): Promise<Readable> {
+): Promise<Response> {
   const headers = await api.headers(url);
   for (const [name, value] of Object.entries(more)) headers.set(name, value);
-  const answer = await fetch(url, { headers, signal });
-  if (answer.ok && answer.body !== null) {
-    return Readable.fromWeb(answer.body as ReadableStream<Uint8Array>);
+  const answer = await fetch(url, { headers, signal, redirect: "manual" });
+  if (answer.ok && answer.body !== null) return answer;
+  if (isRedirect(answer.status)) {
+    await answer.body?.cancel();
+    throw new Redirection(redirectText(answer.status, answer.headers.get("location") ?? ""));
   }
   throw new HttpRefusal(answer.status, reasonIn(await answer.text()));
+}
+
+function bodyIn({ body }: Response): Readable {
+  return Readable.fromWeb(body as ReadableStream<Uint8Array>);
+}
+
+function headOf({ headers }: Response): RangeHead {
+  const length = headers.get("content-length");
+  // What is decompressed on the way has another length than its head says.
+  const isAsSent = length !== null && headers.get("content-encoding") === null;
+  return {
+    etag: headers.get("x-goog-generation") ?? undefined,
+    bytes: isAsSent ? Number(length) : undefined,
+    range: headers.get("content-range") ?? undefined,
+  };
 }
 
 async function textOf(body: Readable): Promise<string> {
@@ -235,6 +268,9 @@ function refusal(error: unknown): Refusal {
     return { status, text: `${status} ${message}`, known: KNOWN.get(status) };
   }
   const { message, cause } = error as Error;
+  if (error instanceof Redirection) {
+    return { status: undefined, text: message, known: ["UNAVAILABLE", message] };
+  }
   if (/default credentials|invalid_grant|invalid_rapt|does not exist/.test(message)) {
     const text = `there are no credentials that count (${message.split("\n")[0]}): ${CREDENTIALS}`;
     return { status: undefined, text, known: ["UNAUTHENTICATED", text] };
@@ -249,6 +285,6 @@ function refusalOfRead(error: unknown): Refusal {
   if (found.status !== 404 && found.status !== 412) return found;
   return {
     ...found,
-    known: ["UNAVAILABLE", "it was replaced while it was read; it is read anew"],
+    known: REPLACED,
   };
 }

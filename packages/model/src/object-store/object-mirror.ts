@@ -18,7 +18,7 @@ import {
 } from "@winnow/core";
 import { MODEL_FILES } from "../model-directory.ts";
 import { diskError } from "./disk-error.ts";
-import { type ObjectStore, type StoredObject } from "./object-store.ts";
+import { type ObjectStore, type StoredObject, distinctObjects } from "./object-store.ts";
 import type { RemoteFile } from "./range-reader.ts";
 
 /** Files that are read by range, from this size on. */
@@ -70,7 +70,7 @@ export class ObjectMirror {
    */
   async open(url: string): Promise<MirroredVersion> {
     const place = parseObjectUrl(url);
-    const objects = await this.#parts.store.objects(place);
+    const objects = distinctObjects(place, await this.#parts.store.objects(place));
     const files = objects.map((object) => ({
       object,
       name: object.key.slice(place.prefix.length + 1),

@@ -8,11 +8,13 @@ import type * as AwsS3 from "@aws-sdk/client-s3";
 import type { S3Client, S3ServiceException } from "@aws-sdk/client-s3";
 import { WinnowError, excerpt, keepAliveClock, writtenObject } from "@winnow/core";
 import type { ObjectBucket, ObjectUrl } from "@winnow/core";
-import { bodyOf } from "./attempts.ts";
+import { bodyOf, isRedirect, redirectText } from "./attempts.ts";
 import {
   type ByteRange,
   type ObjectStore,
+  REPLACED,
   type StoredObject,
+  assertAnswers,
   assertListable,
   assertPages,
 } from "./object-store.ts";
@@ -80,9 +82,14 @@ export class S3Store implements ObjectStore {
       });
       // The SDK repeats failed requests, but not those whose body breaks off; nor does it end one that sends the
       // whole object in place of the range.
+      const body = answer.Body as Readable;
+      const { ETag, ContentLength: bytes, ContentRange: range } = answer;
       try {
-        return await bodyOf(keepAliveClock, answer.Body as Readable, end - start);
+        assertAnswers(what, { etag: ETag, bytes, range }, { start, end, etag });
+        return await bodyOf(keepAliveClock, body, end - start);
       } catch (error) {
+        body.destroy();
+        if (error instanceof WinnowError) throw error;
         if (attempt < ATTEMPTS_MAX) continue;
         const text = `${(error as Error).message}, ${attempt} times`;
         throw new WinnowError("UNAVAILABLE", `Cannot read ${excerpt(what)}: ${text}`);
@@ -144,6 +151,9 @@ async function openClient({
     requestHandler: {
       connectionTimeout: CONNECT_MS_MAX,
       requestTimeout: REQUEST_MS_MAX,
+      // Else the SDK only logs that the time is over, and waits on.
+      throwOnRequestTimeout: true,
+      socketTimeout: REQUEST_MS_MAX,
       httpsAgent: { maxSockets: SOCKETS_MAX },
       httpAgent: { maxSockets: SOCKETS_MAX },
     },
@@ -169,7 +179,7 @@ const KNOWN_ERRORS: Readonly<Record<string, readonly [WinnowError["code"], strin
   ExpiredToken: ["UNAUTHENTICATED", "the credentials have expired"],
   CredentialsProviderError: ["UNAUTHENTICATED", `there are no credentials: ${CREDENTIALS}`],
   RequestTimeTooSkewed: ["FAILED_PRECONDITION", "this machine's clock is wrong"],
-  PreconditionFailed: ["UNAVAILABLE", "it was replaced while it was read; it is read anew"],
+  PreconditionFailed: REPLACED,
   PermanentRedirect: ["FAILED_PRECONDITION", "the bucket is in another region: set AWS_REGION"],
   AuthorizationHeaderMalformed: [
     "FAILED_PRECONDITION",
@@ -185,6 +195,13 @@ function s3Error(what: string, error: unknown): WinnowError {
   const known =
     KNOWN_ERRORS[name] ?? (status === 412 ? KNOWN_ERRORS["PreconditionFailed"] : undefined);
   const options = { cause: error };
+  if (known === undefined && status !== undefined && isRedirect(status)) {
+    return new WinnowError(
+      "UNAVAILABLE",
+      `Cannot read ${excerpt(what)}: ${redirectText(status)}`,
+      options,
+    );
+  }
   if (known !== undefined) {
     return new WinnowError(known[0], `Cannot read ${excerpt(what)}: ${known[1]}`, options);
   }
