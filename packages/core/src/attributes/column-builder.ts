@@ -59,8 +59,11 @@ export class ColumnBuilder {
 
   #code(value: AttributeValue | undefined): number {
     if (value === undefined || Number.isNaN(value)) return NONE;
+    // Most values have been seen before, and are their own key.
+    const seen = this.#codeOf.get(value);
+    if (seen !== undefined) return seen;
     const key = keyOf(value);
-    const known = this.#codeOf.get(key);
+    const known = key === value ? undefined : this.#codeOf.get(key);
     if (known !== undefined) return known;
     if (this.#codeOf.size >= VALUES_MAX) {
       const text = `An attribute has more than ${VALUES_MAX} distinct values; leave it out`;
@@ -90,6 +93,7 @@ function isList(value: RowValue): value is readonly AttributeValue[] {
 }
 
 function checkSize(value: RowValue): void {
+  if (sizeMaxOf(value) <= VALUE_BYTES_MAX) return;
   const bytes = isList(value)
     ? value.reduce((sum: number, each) => sum + sizeOf(each), 0)
     : sizeOf(value);
@@ -100,6 +104,19 @@ function checkSize(value: RowValue): void {
 
 function sizeOf(value: AttributeValue | undefined): number {
   return typeof value === "string" ? Buffer.byteLength(JSON.stringify(value)) : NUMBER_BYTES;
+}
+
+/** Bytes of a character in JSON, at most: written as a code, `\u0007`. */
+const CHARACTER_BYTES_MAX = 6;
+const QUOTES_BYTES = 2;
+
+/** An upper bound of the size, which costs less to tell than the size itself. */
+function sizeMaxOf(value: RowValue): number {
+  if (typeof value === "string") return CHARACTER_BYTES_MAX * value.length + QUOTES_BYTES;
+  if (!isList(value)) return NUMBER_BYTES;
+  let bytes = 0;
+  for (const each of value) bytes += sizeMaxOf(each);
+  return bytes;
 }
 
 function mixed(): WinnowError {
@@ -131,17 +148,30 @@ function ordered(
   const rankOf = new Uint32Array(distinct.length);
   const positions = Uint32Array.from(distinct.keys());
   if (type === "string") {
-    const bytes = StringColumn.fromText(distinct as readonly string[]);
-    positions.sort((a, b) => Buffer.compare(bytes.at(a), bytes.at(b)));
-    for (const [rank, position] of positions.entries()) rankOf[position] = rank;
-    return { values: bytes.take(positions), rankOf };
+    const texts = distinct as readonly string[];
+    positions.sort(byBytes(texts));
+    for (let rank = 0; rank < positions.length; rank += 1) rankOf[positions[rank]!] = rank;
+    const values = StringColumn.fromText(Array.from(positions, (position) => texts[position]!));
+    return { values, rankOf };
   }
   const numbers = distinct.map((value) => (typeof value === "boolean" ? Number(value) : value));
   positions.sort((a, b) => (numbers[a]! < numbers[b]! ? -1 : 1));
-  for (const [rank, position] of positions.entries()) rankOf[position] = rank;
+  for (let rank = 0; rank < positions.length; rank += 1) rankOf[positions[rank]!] = rank;
   const sorted = Array.from(positions, (position) => numbers[position]!) as (number | bigint)[];
   const values = sorted.some((value) => typeof value === "bigint")
     ? BigInt64Array.from(sorted, (value) => BigInt(value))
     : Float64Array.from(sorted, Number);
   return { values, rankOf };
+}
+
+/** Units of UTF-16 whose order is not that of the bytes: halves of surrogate pairs, and those behind them. */
+const BEHIND_SURROGATES = /[\uD800-\uFFFF]/;
+
+/** Orders positions of distinct texts by the bytes of these. */
+function byBytes(texts: readonly string[]): (a: number, b: number) => number {
+  if (!texts.some((text) => BEHIND_SURROGATES.test(text))) {
+    return (a, b) => (texts[a]! < texts[b]! ? -1 : 1);
+  }
+  const bytes = StringColumn.fromText(texts);
+  return (a, b) => Buffer.compare(bytes.at(a), bytes.at(b));
 }

@@ -255,6 +255,23 @@ describe("a version with attributes", () => {
     expect(fromCsv).toEqual(read(opened("items.jsonl", lines)));
   });
 
+  test("lines that are parsed many at a time are those that are parsed one by one, as beside empty ones", () => {
+    const lines = Array.from({ length: 4000 }, (_, row) =>
+      JSON.stringify({
+        ...(row % 7 > 0 && { x: row % 11 }),
+        id: `item ${row}`,
+        [`y${row % 3}`]: [row % 5, "1073741823"].slice(row % 2, 1 + (row % 2)).map(String),
+      }),
+    );
+
+    const [together, apart] = ["\n", "\n \n"].map((end) =>
+      read(opened("items.jsonl", lines.join(end))),
+    );
+
+    expect(lines.join("\n").length).toBeGreaterThan(2 * 2 ** 16);
+    expect(together).toEqual(apart);
+  });
+
   test("ids of CSV name items that the model numbers", () => {
     const directory = opened("items.csv", "id,x\n0,10\n2,12\n").directory;
     const facts = { retrieval: { items: { file: "items.safetensors" }, k: 1 } };
@@ -280,6 +297,14 @@ describe("a version with attributes", () => {
     ["items.csv", `id,x\na,${"y".repeat(2100)}\n`, 'attribute "x": A value has 2102 bytes'],
     ["items.jsonl", '{"id":"a"', "line 1 is no JSON object"],
     ["items.jsonl", '{"id":"a"}\n[1]', "line 2 is no JSON object"],
+    // Joined by commas, the lines of each of these would be objects.
+    ["items.jsonl", '{"id":"a","x":[{}\n{}]}', "line 1 is no JSON object"],
+    ["items.jsonl", '{"id":"a"},{"id":"b"}', "line 1 is no JSON object"],
+    [
+      "items.jsonl",
+      '{"id":"a"}\n{"id":"b","x":[1\n2]}\n{"id":"c"},0,{"id":"d"}',
+      'line 2 is no JSON object: {"id":"b","x":[1',
+    ],
     ["items.jsonl", '{"name":"a"}', 'has no "id" (or "item_id")'],
     ["items.jsonl", '{"id":"a"}\n{"x":1}', 'line 2: it has no "id"'],
     ["items.jsonl", '{"id":"a"}\n{"id":null}', "line 2: an id is a text or an integer"],

@@ -3,26 +3,81 @@
 //
 //   {"id": "Heat (1995)", "year": 1995, "genres": ["crime", "drama"]}
 
+import { randomInt } from "node:crypto";
 import { ColumnBuilder, StringColumn, WinnowError, excerpt } from "@winnow/core";
 import type { AttributeType, AttributeValue } from "@winnow/core";
 import type { RegionFile } from "../storage/region.ts";
 import { checkColumns, idNameOf } from "./described-items.ts";
-import { linesOf } from "./lines.ts";
+import { blocksOf } from "./lines.ts";
 import type { DescribedItems, ItemIds } from "./described-items.ts";
 
 /** Doubles from here on do not fit 64-bit integers. */
 const INTEGERS_END = 2 ** 64;
 
+const NEWLINE = 10;
+/** Bytes of lines that are parsed at once. */
+const PARSED_BYTES = 2 ** 16;
+const SEPARATOR_END = 2 ** 30;
+
 /** Reads the whole file. @throws WinnowError INVALID_ARGUMENT naming the line */
 export function readJsonLines(file: RegionFile): DescribedItems {
   const items = new LineItems(file.name);
+  const separator = randomInt(SEPARATOR_END);
   let line = 0;
-  for (const bytes of linesOf(file, "write one object in each line")) {
-    line += 1;
-    const text = bytes.toString("utf8");
-    if (text.trim() !== "") items.add(text, line);
+  for (const block of blocksOf(file, "write one object in each line")) {
+    for (let from = 0; from < block.length;) {
+      const end = endOfLines(block, from);
+      const lines = block.subarray(from, end).toString("utf8").replace(/\n$/, "");
+      const objects = objectsOf(lines, separator);
+      if (objects === undefined)
+        for (const text of lines.split("\n")) items.addText(text, (line += 1));
+      else for (const object of objects) items.add(object, (line += 1));
+      from = end;
+    }
   }
   return items.finish();
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * The objects of lines, if each line is one object; `undefined`: that must be found out line by line. They are parsed
+ * as one array with a separator between the lines, which the file cannot know: if there is one between any two of
+ * its elements, and there are as many as lines end, then no object goes from one line into another, and no line has
+ * two.
+ */
+function objectsOf(lines: string, separator: number): readonly Fields[] | undefined {
+  const between = `,${separator},`;
+  const joined = lines.replaceAll("\n", between);
+  const separators = (joined.length - lines.length) / (between.length - 1);
+  const parsed = parsedOrNot(`[${joined}]`) as readonly unknown[] | undefined;
+  if (parsed?.length !== 2 * separators + 1) return undefined;
+  const objects: Fields[] = [];
+  for (const [at, value] of parsed.entries()) {
+    if (at % 2 === 1 ? value !== separator : !isObject(value)) return undefined;
+    if (at % 2 === 0) objects.push(value as Fields);
+  }
+  return objects;
+}
+
+function parsedOrNot(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Where lines end that begin at `from`, and are parsed together. */
+function endOfLines(block: Buffer, from: number): number {
+  if (block.length - from <= PARSED_BYTES) return block.length;
+  const last = block.lastIndexOf(NEWLINE, from + PARSED_BYTES);
+  const end = last < from ? block.indexOf(NEWLINE, from) : last;
+  return end < 0 ? block.length : end + 1;
 }
 
 /** The values of one attribute while the file is read. */
@@ -34,25 +89,43 @@ interface OpenColumn {
   rows: number;
 }
 
+/** Which column each field of an object has; `undefined`: it is the id, or has no column yet. */
+interface Shape {
+  readonly names: readonly string[];
+  readonly columns: (OpenColumn | undefined)[];
+}
+
 class LineItems {
   readonly #file: string;
   readonly #columns = new Map<string, OpenColumn>();
   readonly #ids: (string | number)[] = [];
   #idName: string | undefined;
+  /** Of the last object: most objects of a file have the same fields. */
+  #shape: Shape | undefined;
 
   constructor(file: string) {
     this.#file = file;
   }
 
-  add(text: string, line: number): void {
-    const fields = this.#objectOf(text, line);
+  /** Adds the object of a line, if it is not empty. */
+  addText(text: string, line: number): void {
+    if (text.trim() === "") return;
+    const value = parsedOrNot(text);
+    if (isObject(value)) return this.add(value, line);
+    const what = `line ${line} is no JSON object: ${excerpt(text).slice(0, 80)}`;
+    throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${this.#file}: ${what}`);
+  }
+
+  add(fields: Fields, line: number): void {
     try {
-      const names = Object.keys(fields);
-      this.#idName ??= idNameOf(this.#file, names);
-      const id = names.includes(this.#idName) ? fields[this.#idName] : undefined;
-      if (id === undefined) throw invalid(`it has no "${this.#idName}"`);
-      for (const name of names) if (name !== this.#idName) this.#addValue(name, fields[name]);
-      this.#addId(id);
+      const { names, columns } = this.#shapeOf(Object.keys(fields));
+      for (let at = 0; at < names.length; at += 1) {
+        const name = names[at]!;
+        if (name === this.#idName) continue;
+        columns[at] ??= this.#columnOf(name);
+        this.#addValue(columns[at]!, name, fields[name]);
+      }
+      this.#addId(fields[this.#idName!]);
     } catch (error) {
       if (!(error instanceof WinnowError) || error.message.startsWith("Cannot read")) throw error;
       throw new WinnowError(
@@ -62,18 +135,19 @@ class LineItems {
     }
   }
 
-  #objectOf(text: string, line: number): Record<string, unknown> {
-    let value: unknown;
-    try {
-      value = JSON.parse(text);
-    } catch {
-      value = undefined;
+  /** The shape of an object with these fields. @throws WinnowError INVALID_ARGUMENT if none is the id */
+  #shapeOf(names: readonly string[]): Shape {
+    const known = this.#shape;
+    if (
+      known?.names.length === names.length &&
+      known.names.every((name, at) => name === names[at])
+    ) {
+      return known;
     }
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) {
-      return value as Record<string, unknown>;
-    }
-    const what = `line ${line} is no JSON object: ${excerpt(text).slice(0, 80)}`;
-    throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${this.#file}: ${what}`);
+    this.#idName ??= idNameOf(this.#file, names);
+    if (!names.includes(this.#idName)) throw invalid(`it has no "${this.#idName}"`);
+    this.#shape = { names, columns: names.map((name) => this.#columns.get(name)) };
+    return this.#shape;
   }
 
   #addId(id: unknown): void {
@@ -83,13 +157,14 @@ class LineItems {
     this.#ids.push(id);
   }
 
-  #addValue(name: string, value: unknown): void {
-    let column = this.#columns.get(name);
-    if (column === undefined) {
-      column = { builder: new ColumnBuilder(), type: undefined, isList: false, rows: 0 };
-      this.#columns.set(name, column);
-      checkColumns(this.#file, [...this.#columns.keys()]);
-    }
+  #columnOf(name: string): OpenColumn {
+    const column = { builder: new ColumnBuilder(), type: undefined, isList: false, rows: 0 };
+    this.#columns.set(name, column);
+    checkColumns(this.#file, [...this.#columns.keys()]);
+    return column;
+  }
+
+  #addValue(column: OpenColumn, name: string, value: unknown): void {
     for (; column.rows < this.#ids.length; column.rows += 1) column.builder.add(undefined);
     try {
       if (value === null) column.builder.add(undefined);

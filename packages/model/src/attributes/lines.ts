@@ -13,17 +13,29 @@ const NEWLINE = 10;
  * that is too long
  */
 export function* linesOf(file: RegionFile, remedy: string): Generator<Buffer> {
-  let rest = Buffer.alloc(0);
-  for (let at = 0; at < file.size; at += PIECE_BYTES) {
-    const piece = Buffer.alloc(Math.min(PIECE_BYTES, file.size - at));
-    file.read(at, piece);
-    const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
+  for (const bytes of blocksOf(file, remedy)) {
     let from = 0;
     for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, from)) {
       yield bytes.subarray(from, end);
       from = end + 1;
     }
-    rest = bytes.subarray(from);
+    if (from < bytes.length) yield bytes.subarray(from);
+  }
+}
+
+/**
+ * Whole lines with their ends, many at a time; the last line of a file may have none. @throws WinnowError
+ * INVALID_ARGUMENT, with the remedy, for a line that is too long
+ */
+export function* blocksOf(file: RegionFile, remedy: string): Generator<Buffer> {
+  let rest = Buffer.alloc(0);
+  for (let at = 0; at < file.size; at += PIECE_BYTES) {
+    const piece = Buffer.alloc(Math.min(PIECE_BYTES, file.size - at));
+    file.read(at, piece);
+    const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
+    const end = bytes.lastIndexOf(NEWLINE) + 1;
+    if (end > 0) yield bytes.subarray(0, end);
+    rest = bytes.subarray(end);
     if (rest.length > LINE_BYTES_MAX) {
       const text = `a line of more than ${LINE_BYTES_MAX} bytes; ${remedy}`;
       throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${file.name}: ${text}`);
