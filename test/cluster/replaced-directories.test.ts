@@ -4,7 +4,7 @@
 
 import { closeSync, cpSync, ftruncateSync, mkdirSync, openSync, rmSync, statSync } from "node:fs";
 import path from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RedisProcess, hasRedisServer } from "./redis-process.ts";
 import { pause } from "./running-cluster.ts";
 import type { RunningCluster } from "./running-cluster.ts";
@@ -27,19 +27,17 @@ import {
 } from "./written-versions.ts";
 
 const MODEL = "movies";
-/** What version 1 holds at first, and in the end. */
-const [OLD, NEW] = [1, 2];
+/** What version 1 holds at first, and after each other replacement. */
+const CONTENTS = [1, 2] as const;
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
+let started: VersionedCluster | undefined;
+afterAll(() => started?.end());
 
-async function started(redis?: string): Promise<VersionedCluster> {
-  const cluster = await startVersioned([MODEL], redis === undefined ? {} : { redis });
-  cleanups.push(() => cluster.end());
-  await untilReplicated(cluster.cluster, WORKERS, { model: MODEL, version: 1 });
-  return cluster;
+/** Ends the cluster that was there before. */
+async function start(redis?: string): Promise<VersionedCluster> {
+  await started?.end();
+  started = await startVersioned([MODEL], redis === undefined ? {} : { redis });
+  return started;
 }
 
 /** The first item that is answered tells the content. */
@@ -51,69 +49,102 @@ async function untilContent(cluster: RunningCluster, content: number): Promise<v
   );
 }
 
-function replaceBy(base: string, how: string): void {
-  const beside = path.join(base, ".anew");
-  writeContent(beside, NEW);
-  REPLACEMENTS[how]!(beside, path.join(base, MODEL, "1"));
+/** Replaces the content of version 1, and expects while `events` happen that each answer is of one of both. */
+async function expectReplaced(
+  { base, cluster }: VersionedCluster,
+  { how, from, to }: { readonly how: string; readonly from: number; readonly to: number },
+  events: () => Promise<void>,
+): Promise<void> {
+  await untilReplicated(cluster, WORKERS, { model: MODEL, version: 1 });
+  const told: number[] = [];
+  const answers = contentRequests(MODEL, [from, to], (content) => told.push(content));
+
+  await expectExact(cluster, answers, async () => {
+    await pause(500);
+    const beside = path.join(base, ".anew");
+    const directory = path.join(base, MODEL, "1");
+    rmSync(`${directory}.before`, { recursive: true, force: true });
+    writeContent(beside, to);
+    REPLACEMENTS[how]!(beside, directory);
+    await events();
+  });
+
+  expect(new Set(told)).toEqual(new Set([from, to]));
+  expect(told.at(-1)).toBe(to);
 }
 
 describe("a version directory that is replaced in place", () => {
+  /** The index of what version 1 holds. */
+  let now = 0;
+  const nextOf = () => {
+    const from = CONTENTS[now % 2]!;
+    now += 1;
+    return { from, to: CONTENTS[now % 2]! };
+  };
+  beforeAll(async () => {
+    await start();
+  });
+
   test.each(Object.keys(REPLACEMENTS))(
     "(S4, L4) %s, under load: no request fails, and each is answered by one content",
     async (how) => {
-      const { base, cluster } = await started();
-      const told: number[] = [];
-      const answers = contentRequests(MODEL, [OLD, NEW], (content) => told.push(content));
+      const { cluster } = started!;
+      const { from, to } = nextOf();
 
-      await expectExact(cluster, answers, async () => {
-        await pause(500);
-        replaceBy(base, how);
-        await untilContent(cluster, NEW);
+      await expectReplaced(started!, { how, from, to }, async () => {
+        await untilContent(cluster, to);
         await pause(1000);
       });
 
-      expect(told.at(-1)).toBe(NEW);
       expect(await versionOf(cluster.url, MODEL, 1)).toMatchObject({ state: "AVAILABLE" });
     },
   );
 
-  test.each([
-    ["a fixed list of members", "copied over"],
-    ...(hasRedisServer ? [["Redis", "swapped by renaming"] as const] : []),
-  ] as const)(
-    "(L1, L4) with %s, %s and the workers restarted one by one at once: no request fails",
-    async (membership, how) => {
-      const redis = membership === "Redis" ? await RedisProcess.start() : undefined;
-      if (redis !== undefined) cleanups.push(() => redis.kill());
-      const { base, cluster } = await started(redis?.url);
-      const told: number[] = [];
-      const answers = contentRequests(MODEL, [OLD, NEW], (content) => told.push(content));
+  async function restartOneByOne(cluster: RunningCluster): Promise<void> {
+    for (const name of WORKERS) {
+      cluster.signal(name, "SIGTERM");
+      expect(await cluster.ended(name)).toBe(0);
+      cluster.restart(name);
+      await pause(300);
+    }
+    await untilReplicated(cluster, WORKERS, { model: MODEL, version: 1 });
+    await pause(500);
+  }
 
-      await expectExact(cluster, answers, async () => {
-        await pause(300);
-        replaceBy(base, how);
-        for (const name of WORKERS) {
-          cluster.signal(name, "SIGTERM");
-          expect(await cluster.ended(name)).toBe(0);
-          cluster.restart(name);
-          await pause(300);
-        }
-        await untilReplicated(cluster, WORKERS, { model: MODEL, version: 1 });
-        await pause(500);
-      });
+  test("(L1, L4) copied over, and the workers restarted one by one at once: no request fails", async () => {
+    await expectReplaced(started!, { how: "copied over", ...nextOf() }, () =>
+      restartOneByOne(started!.cluster),
+    );
+  });
 
-      expect(told.at(-1)).toBe(NEW);
-      expect(new Set(told)).toEqual(new Set([OLD, NEW]));
+  test.skipIf(!hasRedisServer)(
+    "(L1, L4) with Redis, swapped by renaming, and the workers restarted one by one at once: no request fails",
+    async () => {
+      const redis = await RedisProcess.start();
+      try {
+        const { cluster } = await start(redis.url);
+        const [from, to] = CONTENTS;
+        await expectReplaced(started!, { how: "swapped by renaming", from, to }, () =>
+          restartOneByOne(cluster),
+        );
+      } finally {
+        await redis.kill();
+      }
     },
   );
 });
 
 describe("a version directory that is copied file by file", () => {
+  beforeAll(async () => {
+    const { cluster } = await start();
+    await untilReplicated(cluster, WORKERS, { model: MODEL, version: 1 });
+  });
+
   test("given up half-way and copied again under its number, it is served, and right", async () => {
-    const { base, cluster } = await started();
+    const { base, cluster } = started!;
     const from = path.join(base, ".two");
     const to = path.join(base, MODEL, "2");
-    writeContent(from, NEW);
+    writeContent(from, 2);
 
     await expectExact(cluster, versionedRequests(MODEL, [1, 2]), async () => {
       await copySlowly(cluster, { from, to }, true);
@@ -126,10 +157,10 @@ describe("a version directory that is copied file by file", () => {
   });
 
   test("its status says so while its files change", async () => {
-    const { base, cluster } = await started();
-    const from = path.join(base, ".two");
-    const to = path.join(base, MODEL, "2");
-    writeContent(from, NEW);
+    const { base, cluster } = started!;
+    const from = path.join(base, ".three");
+    const to = path.join(base, MODEL, "3");
+    writeContent(from, 3);
     cpSync(path.join(from, "saved_model.pb"), path.join(to, "saved_model.pb"), { recursive: true });
     const over = new AbortController();
     const changing = (async () => {
@@ -143,15 +174,15 @@ describe("a version directory that is copied file by file", () => {
 
     const status = await eventually(
       cluster,
-      () => versionOf(cluster.url, MODEL, 2),
+      () => versionOf(cluster.url, MODEL, 3),
       (told) => told?.state === "START" && told.message !== "",
     );
     over.abort();
     await changing;
-    expect(status?.message).toMatch(/files of version 2 .* still change/);
+    expect(status?.message).toMatch(/files of version 3 .* still change/);
 
     cpSync(from, to, { recursive: true });
-    await untilDefault(cluster, { model: MODEL, version: 2 });
+    await untilDefault(cluster, { model: MODEL, version: 3 });
   });
 });
 
