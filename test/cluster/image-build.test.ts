@@ -50,7 +50,34 @@ function copyTracked(text: string): void {
 async function runStep({ name, text }: Instruction): Promise<void> {
   if (name === "COPY") copyTracked(text);
   if (name !== "RUN") return;
+  if (text.startsWith("npm ci ") && (await layPackages())) return;
   await run("sh", ["-ec", text], { cwd: build, env, maxBuffer: OUTPUT_BYTES_MAX });
+}
+
+/**
+ * What `npm ci` gave this checkout, as links: the same from the same lock file, which it refuses where it does not
+ * fit (CI's first step). And the compiled scan, which is compiled anew if anything that it is made of differs.
+ */
+async function layPackages(): Promise<boolean> {
+  const lists = trackedFiles.filter((file) => /^(packages\/[^/]+\/)?package\.json$/.test(file));
+  const folders = lists.map((file) => path.join(path.dirname(file), "node_modules"));
+  const there = folders.filter((each) => existsSync(path.join(repositoryRoot, each)));
+  try {
+    for (const each of there) {
+      mkdirSync(path.dirname(path.join(build, each)), { recursive: true });
+      await run("cp", ["-al", path.join(repositoryRoot, each), path.join(build, each)]);
+    }
+  } catch {
+    for (const each of there) rmSync(path.join(build, each), { recursive: true, force: true });
+    return false;
+  }
+  // Later steps may write into these.
+  for (const each of ["node_modules/.package-lock.json", "packages/accelerator/build/prebuilt"]) {
+    const from = path.join(repositoryRoot, each);
+    rmSync(path.join(build, each), { force: true });
+    if (existsSync(from)) cpSync(from, path.join(build, each), { recursive: true });
+  }
+  return true;
 }
 
 /** What the last stage takes over from the one that builds. */
