@@ -6,7 +6,7 @@ import type { ModelProgram, TopKStep } from "@winnow/core";
 import { openModelVersion } from "@winnow/model";
 import { describe, expect, test } from "vitest";
 import { ProgramMachine } from "./models/program-machine.ts";
-import { ITEM_BYTES, SHAPES, faultOf, inputsOf, writeScores } from "./models/written-scores.ts";
+import { ITEM_BYTES, K, SHAPES, faultOf, inputsOf, writeScores } from "./models/written-scores.ts";
 import type { Shape } from "./models/written-scores.ts";
 import { temporaryDirectory } from "./temporary-directory.ts";
 
@@ -33,6 +33,7 @@ describe("a written graph", () => {
 
       const kind = version.program.tables[search?.table ?? -1]?.kind;
       expect(kind).toBe(shape.isDense === true ? undefined : "candidate");
+      expect(search?.k).toBe(shape.isDense === true ? undefined : K);
       expect(bytesTold(version.program)).toEqual(heldBytes(shape));
       const lookups = version.program.tables.filter((table) => table.kind === "keyed");
       expect(lookups).toHaveLength(shape.lookups ?? 0);

@@ -9,7 +9,7 @@ const DIM = 5;
 /** Bytes of all items. */
 export const ITEM_BYTES: number = ITEMS * DIM * 4;
 /** Items of each answer. */
-const K = 6;
+export const K = 6;
 
 /** Numbers between -1 and 1 that differ, and are the same in every run. */
 function numbers(count: number, seed: number): number[] {
@@ -39,6 +39,8 @@ export interface Shape {
   readonly name: string;
   /** Gives the scores that are ranked. */
   readonly build: (parts: Built) => string;
+  /** Ranks the scores and gives the outputs; otherwise a top-k does. */
+  readonly rank?: (graph: GraphWriter, scores: string, ids: string) => void;
   /** What they must be for a query, given its products. */
   readonly scored: (products: readonly number[], query: number) => readonly number[];
   /** Further inputs by name: a value for each query, or one. */
@@ -72,12 +74,17 @@ const PLAIN_PRODUCT = { transpose_a: false, transpose_b: false } as const;
 function sliced(
   graph: GraphWriter,
   scores: string,
-  [first, end]: readonly [first: number, end?: number],
+  [first, end, dtype = "float32"]: readonly [
+    first: number,
+    end?: number,
+    dtype?: "float32" | "int32",
+  ],
 ): string {
   const at = (value: number): string => graph.constant([0, value], [2], "int32");
   const strides = graph.constant([1, 1], [2], "int32");
   const isOpen = end === undefined;
   return graph.op("StridedSlice", [scores, at(first), at(end ?? 0), strides], {
+    T: { type: dtype },
     Index: { type: "int32" },
     begin_mask: 1,
     end_mask: isOpen ? 3 : 1,
@@ -129,6 +136,39 @@ const QUANTISED = {
   kernel: numbers(ITEMS * DIM, 5).map((value) => Math.round(value * 127)),
   scales: numbers(ITEMS, 6).map((value) => Math.fround(60 + 40 * value)),
 };
+
+const INT32 = { type: "int32" } as const;
+
+/** `order[:, :k]` by StridedSlice, with the order that TensorFlow makes of a descending sort: a top-k of all. */
+function firstOfAll(graph: GraphWriter, scores: string): readonly [scores: string, rows: string] {
+  const shape = graph.op("Shape", [scores], { out_type: INT32 });
+  const at = (value: number): string => graph.constant([value], [1], "int32");
+  const all = graph.op("StridedSlice", [shape, at(-1), at(0), at(1)], {
+    T: INT32,
+    Index: INT32,
+    begin_mask: 0,
+    end_mask: 0,
+    ellipsis_mask: 0,
+    new_axis_mask: 0,
+    shrink_axis_mask: 1,
+  });
+  const sorted = graph.op("TopKV2", [scores, all]);
+  const first = (value: string, dtype: "float32" | "int32"): string =>
+    sliced(graph, value, [0, K, dtype]);
+  return [first(sorted, "float32"), first(`${sorted}:1`, "int32")];
+}
+
+/** The ids of rows, and scores, as the outputs. */
+function answered(
+  graph: GraphWriter,
+  { scores, rows, of }: { readonly scores: string; readonly rows: string; readonly of: string },
+): void {
+  const types = { Tparams: { type: "string" }, Tindices: INT32, Taxis: INT32 } as const;
+  const axis = graph.constant([0], [], "int32");
+  const gathered = graph.op("GatherV2", [of, rows, axis], types);
+  graph.output("scores", scores, { dtype: "float32", shape: [-1, K] });
+  graph.output("ids", gathered, { dtype: "string", shape: [-1, K] });
+}
 
 const genre = ids.map((_, row) => row % 3);
 const genres = (...values: readonly number[]) => {
@@ -667,6 +707,56 @@ export const SHAPES: readonly Shape[] = [
     },
   },
   {
+    name: "the first of tf.argsort, by whose rows the scores are gathered",
+    build: ({ graph, scores, bias: added }) => graph.op("AddV2", [scores, added]),
+    rank: (graph, scores, of) => {
+      const [, rows] = firstOfAll(graph, scores);
+      const axis = graph.constant([1], [], "int32");
+      const types = { Tparams: { type: "float32" }, Tindices: INT32, Taxis: INT32 } as const;
+      const gathered = graph.op("GatherV2", [scores, rows, axis], { ...types, batch_dims: 1 });
+      answered(graph, { scores: gathered, rows, of });
+    },
+    scored: plus,
+  },
+  {
+    name: "the first of tf.sort and tf.argsort, equal scores by row",
+    build: ({ graph, scores }) => graph.op("Maximum", [scores, graph.constant([0.5], [])]),
+    rank: (graph, scores, of) => {
+      const [best, rows] = firstOfAll(graph, scores);
+      answered(graph, { scores: best, rows, of });
+    },
+    scored: (scores) => scores.map((score) => Math.max(score, 0.5)),
+    functions: ["Maximum"],
+  },
+  {
+    name: "the first of all ids in the order of scores",
+    build: ({ scores }) => scores,
+    rank: (graph, scores, of) => {
+      const all = graph.op("TopKV2", [scores, graph.constant([ITEMS], [], "int32")]);
+      const axis = graph.constant([0], [], "int32");
+      const types = { Tparams: { type: "string" }, Tindices: INT32, Taxis: INT32 } as const;
+      const inOrder = graph.op("GatherV2", [of, `${all}:1`, axis], types);
+      const at = (...numbers: number[]): string => graph.constant(numbers, [2], "int32");
+      const first = (value: string, dtype: "float32" | "string"): string =>
+        graph.op("Slice", [value, at(0, 0), at(-1, K)], { T: { type: dtype }, Index: INT32 });
+      graph.output("scores", first(all, "float32"), { dtype: "float32", shape: [-1, K] });
+      graph.output("ids", first(inOrder, "string"), { dtype: "string", shape: [-1, K] });
+    },
+    scored: (scores) => scores,
+  },
+  {
+    name: "the first of tf.argsort of scores that are not cut",
+    build: ({ graph, scores, bias: added }) => {
+      return graph.op("Mul", [graph.op("Sigmoid", [scores]), added]);
+    },
+    rank: (graph, scores, of) => {
+      const [best, rows] = firstOfAll(graph, scores);
+      answered(graph, { scores: best, rows, of });
+    },
+    scored: (scores) => scores.map((score, row) => bias[row]! / (1 + Math.exp(-score))),
+    isDense: true,
+  },
+  {
     name: "embeddings that Keras quantises to int8",
     build: ({ graph, bias: added }) => {
       const { kernel, scales } = QUANTISED;
@@ -715,7 +805,9 @@ export function writeScores(shape: Shape, directory: string): void {
   const scores = graph.op("MatMul", [query, matrix], { transpose_a: false, transpose_b: true });
   const added = graph.constant(bias, [ITEMS]);
   const ranked = shape.build({ graph, query, scores, bias: added });
-  graph.best(ranked, graph.strings(ids), K);
+  const all = graph.strings(ids);
+  if (shape.rank === undefined) graph.best(ranked, all, K);
+  else shape.rank(graph, ranked, all);
   graph.write(directory);
 }
 

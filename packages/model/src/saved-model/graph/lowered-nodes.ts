@@ -42,6 +42,10 @@ export class Lowering {
   readonly obstacles: Map<GraphValue, OperationNode> = new Map();
   /** The search behind each value that holds its scores, best first. */
   readonly rankings: Map<GraphValue, TopKNode> = new Map();
+  /** What each search ranks: scores of all items. */
+  readonly scoresOfSearches: Map<TopKNode, GraphValue> = new Map();
+  /** Searches for the first items of what others find, by how many. */
+  readonly shorterSearches: Map<TopKNode, Map<number, TopKNode>> = new Map();
   /** Elements of all constants folded so far, for the bound in `lowering.ts`. */
   foldedElements = 0;
   /** Whether a data set's function is being followed: k is then at most the number of rows. */

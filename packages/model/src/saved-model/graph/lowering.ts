@@ -18,6 +18,7 @@ import { visitLoop } from "./loops/loops.ts";
 import { visitIdentifierLookup } from "./scores/identifier-lookup.ts";
 import { inLaterWords, visitReference } from "./reference-variables.ts";
 import { visitTopK } from "./scores/retrieval.ts";
+import { visitPrefix } from "./scores/search-prefix.ts";
 import { visitNarrow } from "./narrow-values.ts";
 import { storedTogether } from "./tables/stored-together.ts";
 import { inferShape } from "./shapes/shape-inference.ts";
@@ -35,6 +36,8 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["GatherV2", visitGather],
   ["TopK", visitTopK],
   ["TopKV2", visitTopK],
+  ["StridedSlice", visitPrefix],
+  ["Slice", visitPrefix],
   ["ConcatV2", concatenated],
   ["Shape", shapeOf],
   ["Size", sizeOf],

@@ -12,6 +12,7 @@ import { recogniseKeyExpression } from "./key-expression.ts";
 import type { KeyExpression } from "./key-expression.ts";
 import type { Lowering, Visit } from "../lowered-nodes.ts";
 import { gatherIdentifiers } from "../scores/retrieval.ts";
+import { gatheredScores } from "../scores/search-prefix.ts";
 import { storedRowsOf } from "../tables/table-registry.ts";
 import type { StoredRows } from "../tables/table-registry.ts";
 
@@ -32,19 +33,36 @@ interface Gather {
 export function visitGather(lowering: Lowering, visit: Visit): readonly GraphValue[] | undefined {
   const gather = gatherOf(lowering, visit);
   if (gather === undefined) return undefined;
-  const { source, indices, axis, batchDims } = gather;
-  if (axis === 0 && batchDims === 0) {
-    if (takesAllRows(source, indices)) return [source];
-    const identifiers = gatherIdentifiers(lowering, source, indices);
-    if (identifiers !== undefined) return [identifiers];
-    const rows = storedRowsOf(source);
-    const isSmall = rows !== undefined && rows.rows * rows.dim <= CONSTANT_VALUES_MAX;
-    if (rows !== undefined && (indices.constant === undefined || !isSmall)) {
-      return [lookUp(lowering, visit, { rows, indices })];
-    }
-  }
+  const { source, indices, axis } = gather;
+  const gathered = gatheredRows(lowering, visit, gather) ?? foundScores(lowering, gather);
+  if (gathered !== undefined) return [gathered];
   if (isOrdinal(source, indices, axis)) return [source];
   return visit.node.op === "GatherV2" ? undefined : [asGatherV2(lowering, visit, gather)];
+}
+
+/** All rows as they are, the identifiers of a search, or a lookup. */
+function gatheredRows(
+  lowering: Lowering,
+  visit: Visit,
+  { source, indices, axis, batchDims }: Gather,
+): GraphValue | undefined {
+  if (axis !== 0 || batchDims !== 0) return undefined;
+  if (takesAllRows(source, indices)) return source;
+  const identifiers = gatherIdentifiers(lowering, source, indices);
+  if (identifiers !== undefined) return identifiers;
+  const rows = storedRowsOf(source);
+  if (rows === undefined) return undefined;
+  const isSmall = rows.rows * rows.dim <= CONSTANT_VALUES_MAX;
+  if (indices.constant !== undefined && isSmall) return undefined;
+  return lookUp(lowering, visit, { rows, indices });
+}
+
+/** Scores of the items that a search found. */
+function foundScores(
+  lowering: Lowering,
+  { source, indices, axis, batchDims }: Gather,
+): GraphValue | undefined {
+  return axis === 1 && batchDims === 1 ? gatheredScores(lowering, source, indices) : undefined;
 }
 
 /** Whether a gather takes each row of a variable in order: `embedding(range(items))`. */

@@ -32,7 +32,7 @@ export function visitTopK(
   if ("query" in scores) {
     const { stored } = scores.candidates;
     if (!lowering.registry.canRead(stored)) return undefined;
-    return search(lowering, { name: node.name, depth, ...scores });
+    return search(lowering, { name: node.name, depth, scored, ...scores });
   }
   if (scores.node !== undefined) lowering.obstacles.set(scored, scores.node);
   return undefined;
@@ -58,11 +58,13 @@ interface WantedSearch extends SearchedScores {
   readonly name: string;
   /** The k, or the value that says it. */
   readonly depth: number | GraphValue;
+  /** The value that the graph ranks. */
+  readonly scored: GraphValue;
 }
 
 function search(
   lowering: Lowering,
-  { name, depth, query, vectors, candidates, functions, mask }: WantedSearch,
+  { name, depth, scored, query, vectors, candidates, functions, mask }: WantedSearch,
 ): readonly GraphValue[] | undefined {
   checkDimensions(name, query, { ...candidates, dim: candidates.dim * (vectors ?? 1) });
   const table = lowering.registry.candidate(candidates, undefined);
@@ -95,6 +97,7 @@ function search(
   lowering.add(node);
   const [scores, rows] = node.outputs;
   lowering.rankings.set(scores!, node);
+  lowering.scoresOfSearches.set(node, scored);
   return [scores!, rows!];
 }
 

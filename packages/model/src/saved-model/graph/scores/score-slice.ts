@@ -34,9 +34,16 @@ export function slicedScoresOf(
   if (node === undefined || scores?.shape === undefined) return undefined;
   const rank = scores.shape.length;
   if ((rank !== 2 && rank !== 3) || value.shape?.length !== rank) return undefined;
-  const begin = node.op === "Slice" ? beginOfSlice(node, rank) : beginOfCut(node, rank);
-  const slice = sliceFrom(begin, value.shape.at(-1)!, scores.shape.at(-1)!);
+  const slice = sliceFrom(beginOf(node, rank), value.shape.at(-1)!, scores.shape.at(-1)!);
   return slice && { scores, slice };
+}
+
+/** The node of a slice, lowered or not. */
+type SliceNode = Pick<OperationNode, "op" | "attributes" | "inputs">;
+
+/** Where a slice of the last axis alone begins; `undefined` for any other slice. */
+export function beginOf(node: SliceNode, rank: number): number | undefined {
+  return node.op === "Slice" ? beginOfSlice(node, rank) : beginOfCut(node, rank);
 }
 
 function sliceFrom(begin: number | undefined, items: number, whole: number): ItemSlice | undefined {
@@ -46,7 +53,7 @@ function sliceFrom(begin: number | undefined, items: number, whole: number): Ite
 }
 
 /** Of `tf.slice(scores, [0, begin], [-1, size])`. */
-function beginOfSlice(node: OperationNode, rank: number): number | undefined {
+function beginOfSlice(node: SliceNode, rank: number): number | undefined {
   const [begins, sizes] = [integersOf(node.inputs[1]), integersOf(node.inputs[2])];
   const areWhole =
     begins?.slice(0, -1).every((begin) => begin === 0) === true &&
@@ -55,7 +62,7 @@ function beginOfSlice(node: OperationNode, rank: number): number | undefined {
 }
 
 /** Of `scores[:, begin:end]`. */
-function beginOfCut({ attributes, inputs }: OperationNode, rank: number): number | undefined {
+function beginOfCut({ attributes, inputs }: SliceNode, rank: number): number | undefined {
   const [begins, ends, strides] = inputs.slice(1, 4).map(integersOf);
   if (begins === undefined || ends === undefined || strides === undefined) return undefined;
   const plan = planSlice({ attributes, begins, ends, strides }, rank);

@@ -29,7 +29,7 @@ export function uncutTablesOf(
   return nodes.flatMap((node) => {
     const scored = node.inputs[0];
     const isTopK = node.kind === "operation" && (node.op === "TopK" || node.op === "TopKV2");
-    if (!isTopK || scored === undefined || sortsAll(node)) return [];
+    if (!isTopK || scored === undefined || sortsAll(node, nodes)) return [];
     const { name, op } = obstacles.get(scored) ?? node;
     return matricesOf(scored).map(({ dtype, stored, shape }) => ({
       tensor: stored === undefined ? "" : nameOf(stored),
@@ -60,8 +60,20 @@ export function tablesReadWhole(
   });
 }
 
-/** Whether a top-k is a sort, as of the few candidates that a request brings: nobody sorts all items. */
-function sortsAll({ op, attributes, inputs }: OperationNode): boolean {
+/**
+ * Whether a top-k is a sort, as of the few candidates that a request brings: nobody wants all items in order, but the
+ * first of them.
+ */
+function sortsAll(
+  { op, attributes, inputs, outputs }: OperationNode,
+  nodes: readonly LoweredNode[],
+): boolean {
+  const isCut = nodes.some((node) => {
+    const isSlice =
+      node.kind === "operation" && (node.op === "StridedSlice" || node.op === "Slice");
+    return isSlice && outputs.includes(node.inputs[0]!);
+  });
+  if (isCut) return false;
   const [scored, wanted] = inputs;
   const items = scored?.shape?.at(-1) ?? -1;
   const k = op === "TopK" ? attributes.int("k") : ((wanted && integerOf(wanted)) ?? 0);
