@@ -130,12 +130,13 @@ describe("a request that wants vectors", () => {
     const searching = { ...signatureOfK, outputs: outputsOf("scores") };
     const plain = { ...signatureOfK, steps: [] };
     const text = 'Cannot apply "return_vectors": signature "serving_default"';
-    const uncut = [{}] as unknown as NonNullable<ModelProgram["uncutTables"]>;
+    const obstacle = { node: "mul_3", op: "Mul" };
+    const uncut = [{ tensor: "items", bytes: 9, ranking: "TopKV2", obstacle }];
 
     expect(() => check(searching)).not.toThrow();
     expect(() => check(plain)).toThrow(`${text} searches no candidate table`);
     expect(() => check(plain, 9, { uncutTables: uncut })).toThrow(
-      `${text} searches no candidate table; its items are not cut, winnow inspect says why`,
+      `${text} searches no candidate table: operation Mul (node mul_3) keeps items from being cut`,
     );
     expect(() => check({ ...signatureOfK, outputs: outputsOf("scores", "vectors") })).toThrow(
       `${text} has an output "vectors" of its own`,

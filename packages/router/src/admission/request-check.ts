@@ -6,6 +6,7 @@ import {
   WinnowError,
   attributeNamed,
   depthText,
+  excerpt,
   requestedDepth,
   valuesOfVector,
 } from "@winnow/core";
@@ -60,8 +61,8 @@ export function checkRequest(
   checkInstances(instances, limits);
   if (request.k !== undefined) checkK(request.k, limits);
   const k = fittedK(program, request, searches);
-  checkIds("exclude", exclude, { signature, searches, limits });
-  checkIds("include", include, { signature, searches, limits });
+  checkIds("exclude", exclude, { program, signature, searches, limits });
+  checkIds("include", include, { program, signature, searches, limits });
   const filters = boundFilters(program, request, { searches, limits });
   checkReturned(program, request, searches);
   const depths = depthsOf(program, request, { searches, k });
@@ -96,6 +97,11 @@ function valuesPerItem(
   return names.length - 1 + valuesOfVector(tables[search.table]!.dim);
 }
 
+interface SearchedBy {
+  readonly program: ModelProgram;
+  readonly signature: SignatureProgram;
+}
+
 interface Searching {
   readonly searches: readonly TopKStep[];
   readonly limits: RequestLimits;
@@ -104,10 +110,10 @@ interface Searching {
 function checkIds(
   field: "exclude" | "include",
   lists: readonly Tensor[],
-  { signature, searches, limits }: Searching & { readonly signature: SignatureProgram },
+  { program, signature, searches, limits }: Searching & SearchedBy,
 ): void {
   if (lists.length === 0) return;
-  if (searches.length === 0) throw withoutSearch(field, signature);
+  if (searches.length === 0) throw withoutSearch(field, signature, program);
   const ids = lists.reduce((sum, list) => sum + list.data.length, 0);
   checkListedIds(ids, limits, field);
   const bytes = lists.reduce((sum, list) => sum + keyBytes(list), 0);
@@ -121,7 +127,7 @@ function boundFilters(
   { searches, limits }: Searching,
 ): readonly BoundFilter[] {
   if (filters.length === 0) return [];
-  if (searches.length === 0) throw withoutSearch("filter", signature);
+  if (searches.length === 0) throw withoutSearch("filter", signature, program);
   const attributes = attributesOf(program, searches, "filter");
   const bound = filters.map((filter) => boundFilter(filter, attributes));
   for (const { text } of bound) checkFilterBytes(text.length);
@@ -285,13 +291,13 @@ function widthBehind(stage: PipelineStage, before: number): number {
 
 /** No search returns more candidates than its table has rows. */
 function fittedK(
-  { tables }: ModelProgram,
+  program: ModelProgram,
   { k, signature }: PredictRequest,
   searches: readonly TopKStep[],
 ): number | undefined {
   if (k === undefined) return undefined;
-  if (searches.length === 0) throw withoutSearch("k", signature);
-  return Math.min(k, ...searches.map((step) => tables[step.table]!.rows));
+  if (searches.length === 0) throw withoutSearch("k", signature, program);
+  return Math.min(k, ...searches.map((step) => program.tables[step.table]!.rows));
 }
 
 /** Refuses a k above the limit if the request itself says it. @throws WinnowError INVALID_ARGUMENT */
@@ -329,12 +335,17 @@ function textBytesOf(inputs: ReadonlyMap<string, Tensor>): number {
   return bytes;
 }
 
+/** What the graph itself ranks cannot be changed by a request: the error names the operation, and what would work. */
 function withoutSearch(
   field: string,
   signature: SignatureProgram,
-  { uncutTables = [] }: Pick<ModelProgram, "uncutTables"> = {},
+  { uncutTables = [] }: Pick<ModelProgram, "uncutTables">,
 ): WinnowError {
   const text = `Cannot apply "${field}": signature "${signature.name}" searches no candidate table`;
-  const why = uncutTables.length === 0 ? "" : "; its items are not cut, winnow inspect says why";
-  return new WinnowError("INVALID_ARGUMENT", `${text}${why}`);
+  const ranked = uncutTables.find(({ ranking }) => ranking !== undefined);
+  if (ranked === undefined) return new WinnowError("INVALID_ARGUMENT", text);
+  const { node, op } = ranked.obstacle;
+  const why = `operation ${op} (node ${excerpt(node)}) keeps ${excerpt(ranked.tensor)} from being cut`;
+  const remedy = "an export whose scores are among those that docs/models.md lists would take it";
+  return new WinnowError("INVALID_ARGUMENT", `${text}: ${why}; ${remedy}`);
 }
