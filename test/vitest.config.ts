@@ -2,9 +2,9 @@
 // need no build. Cluster tests start real processes from `dist/` and run after everything else,
 // three files at a time: they mostly wait, and a timing that they assert must hold on a busy machine.
 //
-// Unit tests share two processes, and in each of them one copy of every module: a process and a copy for each
-// file cost twice the processor time. So a file must leave no state of a module behind; those that cannot are
-// listed in `ALONE`.
+// Unit tests share two processes, cluster tests three, and in each of them one copy of every module: a process and a
+// copy for each file cost unit tests twice the processor time, and each file of cluster tests some seconds. So a
+// file must leave no state of a module behind; those that cannot are listed in `ALONE`.
 
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./longest-first.ts";
@@ -38,6 +38,7 @@ const ALONE: readonly string[] = [
   "packages/accelerator/src/gpu/memory/device-memory.test.ts",
 ];
 const UNIT_PROCESSES = 2;
+const CLUSTER_PROCESSES = 3;
 
 export default defineConfig({
   resolve: { conditions: fromSource },
@@ -82,7 +83,8 @@ export default defineConfig({
           hookTimeout: CLUSTER_MS_MAX,
           include: [clusterTests],
           benchmark: { include: [] },
-          maxWorkers: 3,
+          isolate: false,
+          maxWorkers: CLUSTER_PROCESSES,
           sequence: { groupOrder: 1 },
         },
       },
