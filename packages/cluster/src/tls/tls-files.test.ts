@@ -139,6 +139,31 @@ describe("files of certificates that are replaced", () => {
     expect(files.material.cert).toBe(old.cert);
   });
 
+  test("that are copied slowly are taken when they are whole, at no byte before", async () => {
+    const old = authority.issue();
+    const place = placeOf(old);
+    const files = await open(place);
+    const next = authority.issue();
+    const chain = next.cert + authority.issue().cert;
+    // After the first certificate, the key would fit, and what is cut off would be missing.
+    place.texts["key"] = next.key;
+    // A file that ends right behind a certificate is whole.
+    const cuts = Array.from({ length: 40 }, (_, at) => Math.floor((chain.length * at) / 40)).filter(
+      (cut) => Math.abs(cut - next.cert.length) > 2,
+    );
+
+    for (const cut of [...cuts, next.cert.length + 7, next.cert.length + 20, chain.length - 2]) {
+      place.texts["cert"] = chain.slice(0, cut);
+      await place.look();
+    }
+    const before = files.material.cert;
+    place.texts["cert"] = chain;
+    await place.look();
+    files.close();
+
+    expect([before, files.material.cert]).toEqual([old.cert, chain]);
+  });
+
   test("that begin later are taken when they begin", async () => {
     const place = placeOf(authority.issue());
     let nowMs = Date.now();

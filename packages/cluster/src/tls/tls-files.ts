@@ -155,8 +155,10 @@ async function textsOf(
 export async function readTlsFile(file: string): Promise<string> {
   let reason = `it has more than ${FILE_BYTES_MAX} bytes`;
   try {
-    const { size } = await stat(file);
-    if (size <= FILE_BYTES_MAX) return await readFile(file, "utf8");
+    const found = await stat(file);
+    // A pipe or a device might never end.
+    if (!found.isFile()) reason = "it is no file";
+    else if (found.size <= FILE_BYTES_MAX) return await readFile(file, "utf8");
   } catch (error) {
     reason = error instanceof Error ? error.message : String(error);
   }

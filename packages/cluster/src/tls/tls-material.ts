@@ -55,6 +55,11 @@ export function secureOptions({ cert, key, ca }: TlsMaterial): SecureContextOpti
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
+/** Any whole block of PEM: a file of certificates may hold others. */
+const BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----[^-]+-----END \1-----/g;
+/** What is left of a block whose end has not been written, outside the whole ones. */
+const CUT_OFF = /-----BEGIN|(?:^|\n)-+[A-Z0-9 ]*$/;
+
 /**
  * Checks the content of the files. Errors name the file, and quote nothing of a key.
  * @throws WinnowError INVALID_ARGUMENT
@@ -97,6 +102,11 @@ function certificatesIn(pem: string, file: string | undefined): X509Certificate[
   const found = pem.match(CERTIFICATE) ?? [];
   if (found.length === 0) {
     const text = `${file} holds no certificate in PEM ("-----BEGIN CERTIFICATE-----")`;
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  }
+  // The certificates before it alone would trust, or prove, less than the file is meant to.
+  if (CUT_OFF.test(pem.replaceAll(BLOCK, ""))) {
+    const text = `${file} is cut off behind certificate ${found.length}`;
     throw new WinnowError("INVALID_ARGUMENT", text);
   }
   return found.map((each, at) => {
