@@ -1,8 +1,11 @@
 // A configuration file over its life: read, changed, broken, lost and back again.
 
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { WinnowError, silentLogger } from "@winnow/core";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { openConfigFile } from "./config-file.ts";
 
 function disk(text: string) {
@@ -25,7 +28,7 @@ function disk(text: string) {
   };
   const open = (pollMs: number) =>
     openConfigFile({ file: "f", read, pollMs }, { clock, log, readText });
-  return { clock, faults, file, open };
+  return { clock, faults, file, open, log, read };
 }
 
 describe("a configuration file", () => {
@@ -62,6 +65,42 @@ describe("a configuration file", () => {
     await clock.advanceSettled(1000);
     expect(told).toEqual([3]);
   });
+
+  test.each<readonly [what: string, put: (file: string) => void, fault: string]>([
+    ["a directory", (file) => mkdirSync(file), "it is no file"],
+    ["nothing but zeros without end", (file) => symlinkSync("/dev/zero", file), "it is no file"],
+    [
+      "a file of megabytes",
+      (file) => writeFileSync(file, " ".repeat(2 ** 22 + 1)),
+      "it has more than 4194304 bytes",
+    ],
+  ])(
+    "that is replaced by %s is told of once, and read again when mended",
+    async (...[, put, fault]) => {
+      const { clock, faults, log, read } = disk("1");
+      const place = path.join(mkdtempSync(path.join(tmpdir(), "winnow-config-")), "keys");
+      writeFileSync(place, "1");
+      const told: number[] = [];
+      const config = await openConfigFile({ file: place, read, pollMs: 1000 }, { clock, log });
+      config.follow((value) => told.push(value));
+      const look = async (): Promise<void> => {
+        await clock.advanceSettled(1000);
+        await vi.waitFor(() => expect(clock.pendingTimers).toBe(1));
+      };
+
+      rmSync(place);
+      put(place);
+      for (let looks = 0; looks < 3; looks += 1) await look();
+      expect(faults).toEqual([`Cannot read the configuration ${place}: ${fault}`]);
+      rmSync(place, { recursive: true });
+      writeFileSync(place, "2");
+      await look();
+
+      expect(told).toEqual([2]);
+      config.close();
+      rmSync(path.dirname(place), { recursive: true });
+    },
+  );
 
   test("is looked at once where the interval is 0", async () => {
     const { clock, open } = disk("1");

@@ -75,8 +75,10 @@ export class ConfigFile<Config> {
   async #look(): Promise<void> {
     const { file, read } = this.#settings;
     const { log } = this.#parts;
+    let isRead = false;
     try {
       const text = await (this.#parts.readText ?? readText)(file);
+      isRead = true;
       if (text === this.#seen) return;
       this.#seen = text;
       const config = read(text, file);
@@ -84,21 +86,23 @@ export class ConfigFile<Config> {
       log.info("configuration changed", { file });
     } catch (error) {
       const { code, message } = toWinnowError(error);
-      if (code === "NOT_FOUND" && this.#seen === message) return;
-      if (code === "NOT_FOUND") this.#seen = message;
+      if (!isRead && this.#seen === message) return;
+      if (!isRead) this.#seen = message;
       log.error("configuration refused, the old one stays", { file, code, message });
     }
   }
 }
 
 async function readText(file: string): Promise<string> {
+  let reason = `it has more than ${CONFIG_BYTES_MAX} bytes`;
   try {
-    const { size } = await stat(file);
-    if (size <= CONFIG_BYTES_MAX) return await readFile(file, "utf8");
+    const found = await stat(file);
+    // A pipe or a device might never end.
+    if (!found.isFile()) reason = "it is no file";
+    else if (found.size <= CONFIG_BYTES_MAX) return await readFile(file, "utf8");
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new WinnowError("NOT_FOUND", `Cannot read the configuration ${file}: ${reason}`);
+    const why = error instanceof Error ? error.message : String(error);
+    throw new WinnowError("NOT_FOUND", `Cannot read the configuration ${file}: ${why}`);
   }
-  const text = `Cannot read the configuration ${file}: it has more than ${CONFIG_BYTES_MAX} bytes`;
-  throw new WinnowError("INVALID_ARGUMENT", text);
+  throw new WinnowError("INVALID_ARGUMENT", `Cannot read the configuration ${file}: ${reason}`);
 }
