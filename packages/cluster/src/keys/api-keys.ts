@@ -70,12 +70,20 @@ export function createKey(wanted: NewKey): { readonly key: string; readonly line
  */
 export function readKeys(text: string, source: string): ApiKeys {
   const keys = new Map<string, ApiKey>();
+  const idOf = new Map<string, string>();
   for (const [index, line] of text.split(/\r?\n/).entries()) {
     const words = line.trim().split(/\s+/);
     if (words[0] === "" || words[0]?.startsWith("#") === true) continue;
     const where = `Line ${index + 1} of ${source}`;
     const key = readKey(words, where);
     if (keys.has(key.id)) throw refusal(`${where}: the id "${key.id}" stands above it already`);
+    const digest = key.digest.toString("hex");
+    const twin = idOf.get(digest);
+    if (twin !== undefined) {
+      const text = `the digest is that of "${twin}": a key holds its id, so make one for "${key.id}" with winnow keys create`;
+      throw refusal(`${where}: ${text}`);
+    }
+    idOf.set(digest, key.id);
     keys.set(key.id, key);
   }
   if (keys.size === 0) {

@@ -11,6 +11,7 @@ import type { TooManyRequests } from "./key-guard.ts";
 const made = (id: string, roles: readonly KeyRole[] = ["predict"], limits = {}) =>
   createKey({ id, roles, ...limits });
 const digest = "sha256:".padEnd(71, "0");
+const HOUR_MS = 3_600_000;
 
 describe("a file of keys", () => {
   test("knows the keys that were made for it, whatever they may do, and no other", () => {
@@ -69,6 +70,10 @@ describe("a file of keys", () => {
     [`shop sha256:00 roles=predict`, /behind the id goes sha256: and 64 hex digits/],
     [`Shop ${digest} roles=predict`, /must begin with an id/],
     [`a ${digest} roles=predict\n\na ${digest} roles=status`, /Line 3 of file: the id "a" stands/],
+    [
+      `a ${digest} roles=predict\nb ${digest} roles=status`,
+      /Line 2 of file: the digest is that of "a"/,
+    ],
     [`shop ${secret} roles=predict`, /Line 1 of file holds a key itself/],
     [secret, /Line 1 of file holds a key itself/],
   ])("that cannot be read is refused by its line, without a word of a key", (text, message) => {
@@ -77,7 +82,10 @@ describe("a file of keys", () => {
   });
 
   test("holds a bounded number of them", () => {
-    const lines = Array.from({ length: 1025 }, (_, at) => `k${at} ${digest} roles=predict`);
+    const lines = Array.from(
+      { length: 1025 },
+      (_, at) => `k${at} sha256:${String(at).padStart(64, "0")} roles=predict`,
+    );
 
     expect(readKeys(lines.slice(1).join("\n"), "file").size).toBe(1024);
     expect(() => readKeys(lines.join("\n"), "file")).toThrow("more than 1024 keys");
@@ -154,6 +162,34 @@ describe("a guard", () => {
     expect(admitted).toBeGreaterThanOrEqual(20);
     expect(admitted).toBeLessThanOrEqual(22);
     expect(outcomes).toContain("shop rate");
+  });
+
+  test("keeps to a key's rate while the clock is set back, or hours ahead", () => {
+    let nowMs = 0;
+    const guard = new KeyGuard(
+      file(shop),
+      Object.assign(new ManualClock(), { nowMs: () => nowMs }),
+    );
+    const ask = () => guard.admit(`Bearer ${shop.key}`, ["predict"]);
+    const admittedOf = (asked: number): number =>
+      Array.from({ length: asked }, () => {
+        try {
+          ask().release();
+          return 1;
+        } catch {
+          return 0;
+        }
+      }).reduce<number>((sum, each) => sum + each, 0);
+
+    const first = admittedOf(9);
+    nowMs -= 5 * HOUR_MS;
+    const back = admittedOf(9);
+    nowMs += 1000;
+    const later = admittedOf(9);
+    nowMs += 7 * HOUR_MS;
+    const ahead = admittedOf(9);
+
+    expect([first, back, later, ahead]).toEqual([2, 0, 2, 2]);
   });
 
   test("lets no more in at the same time than a key may, until one is answered", () => {

@@ -111,7 +111,8 @@ export class KeyGuard {
   #takeToken({ id, ratePerSecond: rate }: ApiKey, use: Use): void {
     if (rate === undefined) return;
     const nowMs = this.#clock.nowMs();
-    const refill = ((nowMs - use.refilledMs) / 1000) * rate;
+    // A clock that is set back refills nothing, and takes nothing away.
+    const refill = (Math.max(0, nowMs - use.refilledMs) / 1000) * rate;
     use.tokens = Math.min(rate, use.tokens + refill);
     use.refilledMs = nowMs;
     if (use.tokens >= 1) {
