@@ -24,7 +24,7 @@ describe("refused records", () => {
     expect(logged).toEqual([
       { source: "w0", reason: "signature", message: "not signed" },
       { source: "w1", reason: "malformed", message: "no JSON" },
-      { source: "w0", reason: "address", message: "elsewhere" },
+      { source: "w0", reason: "address", message: "elsewhere", times: 4 },
     ]);
     expect(refused.counts).toEqual({
       malformed: 3,
@@ -34,6 +34,24 @@ describe("refused records", () => {
       stale: 0,
       excess: 0,
     });
+  });
+
+  test("of a name that two clusters write in turns are logged at the first, the tenth, the hundredth", () => {
+    const { logged, refused } = setUp();
+
+    for (let second = 0; second < 3600; second += 1) {
+      refused.refuse("w0", "signature", "signed with another secret");
+      refused.accept("w0");
+    }
+
+    const told = { source: "w0", reason: "signature", message: "signed with another secret" };
+    expect(logged).toEqual([
+      told,
+      { ...told, times: 10 },
+      { ...told, times: 100 },
+      { ...told, times: 1000 },
+    ]);
+    expect(refused.counts.signature).toBe(3600);
   });
 
   test("of endless sources with endless names fill neither log nor memory", () => {
