@@ -3,7 +3,7 @@
 import type { Announcement } from "@winnow/cluster";
 import { fingerprint, incarnation, workerId } from "@winnow/core";
 import { expect, test } from "vitest";
-import { heldReplicas } from "./load-progress.ts";
+import { ForwardProgress, heldReplicas } from "./load-progress.ts";
 
 function announcing(id: string, held: readonly number[]): Announcement {
   const parts = held.map((partition) => ({ partition, shares: [] }));
@@ -51,4 +51,27 @@ test("progress is not told before every awaited version is known, as it would ru
   expect(heldReplicas(announcements, [known], () => 1)).toEqual({ held: 2, wanted: 4 });
   expect(heldReplicas(announcements, [known, unknown], () => 1)).toBeUndefined();
   expect(heldReplicas(withFailed, [known, unknown], () => 1)).toEqual({ held: 2, wanted: 4 });
+});
+
+test("progress never runs backwards, whether a worker misses a question, restarts, or a version is added", () => {
+  const forward = new ForwardProgress();
+  const look = (...answers: readonly (readonly [string, Announcement | undefined])[]) => {
+    forward.take(answers);
+    const replicas = heldReplicas(forward.announcements, [], () => 2)!;
+    return [replicas.held, forward.advance(replicas)];
+  };
+
+  const both = look(["w0", announcing("w0", [0, 1, 2])], ["w1", announcing("w1", [0])]);
+  const missed = look(["w0", undefined], ["w1", announcing("w1", [0, 1])]);
+  const restarted = look(["w0", announcing("w0", [])], ["w1", announcing("w1", [0, 1])]);
+  const again = look(["w0", announcing("w0", [0, 1, 2])], ["w1", announcing("w1", [0, 1, 2])]);
+
+  expect([both, missed, restarted, again]).toEqual([
+    [4, true],
+    [5, true],
+    [2, false],
+    [6, true],
+  ]);
+  expect(forward.advance({ held: 6, wanted: 16 })).toBe(false);
+  expect(forward.shown).toEqual({ held: 6, wanted: 8 });
 });

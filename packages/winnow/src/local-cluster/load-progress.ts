@@ -50,6 +50,45 @@ export function heldReplicas(
 const sumOf = (counts: ReadonlyMap<string, number>): number =>
   [...counts.values()].reduce((sum, count) => sum + count, 0);
 
+/** What was shown last. */
+interface Shown {
+  readonly held: number;
+  readonly wanted: number;
+}
+
+/**
+ * Progress that never runs backwards. A worker that reads on all cores may miss a question for its state, and then
+ * counts as it was; while it restarts, or a further version appears, what was shown stays.
+ * @internal tests call it
+ */
+export class ForwardProgress {
+  readonly #known = new Map<string, Announcement>();
+  #shown: Shown = { held: 0, wanted: 0 };
+
+  /** The latest announcements, by address. */
+  take(answers: readonly (readonly [address: string, Announcement | undefined])[]): void {
+    for (const [address, answer] of answers) {
+      if (answer !== undefined) this.#known.set(address, answer);
+    }
+  }
+
+  get announcements(): readonly Announcement[] {
+    return [...this.#known.values()];
+  }
+
+  get shown(): Shown {
+    return this.#shown;
+  }
+
+  /** Whether this is at least as far as what was shown; it is shown then. */
+  advance(next: Shown): boolean {
+    const { held, wanted } = this.#shown;
+    if (next.held * wanted < held * next.wanted) return false;
+    this.#shown = next;
+    return true;
+  }
+}
+
 /** Reports until the signal ends it. */
 export async function watchLoading(
   cluster: {
@@ -61,23 +100,23 @@ export async function watchLoading(
   signal: AbortSignal,
 ): Promise<void> {
   const connector = new GrpcConnector(systemClock);
-  let shown = 0;
+  const forward = new ForwardProgress();
+  const asked = async (address: string) => {
+    const answer = await connector.describe(address, DESCRIBE_TIMEOUT_MS).catch(() => undefined);
+    return [address, answer] as const;
+  };
   while (!signal.aborted) {
-    const answers = await Promise.allSettled(
-      cluster.workerAddresses.map((address) => connector.describe(address, DESCRIBE_TIMEOUT_MS)),
-    );
-    const known = answers.flatMap((answer) =>
-      answer.status === "fulfilled" ? [answer.value] : [],
-    );
-    const replicas = heldReplicas(known, cluster.versions, cluster.replicationOf);
+    forward.take(await Promise.all(cluster.workerAddresses.map(asked)));
+    const { announcements } = forward;
+    const replicas = heldReplicas(announcements, cluster.versions, cluster.replicationOf);
     // The last report ends the line, so it waits for the caller's signal that everything is loaded.
-    if (replicas !== undefined && replicas.held < replicas.wanted && !signal.aborted) {
-      progress(replicas.held, (shown = replicas.wanted));
-    }
+    const isUnderWay = replicas !== undefined && replicas.held < replicas.wanted && !signal.aborted;
+    if (isUnderWay && forward.advance(replicas)) progress(replicas.held, replicas.wanted);
     await new Promise<void>((resolve) => {
       systemClock.setTimer(LOOK_INTERVAL_MS, resolve);
     });
   }
-  if (shown > 0) progress(shown, shown);
+  const { wanted } = forward.shown;
+  if (wanted > 0) progress(wanted, wanted);
   connector.close();
 }
