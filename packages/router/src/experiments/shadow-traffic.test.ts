@@ -103,6 +103,35 @@ describe("a shadow is asked", () => {
     expect(bench.outcomes).toEqual(["reordered", "different", "failed UNAVAILABLE"]);
   });
 
+  test("whatever it answers: other outputs, types or shapes, none, nothing at all, or a fault at once", async () => {
+    const bench = new Bench();
+    const answers: readonly unknown[] = [
+      { outputs: new Map() },
+      { outputs: new Map([["other", stringTensor(["a", "b"], [1, 2])]]) },
+      { outputs: new Map([["ids", tensor("int64", [1, 2], new BigInt64Array(2))]]) },
+      { outputs: new Map([["ids", stringTensor(["a", "b"], [2, 1])]]) },
+      { outputs: new Map([["ids", stringTensor([], [0, 2])]]) },
+      undefined,
+    ];
+    for (const answer of answers) {
+      bench.offer({ ask: () => Promise.resolve(answer as Prediction) });
+      await bench.clock.advanceSettled(1);
+    }
+    bench.offer({
+      ask: () => {
+        throw new RangeError("no such table");
+      },
+    });
+    await bench.clock.advanceSettled(1);
+
+    expect(bench.outcomes).toEqual([
+      ...Array.from({ length: 5 }, () => "different"),
+      "failed INTERNAL",
+      "failed INTERNAL",
+    ]);
+    expect(bench.traffic.running).toBe(0);
+  });
+
   test("within its own budget, not within the time of the client", async () => {
     const bench = new Bench();
 
