@@ -42,15 +42,20 @@ test("progress is not told before every awaited version is known, as it would ru
   const known = { model: "m", version: 1 };
   const unknown = { model: "n", version: 1 };
   const announcements = [announcing("w0", [0, 1])];
-  const failed = { ...unknown, state: "failed" as const, tables: [] };
-  const withFailed = announcements.map((each) => ({
-    ...each,
-    versions: [...each.versions, { ...each.versions[0]!, ...failed }],
-  }));
+  const announcedToo = (state: "failed" | "ready" | "loading"): Announcement[] =>
+    announcements.map((each) => ({
+      ...each,
+      versions: [...each.versions, { ...each.versions[0]!, ...unknown, state, tables: [] }],
+    }));
 
   expect(heldReplicas(announcements, [known], () => 1)).toEqual({ held: 2, wanted: 4 });
   expect(heldReplicas(announcements, [known, unknown], () => 1)).toBeUndefined();
-  expect(heldReplicas(withFailed, [known, unknown], () => 1)).toEqual({ held: 2, wanted: 4 });
+  expect(heldReplicas(announcedToo("loading"), [known, unknown], () => 1)).toBeUndefined();
+  // One that failed, or a pipeline, which is ready without tables.
+  for (const state of ["failed", "ready"] as const) {
+    const counted = heldReplicas(announcedToo(state), [known, unknown], () => 1);
+    expect(counted).toEqual({ held: 2, wanted: 4 });
+  }
 });
 
 test("progress never runs backwards, whether a worker misses a question, restarts, or a version is added", () => {

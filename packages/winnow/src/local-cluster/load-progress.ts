@@ -30,7 +30,8 @@ export function heldReplicas(
       (each) =>
         each.model === model &&
         each.version === version &&
-        (each.tables.length > 0 || each.state === "failed"),
+        // Pipelines and experiments have no tables when they are ready.
+        (each.tables.length > 0 || each.state === "failed" || each.state === "ready"),
     );
   if (!awaited.every(isKnown)) return undefined;
   const wanted = new Map<string, number>();
