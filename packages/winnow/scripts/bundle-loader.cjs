@@ -86,8 +86,12 @@ function cachedOf(file, sum) {
   }
 }
 
-/** Writes what V8 made of one file, at once and whole. Where that is not allowed, it does nothing. */
+/**
+ * Writes what V8 made of one file, at once and whole, unless another process has done so since. Where that is not
+ * allowed, it does nothing.
+ */
 function write({ file, sum, script }) {
+  if (cachedOf(file, sum) !== undefined) return;
   const to = path.join(cache, path.basename(file));
   const draft = `${to}.${process.pid}.${threadId}`;
   try {
