@@ -265,4 +265,4 @@ export type { JsonValue } from "./attributes/filter-language.ts";
 export { admittedRows } from "./attributes/filter-rows.ts";
 export type { AttributeColumns } from "./attributes/filter-rows.ts";
 export { filterText, parseFilterText } from "./attributes/filter-text.ts";
-export { timestampText } from "./attributes/timestamp.ts";
+export { timeOf, timestampText } from "./attributes/timestamp.ts";

@@ -57,7 +57,10 @@ function typed(spec: AttributeSpec, value: FilterValue): FilterValue {
 type Form = (value: Exclude<FilterValue, null>) => FilterValue | undefined;
 
 const numeric: Form = (value) => {
-  if (typeof value === "bigint") return smallest(value);
+  if (typeof value === "bigint") {
+    const found = smallest(value);
+    return found === Infinity || found === -Infinity ? undefined : found;
+  }
   return typeof value === "number" ? value : undefined;
 };
 
@@ -70,9 +73,13 @@ const FORMS: Readonly<Record<AttributeType, Form>> = {
   timestamp: (value) => (typeof value === "string" ? parseTimestamp(value) : undefined),
 };
 
+const INTEGERS_END = 2n ** 64n;
+
 function smallest(value: bigint): number | bigint {
   const number = Number(value);
-  return Number.isSafeInteger(number) ? number : value;
+  // No column has integers of more than 64 bits; a float64 stands for one, as it does where one is written with an exponent.
+  const isOfColumn = value < INTEGERS_END && value > -INTEGERS_END;
+  return Number.isSafeInteger(number) || !isOfColumn ? number : value;
 }
 
 function refused({ name }: AttributeSpec, what: string): WinnowError {

@@ -13,7 +13,7 @@ import { parseFilter } from "./filter-language.ts";
 import type { JsonValue } from "./filter-language.ts";
 import { admittedRows } from "./filter-rows.ts";
 import { filterText, parseFilterText } from "./filter-text.ts";
-import { parseTimestamp, timestampText } from "./timestamp.ts";
+import { parseTimestamp, timeOf, timestampText } from "./timestamp.ts";
 
 type Row = ReadonlyMap<string, AttributeValue | readonly AttributeValue[] | undefined>;
 
@@ -257,6 +257,16 @@ describe("a filter", () => {
     expect(() => bindFilter(parseFilter(filter), SPECS)).toThrow(message);
   });
 
+  test("with an integer of more than 64 bits compares as with the nearest float", () => {
+    const filter = parseFilter(object(["year", object(["$lt", 2n ** 70n])]));
+    const bound = bindFilter(filter, SPECS);
+
+    expect(bound).toMatchObject({ is: "lt", values: [2 ** 70] });
+    expect(parseFilterText(filterText(bound))).toEqual(bound);
+    const endless = parseFilter(object(["year", object(["$lt", 10n ** 400n])]));
+    expect(() => bindFilter(endless, SPECS)).toThrow("cannot be compared with");
+  });
+
   test("that nests too deep is refused", () => {
     let filter: JsonValue = object(["year", 1]);
     for (let level = 0; level < 40; level += 1) filter = object(["$not", filter]);
@@ -287,6 +297,16 @@ describe("times", () => {
     expect(parseTimestamp("2024-02-29T12:34:56.789012Z")).toBe(1_709_210_096_789_012);
     expect(timestampText(1_709_210_096_789_012)).toBe("2024-02-29T12:34:56.789012Z");
     expect(timestampText(-1)).toBe("1969-12-31T23:59:59.999999Z");
+    expect(timestampText(parseTimestamp("9999-12-31T23:59:59.999999Z")!)).toBe(
+      "9999-12-31T23:59:59.999968Z",
+    );
+    for (const time of [253_402_300_799_999_999n, -62_135_596_799_999_999n, 2n ** 63n - 1n]) {
+      const found = BigInt(timeOf(time));
+      expect(found <= time && found > time - 1024n).toBe(true);
+    }
+    for (const text of ["2024-01-01T00:00+24:00", "2024-01-01T00:00-01:60"]) {
+      expect(parseTimestamp(text)).toBeUndefined();
+    }
     for (const text of ["2023-02-29", "2024-13-01", "yesterday", "2024-01-01T25:00Z", "20240101"]) {
       expect(parseTimestamp(text)).toBeUndefined();
     }

@@ -3,11 +3,11 @@
 // oxlint-disable no-restricted-globals -- `Date` is the calendar, not the clock
 
 const TIME =
-  /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?:([Zz])|([+-])(\d\d):?(\d\d))?)?$/;
+  /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?:([Zz])|([+-])([01]\d|2[0-3]):?([0-5]\d))?)?$/;
 
 /**
  * Microseconds since 1970 of a time or a date, UTC if it has no offset; `undefined` for any other text.
- * Digits after the microsecond are dropped.
+ * Digits after the microsecond are dropped, and those that `timeOf` drops.
  */
 export function parseTimestamp(text: string): number | undefined {
   const parts = TIME.exec(text);
@@ -22,7 +22,24 @@ export function parseTimestamp(text: string): number | undefined {
   const sign = parts[9] === "-" ? -1 : 1;
   const offset = sign * (Number(parts[10] ?? 0) * 60 + Number(parts[11] ?? 0));
   const ms = atDay + ((hour! * 60 + minute! - offset) * 60 + second!) * 1000;
-  return ms * 1000 + fraction;
+  const time = ms * 1000 + fraction;
+  return Number.isSafeInteger(time) ? time : timeOf(BigInt(ms) * 1000n + BigInt(fraction));
+}
+
+const FLOAT = new Float64Array(1);
+const BITS = new BigInt64Array(FLOAT.buffer);
+
+/**
+ * Microseconds as a number. Before 1685 and after 2255 not every one is a float64: the last one at or before the time
+ * stands for it, so that the last microsecond of 9999, which says "for ever", does not become the year 10000.
+ */
+export function timeOf(microseconds: bigint): number {
+  const nearest = Number(microseconds);
+  if (BigInt(nearest) <= microseconds) return nearest;
+  // The bits of neighbouring floats of one sign are neighbouring integers; away from 0 they grow.
+  FLOAT[0] = nearest;
+  BITS[0]! += nearest > 0 ? -1n : 1n;
+  return FLOAT[0];
 }
 
 /** A time as text: `2024-01-31T12:00:00Z`, with as many digits after the second as needed. */

@@ -1,6 +1,6 @@
 // Items and their attributes from a Parquet file: one row for each item, one column for each attribute.
 
-import { ColumnBuilder, StringColumn, WinnowError, excerpt } from "@winnow/core";
+import { ColumnBuilder, StringColumn, WinnowError, excerpt, timeOf } from "@winnow/core";
 import type { AttributeType, AttributeValue } from "@winnow/core";
 import { ColumnPages } from "../onnx-directory/tables/parquet/column-pages.ts";
 import type { DecodedPage, Page, Values } from "../onnx-directory/tables/parquet/column-pages.ts";
@@ -205,11 +205,11 @@ function valuesOf(
 const DAY_MICROSECONDS = 86_400_000_000n;
 
 function microseconds(value: bigint, meaning: ParquetColumn["meaning"]): number {
-  if (meaning === "date") return Number(value * DAY_MICROSECONDS);
-  if (meaning === "millis") return Number(value * 1000n);
+  if (meaning === "date") return timeOf(value * DAY_MICROSECONDS);
+  if (meaning === "millis") return timeOf(value * 1000n);
   // Rounded down, also for times before 1970.
-  if (meaning === "nanos") return Number((value - (((value % 1000n) + 1000n) % 1000n)) / 1000n);
-  return Number(value);
+  if (meaning === "nanos") return timeOf((value - (((value % 1000n) + 1000n) % 1000n)) / 1000n);
+  return timeOf(value);
 }
 
 function refused(file: RegionFile, { name }: ParquetColumn, what: string): WinnowError {
