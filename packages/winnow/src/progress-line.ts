@@ -47,6 +47,35 @@ export function progressLine(
   };
 }
 
+/** A line for a wait of which nobody knows how far it is. */
+export interface WaitingLine {
+  /** Says what is waited for, and since when. */
+  show(what: string): void;
+  /** Takes the line away, if one was shown. Whatever else rewrites the line does so as well. */
+  clear(): void;
+}
+
+const SECONDS_SHOWN_MIN = 2;
+
+/** Starts a line that rewrites itself on a terminal each second, once the wait is worth a word. */
+export function waitingLine(label: string, output: ProgressOutput, clock: Clock): WaitingLine {
+  const startedMs = clock.nowMs();
+  let last = "";
+  return {
+    show: (what) => {
+      const seconds = Math.floor((clock.nowMs() - startedMs) / 1000);
+      const text = `${label}  ${what}  ${seconds} s`;
+      if (seconds < SECONDS_SHOWN_MIN || text === last) return;
+      last = text;
+      output.write(`\r\u001b[2K${text}`);
+    },
+    clear: () => {
+      if (last !== "") output.write("\r\u001b[2K");
+      last = "";
+    },
+  };
+}
+
 interface ProgressState {
   readonly done: number;
   readonly total: number;

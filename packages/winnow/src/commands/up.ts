@@ -35,7 +35,7 @@ import { endOnSignals } from "../process/process-life.ts";
 import { processLog } from "../process/process-log.ts";
 import { processVariables } from "../process/process-settings.ts";
 import { assertGrpcServed } from "../process/ssl-config.ts";
-import { progressLine } from "../progress-line.ts";
+import { progressLine, waitingLine } from "../progress-line.ts";
 import { terminalLine, terminalText } from "../terminal-text.ts";
 import { watchVersions } from "../local-cluster/version-news.ts";
 import { exampleInstances } from "./example.ts";
@@ -167,7 +167,14 @@ async function loadedStates(
           versions,
           replicationOf: (model) => Math.min(replicationOf(model, options), options.workers),
         },
-        progressLine({ label: "loading", unit: "replicas" }, process.stderr, systemClock),
+        {
+          opening: waitingLine("opening", process.stderr, systemClock),
+          loading: progressLine(
+            { label: "loading", unit: "replicas" },
+            process.stderr,
+            systemClock,
+          ),
+        },
         AbortSignal.any([loaded.signal, signal]),
       )
     : Promise.resolve();

@@ -3,7 +3,7 @@
 import type { Announcement } from "@winnow/cluster";
 import { fingerprint, incarnation, workerId } from "@winnow/core";
 import { expect, test } from "vitest";
-import { ForwardProgress, heldReplicas } from "./load-progress.ts";
+import { ForwardProgress, heldReplicas, unopened } from "./load-progress.ts";
 
 function announcing(id: string, held: readonly number[]): Announcement {
   const parts = held.map((partition) => ({ partition, shares: [] }));
@@ -51,6 +51,7 @@ test("progress is not told before every awaited version is known, as it would ru
   expect(heldReplicas(announcements, [known], () => 1)).toEqual({ held: 2, wanted: 4 });
   expect(heldReplicas(announcements, [known, unknown], () => 1)).toBeUndefined();
   expect(heldReplicas(announcedToo("loading"), [known, unknown], () => 1)).toBeUndefined();
+  expect(unopened(announcedToo("loading"), [known, unknown])).toEqual([unknown]);
   // One that failed, or a pipeline, which is ready without tables.
   for (const state of ["failed", "ready"] as const) {
     const counted = heldReplicas(announcedToo(state), [known, unknown], () => 1);

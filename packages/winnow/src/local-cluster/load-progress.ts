@@ -1,9 +1,9 @@
-// How far a starting cluster has loaded, for a person who waits: the fraction of the intended replicas that
-// the workers announce.
+// How far a starting cluster has loaded, for a person who waits: the models that workers have yet to open, then
+// the fraction of the intended replicas that the workers announce.
 
 import { type Announcement, GrpcConnector } from "@winnow/cluster";
 import { systemClock } from "@winnow/core";
-import type { Progress } from "../progress-line.ts";
+import type { Progress, WaitingLine } from "../progress-line.ts";
 
 const LOOK_INTERVAL_MS = 250;
 const DESCRIBE_TIMEOUT_MS = 500;
@@ -24,16 +24,8 @@ export function heldReplicas(
   awaited: readonly AwaitedVersion[],
   replicas: (model: string) => number,
 ): { readonly held: number; readonly wanted: number } | undefined {
+  if (unopened(announcements, awaited).length > 0) return undefined;
   const known = announcements.flatMap(({ versions }) => versions);
-  const isKnown = ({ model, version }: AwaitedVersion): boolean =>
-    known.some(
-      (each) =>
-        each.model === model &&
-        each.version === version &&
-        // Pipelines and experiments have no tables when they are ready.
-        (each.tables.length > 0 || each.state === "failed" || each.state === "ready"),
-    );
-  if (!awaited.every(isKnown)) return undefined;
   const wanted = new Map<string, number>();
   const held = new Map<string, number>();
   for (const { model, version, tables } of known) {
@@ -46,6 +38,27 @@ export function heldReplicas(
     }
   }
   return { held: sumOf(held), wanted: sumOf(wanted) };
+}
+
+/**
+ * The awaited versions that no worker has opened and that did not fail either.
+ * @internal tests call it
+ */
+export function unopened(
+  announcements: readonly Announcement[],
+  awaited: readonly AwaitedVersion[],
+): readonly AwaitedVersion[] {
+  const known = announcements.flatMap(({ versions }) => versions);
+  return awaited.filter(
+    ({ model, version }) =>
+      !known.some(
+        (each) =>
+          each.model === model &&
+          each.version === version &&
+          // Pipelines and experiments have no tables when they are ready.
+          (each.tables.length > 0 || each.state === "failed" || each.state === "ready"),
+      ),
+  );
 }
 
 const sumOf = (counts: ReadonlyMap<string, number>): number =>
@@ -97,7 +110,7 @@ export async function watchLoading(
     readonly versions: readonly AwaitedVersion[];
     readonly replicationOf: (model: string) => number;
   },
-  progress: Progress,
+  shown: { readonly opening: WaitingLine; readonly loading: Progress },
   signal: AbortSignal,
 ): Promise<void> {
   const connector = new GrpcConnector(systemClock);
@@ -109,15 +122,26 @@ export async function watchLoading(
   while (!signal.aborted) {
     forward.take(await Promise.all(cluster.workerAddresses.map(asked)));
     const { announcements } = forward;
+    const left = unopened(announcements, cluster.versions);
+    if (left.length > 0 && !signal.aborted) shown.opening.show(modelsText(left));
     const replicas = heldReplicas(announcements, cluster.versions, cluster.replicationOf);
     // The last report ends the line, so it waits for the caller's signal that everything is loaded.
     const isUnderWay = replicas !== undefined && replicas.held < replicas.wanted && !signal.aborted;
-    if (isUnderWay && forward.advance(replicas)) progress(replicas.held, replicas.wanted);
+    if (isUnderWay && forward.advance(replicas)) shown.loading(replicas.held, replicas.wanted);
     await new Promise<void>((resolve) => {
       systemClock.setTimer(LOOK_INTERVAL_MS, resolve);
     });
   }
   const { wanted } = forward.shown;
-  if (wanted > 0) progress(wanted, wanted);
+  if (wanted > 0) shown.loading(wanted, wanted);
+  else shown.opening.clear();
   connector.close();
+}
+
+const NAMES_MAX = 4;
+
+function modelsText(versions: readonly AwaitedVersion[]): string {
+  const names = versions.slice(0, NAMES_MAX).map(({ model }) => model);
+  const more = versions.length - names.length;
+  return more > 0 ? `${names.join(", ")} and ${more} more` : names.join(", ");
 }
