@@ -117,8 +117,15 @@ describe("versions of a cluster that nothing else happens to", () => {
           () => versionOf(cluster.url, "movies", version),
           (told) => told?.state === "END" && names.test(told.message),
         );
-        const pinned = await predict(cluster.url, { model: "movies", version });
-        expect(pinned.status).toBe(404);
+        // While a worker just tries it again, it is a 503.
+        await eventually(
+          cluster,
+          () => predict(cluster.url, { model: "movies", version }),
+          ({ status }) => {
+            expect([404, 503]).toContain(status);
+            return status === 404;
+          },
+        );
       }
       await pause(2000);
     });
