@@ -199,6 +199,30 @@ test("what V8 made of the bundle's files is kept for the very same bytes, and us
   expect(mtimeMs).toBe(1000);
 });
 
+test("what V8 made is writable for its owner alone, and kept for a few Nodes and flags", async () => {
+  const root = await mkdtemp(path.join(tmpdir(), "winnow-kinds-"));
+  const at = (name: string): string => path.join(root, name);
+  await copyFile(
+    path.resolve(import.meta.dirname, "../packages/winnow/scripts/bundle-loader.cjs"),
+    at("load.js"),
+  );
+  await writeFile(at("main.js"), 'require("./load.js")("main", "main-1.js");');
+  await writeFile(at("main-1.js"), "process.exitCode = 0;");
+
+  const run = `umask 0; exec "${process.execPath}" "${at("main.js")}"`;
+  for (let kind = 0; kind < 10; kind += 1) {
+    const env = { ...process.env, NODE_OPTIONS: `--max-old-space-size=${100 + kind}` };
+    execFileSync("/bin/sh", ["-c", run], { env });
+  }
+  const made = readdirSync(at("cache"), { recursive: true }) as string[];
+  const modes = new Set(["", ...made].map((name) => statSync(at(`cache/${name}`)).mode & 0o022));
+  await rm(root, { recursive: true });
+
+  expect(made.filter((name) => !name.includes("/"))).toHaveLength(8);
+  expect(made.filter((name) => name.endsWith("main-1.js"))).toHaveLength(8);
+  expect(modes).toEqual(new Set([0]));
+});
+
 function amongThem(packages: readonly string[], ...names: readonly string[]): string[] {
   return names.filter((name) => packages.includes(name));
 }

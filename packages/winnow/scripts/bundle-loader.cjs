@@ -20,7 +20,7 @@ const { createRequire } = require("node:module");
 const path = require("node:path");
 const { setFlagsFromString } = require("node:v8");
 const vm = require("node:vm");
-const { isMainThread, threadId } = require("node:worker_threads");
+const { isMainThread } = require("node:worker_threads");
 const { crc32 } = require("node:zlib");
 
 /** Most of what a process does again and again it has done by then. */
@@ -29,6 +29,9 @@ const STEP_MS = 20;
 /** Caches of other Nodes and flags beside which one more is made. */
 const KINDS_MAX = 8;
 const HEADER_BYTES = 8;
+/** Whatever the process' mask is: bytecode is code. */
+const FOLDER_MODE = 0o755;
+const FILE_MODE = 0o644;
 /** In a worker V8 optimizes later while it starts (src/process/start-tiers.ts), which V8 takes for another flag. */
 const START_BUDGET_BYTES = 540_672;
 const BUDGET_BYTES = 67_584;
@@ -93,18 +96,22 @@ function cachedOf(file, sum) {
 function write({ file, sum, script }) {
   if (cachedOf(file, sum) !== undefined) return;
   const to = path.join(cache, path.basename(file));
-  const draft = `${to}.${process.pid}.${threadId}`;
+  // One name for all, so that processes that are killed here leave one draft; checksums tell what two have mixed.
+  const draft = `${to}.draft`;
   try {
-    mkdirSync(cache, { recursive: true });
-    if (readdirSync(path.join(__dirname, "cache")).length > KINDS_MAX) return;
+    const kinds = path.join(__dirname, "cache");
+    mkdirSync(kinds, { recursive: true, mode: FOLDER_MODE });
+    const others = readdirSync(kinds).filter((name) => name !== path.basename(path.dirname(cache)));
+    if (others.length >= KINDS_MAX) return;
+    mkdirSync(cache, { recursive: true, mode: FOLDER_MODE });
     const data = createCachedData(script);
     const header = Buffer.alloc(HEADER_BYTES);
     header.writeUInt32LE(sum, 0);
     header.writeUInt32LE(crc32(data), 4);
-    writeFileSync(draft, Buffer.concat([header, data]));
+    writeFileSync(draft, Buffer.concat([header, data]), { mode: FILE_MODE });
     renameSync(draft, to);
   } catch {
-    // A folder that is read-only, or that a build replaces just now.
+    // A folder that is read-only, a full disk, or a build that replaces the folder just now.
   }
 }
 
