@@ -1,33 +1,18 @@
 // Stores that never come to an end: of a listing, or of the range of an object.
 
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { parseObjectUrl } from "@winnow/core";
 import { afterEach, expect, test, vi } from "vitest";
+import { servedBy } from "../../../../test/doubles/http-listener.ts";
 import { hasPackage } from "../../../../test/doubles/object-server-process.ts";
 import { objectStores } from "./object-stores.ts";
 
-const cleanups: (() => void)[] = [];
 afterEach(() => {
   vi.unstubAllEnvs();
-  for (const cleanup of cleanups.splice(0)) cleanup();
 });
-
-async function serving(listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  cleanups.push(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 test("a listing of parts without end is refused after two hundred", async () => {
   let pages = 0;
-  const host = await serving((_request, response) => {
+  const host = await servedBy((_request, response) => {
     pages += 1;
     response.end(JSON.stringify({ items: [], nextPageToken: `${pages}` }));
   });
@@ -40,7 +25,7 @@ test("a listing of parts without end is refused after two hundred", async () => 
 });
 
 test("a part of a listing that never ends is given up", async () => {
-  const host = await serving((_request, response) => {
+  const host = await servedBy((_request, response) => {
     const piece = " ".repeat(2 ** 20);
     const more = (): void => {
       while (!response.destroyed && response.write(piece));
@@ -59,7 +44,7 @@ test.skipIf(!hasPackage("@aws-sdk/client-s3"))(
   "a store that sends an object without end in place of a range is left after its first bytes",
   async () => {
     let sent = 0;
-    const host = await serving((_request, response) => {
+    const host = await servedBy((_request, response) => {
       const piece = Buffer.alloc(2 ** 16);
       const more = (): void => {
         do sent += piece.length;

@@ -1,12 +1,10 @@
 // Stores that answer what no store should: that lead elsewhere, send another content or range than was asked for, lie
 // about lengths, or list what cannot be.
 
-import { once } from "node:events";
-import { createServer } from "node:http";
 import type { OutgoingHttpHeaders, RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { parseObjectUrl } from "@winnow/core";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { servedBy } from "../../../../test/doubles/http-listener.ts";
 import {
   DIALECTS,
   type ObjectDialect,
@@ -17,21 +15,9 @@ import type { StoredObject } from "./object-store.ts";
 import { objectStores } from "./object-stores.ts";
 import { storeEnvironment } from "./store-settings.ts";
 
-const cleanups: (() => void)[] = [];
 afterEach(() => {
   vi.unstubAllEnvs();
-  for (const cleanup of cleanups.splice(0)) cleanup();
 });
-
-async function serving(listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  cleanups.push(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 const ETAGS = { s3: '"e1"', gs: "101", az: '"0x8E1"' } as const;
 const [START, END] = [3000, 4000];
@@ -40,7 +26,7 @@ const BYTES = Buffer.alloc(END - START, 7);
 /** Reads a range of an object from a store that answers as `listener` does. */
 async function read(dialect: ObjectDialect, listener: RequestListener): Promise<Uint8Array> {
   const { environment, urlOf } = DIALECTS[dialect];
-  const variables = environment(await serving(listener));
+  const variables = environment(await servedBy(listener));
   for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
   const object = { key: "movies/1/rows", etag: ETAGS[dialect] };
   const bucket = parseObjectUrl(urlOf("models"));
