@@ -95,6 +95,17 @@ describe("files of certificates at the start", () => {
     expect(days).toBeGreaterThan(1.9);
     expect(days).toBeLessThan(2.1);
   });
+
+  test("may hold a key with headers beside the certificates", async () => {
+    const own = authority.issue();
+    const headers = "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00";
+    const other = `-----BEGIN RSA PRIVATE KEY-----\n${headers}\n\nAAAA\n-----END RSA PRIVATE KEY-----\n`;
+
+    const files = await open(placeOf({ cert: own.cert + other, key: own.key }));
+    files.close();
+
+    expect(files.material.cert).toBe(own.cert + other);
+  });
 });
 
 describe("files of certificates that are replaced", () => {

@@ -55,8 +55,8 @@ export function secureOptions({ cert, key, ca }: TlsMaterial): SecureContextOpti
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** Any whole block of PEM: a file of certificates may hold others. */
-const BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----[^-]+-----END \1-----/g;
+/** Any whole block of PEM: a file of certificates may hold others, whose headers have hyphens (`Proc-Type`). */
+const BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----[^-]+(?:-(?!----)[^-]*)*-----END \1-----/g;
 /** What is left of a block whose end has not been written, outside the whole ones. */
 const CUT_OFF = /-----BEGIN|(?:^|\n)-+[A-Z0-9 ]*$/;
 
