@@ -27,6 +27,7 @@ import { supplyPorts } from "./port-supply.ts";
 
 const NAMES = new Set([
   "distances",
+  "computed_items",
   "hidden_items",
   "masked_searches",
   "score_expressions",

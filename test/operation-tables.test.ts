@@ -10,9 +10,10 @@ import path from "node:path";
 import { hostOperationNames } from "@winnow/core";
 import type { ModelProgram, SignatureProgram } from "@winnow/core";
 import { openModelVersion } from "@winnow/model";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { loweredOperationNames } from "../packages/model/src/saved-model/graph/lowering.ts";
 import { denseOperationNames } from "../packages/model/src/saved-model/graph/onnx/dense-translation.ts";
+import { askedAlone, neededByModels } from "./models/recorded-operations.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
 const page = path.join(root, "docs/operations.md");
@@ -26,6 +27,7 @@ const RECORDED: readonly (readonly [script: string, dictionary: string, model: s
   ["record_searches.py", "MASKS", "masked_searches"],
   ["record_searches.py", "HIDDEN_ITEMS", "hidden_items"],
   ["record_searches.py", "SLICES", "sliced_candidates"],
+  ["record_searches.py", "COMPUTED", "computed_items"],
 ];
 
 /** The expressions of a dictionary by the names of their signatures. */
@@ -107,4 +109,25 @@ test.each(RECORDED)("%s, %s: every signature of %s has a row", (...recorded) => 
 
   expect(names.filter((name) => !expressions.has(name) && name !== "serving_default")).toEqual([]);
   expect(rowsOf(recorded)).toHaveLength(expressions.size);
+});
+
+describe("of each operation in the tables an answer of TensorFlow is recorded", () => {
+  const alone = [askedAlone("dense-operations.json"), askedAlone("host-operations.json")];
+  const needed = neededByModels();
+  const unrecorded = (
+    names: readonly string[],
+    recorded: readonly ReadonlySet<string>[],
+  ): string[] => names.filter((name) => !recorded.some((names) => names.has(name)));
+
+  test("that becomes something else, in a model", () => {
+    expect(unrecorded(loweredOperationNames, [needed])).toEqual([]);
+  });
+
+  test("in a dense part, alone or in a model", () => {
+    expect(unrecorded(denseOperationNames, [alone[0]!, needed])).toEqual([]);
+  });
+
+  test("of a router, alone or in a model", () => {
+    expect(unrecorded(hostOperationNames, [...alone, needed])).toEqual([]);
+  });
 });

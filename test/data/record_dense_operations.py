@@ -30,6 +30,8 @@ NAN, INF = float("nan"), float("inf")
 def plain(value):
     if isinstance(value, float) and not np.isfinite(value):
         return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if type(value) is int and abs(value) > 2**53:
+        return str(value)
     return value
 
 
@@ -50,13 +52,17 @@ def attribute(value):
     return ["int" if isinstance(value, int) else "float", value]
 
 
+# Attributes that tf.raw_ops calls otherwise than graphs do.
+STORED_NAMES = {("Squeeze", "axis"): "squeeze_dims"}
+
+
 def case(op, inputs, constants=(), **attributes):
     """inputs: name → tensor, or list of tensors, in the order of the op's definition."""
     flat = [t for value in inputs.values() for t in (value if isinstance(value, list) else [value])]
     names = [name for name, value in inputs.items() for _ in (value if isinstance(value, list) else [value])]
     record = {
         "op": op,
-        "attributes": {name: attribute(value) for name, value in attributes.items()},
+        "attributes": {STORED_NAMES.get((op, name), name): attribute(value) for name, value in attributes.items()},
         "constants": [at for at, name in enumerate(names) if name in constants],
         "inputs": [tensor(t) for t in flat],
     }
@@ -221,6 +227,123 @@ inputs = {"input_sizes": c([1, 1, 6, 4], i32), "filter": randoms(1, 2, 4, 3), "o
 case("Conv2DBackpropInput", inputs, TRANSPOSED, padding="SAME", strides=[1, 1, 3, 1])
 inputs = {"input_sizes": c([1, 5, 6, 2], i32), "filter": randoms(2, 3, 2, 1), "out_backprop": randoms(1, 6, 7, 1)}
 case("Conv2DBackpropInput", inputs, TRANSPOSED, padding="EXPLICIT", explicit_paddings=[0, 0, 1, 1, 2, 1, 0, 0], strides=[1, 1, 1, 1])
+
+# --- every other operation that either side has, at its edges
+WIDE = c([0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 1.5, 2.5, -2.5, 6.5, 20.0, -20.0, 1e-4, 1e30, -1e30, NAN, INF, -INF])
+UNARY = "Abs,Ceil,Cos,Erfc,Exp,Expm1,Floor,IsInf,IsNan,LeakyRelu,Log,Log1p,Neg,OnesLike,PreventGradient,Reciprocal,Relu,Relu6,Rint,Round,Rsqrt,Selu,Sigmoid,Sign,Sin,Snapshot,Softsign,Sqrt,Square,StopGradient,ZerosLike"
+NAMED = {"LeakyRelu": "features", "Relu": "features", "Relu6": "features", "Selu": "features", "Softsign": "features"}
+for op in UNARY.split(","):
+    values = WIDE if op not in ("Sin", "Cos") else c([0.0, -0.0, 0.5, -0.5, 3.0, -20.0, 1e4, NAN, INF, -INF])
+    name = "input" if op in ("PreventGradient", "Snapshot", "StopGradient") else NAMED.get(op, "x")
+    case(op, {name: values})
+case("LeakyRelu", {"features": WIDE}, alpha=0.125)
+for op in ("Abs", "Neg", "Sign", "Square", "ZerosLike", "OnesLike"):
+    for dtype in (i32, i64):
+        case(op, {"x": c([0, 1, -7, dtype.max, dtype.min], dtype)})
+for op in ("Abs", "Exp", "Floor", "Log", "Neg", "Rsqrt", "Sqrt", "Square", "Sigmoid"):
+    case(op, {"x": c([0.0, 0.1, 1.5, -2.5, NAN, INF, -INF], f64)})
+ACROSS = c([0.0, 0.5, 1.0, -1.0, 2.0, -2.5, 3e30, NAN, INF, -INF])
+for op in "Add,AddV2,Div,DivNoNan,FloorDiv,FloorMod,Maximum,Minimum,Mul,MulNoNan,RealDiv,SquaredDifference,Sub,Equal,NotEqual,Less,LessEqual,Greater,GreaterEqual".split(","):
+    case(op, {"x": ACROSS[:, None], "y": ACROSS[None, :]})
+case("Mod", {"x": c([-7.5, 7.5, -0.5, 0.0, 1e30]), "y": c([2.0, -2.0, 3.0, 5.0, 7.0])})
+case("Pow", {"x": c([[0.5], [1.0], [-1.0], [2.0], [-2.5], [0.0]]), "y": c([0.0, 1.0, 2.0, 3.0, -1.0, 0.5])})
+for dtype in (i32, i64):
+    some, divisors = c([0, 1, -7, 7, 12, dtype.max, -dtype.max], dtype), c([1, -1, 2, -3, 5], dtype)
+    for op in "Add,AddV2,Maximum,Minimum,Mul,Sub,Equal,NotEqual,Less,LessEqual,Greater,GreaterEqual,Div,FloorDiv,FloorMod,Mod,BitwiseAnd,BitwiseOr,BitwiseXor".split(","):
+        case(op, {"x": some[:, None], "y": divisors[None, :]})
+for op in ("LogicalAnd", "LogicalOr"):
+    case(op, {"x": c([[True], [False]], b), "y": c([True, False], b)})
+case("LogicalNot", {"x": c([True, False], b)})
+for op in ("All", "Any"):
+    for keep in (True, False):
+        case(op, {"input": c([[True, False, True], [True, True, True], [False, False, False]], b), "axis": c([-1], i32)}, {"axis"}, keep_dims=keep)
+case("AddN", {"inputs": [randoms(2, 3), randoms(2, 3), c(NAN, f32, [2, 3])]})
+case("AddN", {"inputs": [counted(4), counted(4), c(2**31 - 1, i32, [4])]})
+case("AddN", {"inputs": [randoms(3)]})
+case("Atan2", {"y": ACROSS[:, None], "x": ACROSS[None, :]})
+for low, high in [(-1.0, 2.0), (0.0, 0.0), (-INF, INF)]:
+    case("ClipByValue", {"t": WIDE, "clip_value_min": c(low), "clip_value_max": c(high)})
+case("ClipByValue", {"t": randoms(2, 3), "clip_value_min": c([[-0.5, 0, 0.5]] * 2), "clip_value_max": tf.ones([2, 3])})
+case("ClipByValue", {"t": counted(2, 3), "clip_value_min": c(2, i32), "clip_value_max": c(4, i32)})
+case("L2Loss", {"t": randoms(2, 3)})
+case("L2Loss", {"t": tf.ones([0, 3])})
+case("L2Loss", {"t": c([INF, 1.0])})
+for op, names in (("MatMul", ("transpose_a", "transpose_b")), ("BatchMatMul", ("adj_x", "adj_y")), ("BatchMatMulV2", ("adj_x", "adj_y"))):
+    left, right = ("a", "b") if op == "MatMul" else ("x", "y")
+    for first, second in [(False, False), (True, False), (False, True), (True, True)]:
+        lead = [] if op == "MatMul" else [2]
+        sides = {left: randoms(*lead, *((4, 3) if first else (3, 4))), right: randoms(*lead, *((2, 4) if second else (4, 2)))}
+        case(op, sides, **dict(zip(names, (first, second))))
+    case(op, {left: tf.ones(lead + [0, 4]), right: randoms(*lead, 4, 2)})
+    case(op, {left: tf.ones(lead + [3, 0]), right: tf.ones(lead + [0, 2])})
+    if op != "MatMul":  # The graph is refused when it is read.
+        case(op, {left: randoms(*lead, 3, 4), right: randoms(*lead, 3, 2)})
+    square = [*(1 for _ in lead), 2, 2]
+    case(op, {left: c([1.0, INF, 0.0, NAN], f32, square), right: c([0.0, 1.0, 2.0, -1.0], f32, square)})
+case("BatchMatMulV2", {"x": randoms(2, 1, 3, 4), "y": randoms(5, 4, 2)})
+case("MatMul", {"a": counted(2, 3), "b": counted(3, 2)})
+for version in ("V2", "V3"):
+    stored = {"scale": randoms(4), "offset": randoms(4), "mean": randoms(4), "variance": tf.abs(randoms(4)) + 0.1}
+    flat = {"x": c([[[[1.0, -2.0, 0.5, INF]], [[0.0, 1e4, NAN, -1.0]]]]), **stored, "variance": c([0.0, 1e-8, 1.0, 1e8])}
+    for values in ({"x": randoms(2, 3, 2, 4), **stored}, {"x": tf.ones([0, 3, 2, 4]), **stored}, flat):
+        case(f"FusedBatchNorm{version}", values, STORED, is_training=False, epsilon=0.001)
+for mode in ({"begin": [0, 1], "size": [-1, 2]}, {"begin": [1, 0], "size": [0, 3]}, {"begin": [0, 2], "size": [2, 3]}):
+    case("Slice", {"input": randoms(2, 3), "begin": c(mode["begin"], i32), "size": c(mode["size"], i32)}, {"begin", "size"})
+for axis in (0, 1, -1):
+    case("ConcatV2", {"values": [randoms(2, 2), randoms(2, 2)], "axis": c(axis, i32)}, {"axis"})
+    case("Pack", {"values": [randoms(2, 3), randoms(2, 3)]}, axis=axis)
+    case("Unpack", {"value": randoms(2, 2)}, num=2, axis=axis)
+    case("Split", {"axis": c(axis, i32), "value": randoms(4, 4)}, {"axis"}, num_split=2)
+    case("SplitV", {"value": randoms(4, 4), "size_splits": c([1, 0, 3], i32), "axis": c(axis, i32)}, {"size_splits", "axis"}, num_split=3)
+    case("ExpandDims", {"input": randoms(2, 3), "axis": c(axis, i32)}, {"axis"})
+    case("ReverseV2", {"tensor": randoms(2, 3), "axis": c([axis], i32)}, {"axis"})
+case("ConcatV2", {"values": [tf.ones([0, 2]), randoms(1, 2)], "axis": c(0, i32)}, {"axis"})
+case("SplitV", {"value": randoms(2, 4), "size_splits": c([1, -1], i32), "axis": c(1, i32)}, {"size_splits", "axis"}, num_split=2)
+case("Split", {"axis": c(0, i32), "value": randoms(3, 4)}, {"axis"}, num_split=2)
+for flags in ([False, True], [True, True], [False, False]):
+    case("Reverse", {"tensor": randoms(2, 3), "dims": c(flags, b)}, {"dims"})
+case("Reverse", {"tensor": randoms(2, 3), "dims": c([True], b)}, {"dims"})
+case("BroadcastTo", {"input": randoms(2, 1), "shape": c([3, 2, 4], i32)})
+case("BroadcastTo", {"input": randoms(2, 3), "shape": c([2, 4], i32)})
+case("Fill", {"dims": c([2, 0], i32), "value": c(1.5)})
+case("Fill", {"dims": c([], i32), "value": c(7, i64)})
+case("Fill", {"dims": c([2, 3], i64), "value": c(NAN)})
+case("Identity", {"input": WIDE})
+case("IdentityN", {"input": [randoms(2), counted(3)]})
+case("Gather", {"params": randoms(3, 2), "indices": c([[2, 0], [1, 1]], i32)})
+case("Gather", {"params": randoms(3, 2), "indices": c([3], i32)})
+for value in (randoms(2, 3), tf.ones([0, 3]), c(1.0)):
+    for out in (i32, i64):
+        case("Shape", {"input": value}, out_type=out)
+        case("Size", {"input": value}, out_type=out)
+        case("ShapeN", {"input": [value, randoms(1)]}, out_type=out)
+    case("Rank", {"input": value})
+PADDING = {"paddings", "constant_values"}
+for paddings in ([[1, 0], [0, 2]], [[0, 0], [0, 0]], [[0, 0], [3, 0]]):
+    case("Pad", {"input": randoms(2, 3), "paddings": c(paddings, i32)}, PADDING)
+    case("PadV2", {"input": randoms(2, 3), "paddings": c(paddings, i32), "constant_values": c(-INF)}, PADDING)
+case("PadV2", {"input": counted(2), "paddings": c([[1, 1]], i64), "constant_values": c(9, i32)}, PADDING)
+for shape, indices, batch in [([2, 3, 4], [[0, 2], [1, 1]], 1), ([2, 3], [2, 0], 1), ([2, 2, 3, 2], [[[0, 2], [1, 1]], [[2, 2], [0, 0]]], 2), ([0, 3, 4], np.zeros([0, 2]), 1)]:
+    case("GatherV2", {"params": randoms(*shape), "indices": c(np.array(indices), i32), "axis": c(batch, i32)}, {"axis"}, batch_dims=batch)
+for start, limit, delta in [(0, 5, 2), (5, 0, -2), (0, 0, 1), (3, 1, 1)]:
+    case("Range", {"start": c(start, i32), "limit": c(limit, i32), "delta": c(delta, i32)})
+case("Range", {"start": c(0.5), "limit": c(2.0), "delta": c(0.5)})
+case("Range", {"start": c(0, i32), "limit": c(3, i32), "delta": c(0, i32)})
+for shape in ([3, 2], [-1], [1, -1, 2], [5], [-1, 4]):
+    case("Reshape", {"tensor": randoms(2, 3), "shape": c(shape, i32)})
+case("Reshape", {"tensor": tf.ones([0, 3]), "shape": c([3, 0], i32)})
+for dims in ([], [0], [-1], [1]):
+    case("Squeeze", {"input": randoms(1, 3, 1)}, axis=dims)
+case("Tile", {"input": randoms(2, 3), "multiples": c([2, 0], i32)})
+case("Tile", {"input": counted(2, 3), "multiples": c([1, 2], i64)})
+for perm in ([1, 0], [0, 1]):
+    case("Transpose", {"x": randoms(2, 3), "perm": c(perm, i32)}, {"perm"})
+case("Select", {"condition": c([True, False], b), "x": randoms(2, 3), "y": c(NAN, f32, [2, 3])})
+case("Select", {"condition": c(True, b), "x": randoms(2), "y": c(NAN, f32, [2])})
+for to in (i32, i64, f32, f64, b):
+    case("Cast", {"x": c([0.0, 1.9, -1.9, 2.5, -0.4, 1e6])}, DstT=to)
+    case("Cast", {"x": c([0, 1, -1, 70000], i32)}, DstT=to)
+    case("Cast", {"x": c([True, False], b)}, DstT=to)
 
 lines = ",\n".join(json.dumps(each, separators=(",", ":")) for each in cases)
 head = json.dumps({"recorded_with": f"TensorFlow {tf.__version__}"})[:-1]

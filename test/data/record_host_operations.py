@@ -433,6 +433,14 @@ for op in ("Sin", "Cos"):
 for buckets in (1000, 0, 2**40):
     columns = [c([["a", "b"], ["", "日"]], s), c([[1], [-3]], i64), c([["x", "y", "z"], ["p", "q", "r"]], s)]
     case("SparseCross", {"indices": [], "values": [], "shapes": [], "dense_inputs": columns}, hashed_output=True, num_buckets=buckets, hash_key=956888297470, out_type=i64, internal_type=i64)
+    for first, second in [([[0, 0], [0, 1], [2, 0]], [[0, 0], [1, 0], [2, 0]]), ([[1, 0]], [[1, 0], [1, 1], [1, 2]])]:
+        parts = {
+            "indices": [c(first, i64), c(second, i64)], "values": [c(["a", "", "日"][: len(first)], s), c([7, -1, 2**62][: len(second)], i64)],
+            "shapes": [c([3, 2], i64), c([3, 3], i64)], "dense_inputs": [c([["x", "y"], ["z", "x"], ["q", "q"]], s)],
+        }
+        case("SparseCross", parts, hashed_output=True, num_buckets=buckets, hash_key=956888297470, out_type=i64, internal_type=i64)
+        # TensorFlow counts the columns itself; a graph states how many there are.
+        cases[-1]["attributes"] |= {"N": 2}
 
 # --- tf.Example
 
@@ -475,6 +483,69 @@ parse_v2(good[:1], dense=[("n", f32, [2], [])])
 parse_v2(good[:1], sparse=[("n", f32)])
 parse_v2([b"\x01"], sparse=[("n", i64)])
 case("ParseSingleExample", {"serialized": c(good[0], s), "dense_defaults": [c([], s), c([7], i64)]}, num_sparse=0, sparse_keys=[], sparse_types=[], dense_keys=["u", "q"], dense_shapes=[[2], [1]])
+
+def parse_v1(serialized, sparse=(), dense=(), names=()):
+    """ParseExample: each key is an input of its own."""
+    case(
+        "ParseExample",
+        {
+            "serialized": c(serialized, s), "names": c(list(names), s), "sparse_keys": [c(k, s) for k, _ in sparse],
+            "dense_keys": [c(k, s) for k, *_ in dense], "dense_defaults": [c(d, t) for _, t, _, d in dense],
+        },
+        sparse_types=[t for _, t in sparse], dense_shapes=[list(shape) for _, _, shape, _ in dense],
+    )
+    # TensorFlow counts the keys itself; a graph states how many there are.
+    cases[-1]["attributes"] |= {"Nsparse": len(sparse), "Ndense": len(dense)}
+
+
+parse_v1(good, sparse=[("u", s), ("n", i64), ("f", f32)])
+parse_v1(good, dense=[("zz", f32, [2], [1.0, 2.0]), ("yy", s, [], "d")], sparse=[("u", s)])
+parse_v1(good, dense=[("f", f32, [None], 9.0), ("n", i64, [None], 0), ("u", s, [None], "pad")])
+parse_v1(good[:1], dense=[("u", s, [2], []), ("n", i64, [2, 1], []), ("f", f32, [], [])], names=["one"])
+parse_v1([], sparse=[("n", i64)], dense=[("f", f32, [2], [1.0, 2.0])])
+parse_v1(good[:1], dense=[("u", s, [3], [])], names=["one"])
+parse_v1(good[:2], dense=[("u", s, [2], [])], names=["one", "two"])
+parse_v1(good[:1], dense=[("n", f32, [2], [])])
+parse_v1(good[:1], sparse=[("n", f32)])
+parse_v1([b"\x01"], sparse=[("n", i64)])
+
+# --- parts of ragged and sparse values
+for separator in ("", ", "):
+    for ids, count in [([0, 0, 2], 3), ([1, -1, 1], 2), ([0, 3, 0], 3), ([0, 0], 1)]:
+        case("UnsortedSegmentJoin", {"inputs": c(["a", "", "日"], s), "segment_ids": c(ids, i32), "num_segments": c(count, i32)}, separator=separator)
+case("UnsortedSegmentJoin", {"inputs": c([["a", "b"], ["c", "d"]], s), "segment_ids": c([0, 0], i64), "num_segments": c(2, i32)}, separator="-")
+for delimiter in ("", ",", ", "):
+    for skips in (True, False):
+        case("StringSplit", {"input": c(TEXTS[:12], s), "delimiter": c(delimiter, s)}, skip_empty=skips)
+for starts, limits, deltas in [([0, 5, 3], [3, 5, 0], [1, 1, -2]), (0, [2, 0, 4], 1), ([1, 2], 4, 2), (0, 3, 1), ([0], [4], [0]), ([0, 1], [3], 1)]:
+    for splits in (i32, i64):
+        case("RaggedRange", {"starts": c(starts, i64), "limits": c(limits, i64), "deltas": c(deltas, i64)}, Tsplits=splits)
+case("RaggedRange", {"starts": c([0.5, 0], f32), "limits": c([2, -1], f32), "deltas": c([0.5, -0.25], f32)}, Tsplits=i64)
+
+
+def ragged_gather(splits, values, indices):
+    named = {"params_nested_splits": splits, "params_dense_values": values, "indices": indices}
+    case("RaggedGather", named, OUTPUT_RAGGED_RANK=len(splits) + len(indices.shape) - 1)
+    # TensorFlow counts the levels itself; a graph states how many there are.
+    cases[-1]["attributes"] |= {"PARAMS_RAGGED_RANK": len(splits)}
+
+
+for indices in ([2, 0, 0], [1], [], [[0, 2], [1, 1]], [3], [-1]):
+    at = c(np.array(indices), i32)
+    ragged_gather([c([0, 2, 2, 5], i64)], c(["a", "b", "c", "d", "e"], s), at)
+    ragged_gather([c([0, 1, 1, 3], i64), c([0, 2, 2, 3], i64)], c([[1, 2], [3, 4], [5, 6]], i32), at)
+for entries in ([[1, 0], [0, 3], [0, 1], [1, 0]], [[0, 0], [2, 1]]):
+    case("SparseReorder", {"input_indices": c(entries, i64), "input_values": c([1.5, 2.5, 3.5, 4.5][: len(entries)], f32), "input_shape": c([3, 4], i64)})
+case("SparseReorder", {"input_indices": c(np.zeros([0, 2]), i64), "input_values": c([], s), "input_shape": c([3, 4], i64)})
+
+# --- bits
+for op in ("BitwiseAnd", "BitwiseOr", "BitwiseXor"):
+    for dtype in (tf.int8, i32, i64, u8, tf.uint64):
+        most, least = dtype.max, dtype.min
+        left, right = [0, 5, 3, most, least, most], [5, 0, 7, least, least, most]
+        case(op, {name: c(np.array(values, dtype.as_numpy_dtype), dtype) for name, values in (("x", left), ("y", right))})
+case("BitwiseAnd", {"x": c([[1], [2]], i32), "y": c([3, 6], i32)})
+case("BitwiseAnd", {"x": c([1, 2], i32), "y": c([1, 2, 3], i32)})
 
 # --- edges of each dtype: where TensorFlow rounds, wraps, refuses and passes over
 # Denormals are left out (TensorFlow flushes them to zero), and so are casts of floats that the integer

@@ -6,6 +6,7 @@ Needs tensorflow 2.21 and keras 3; Winnow itself needs neither. The weights are 
 gets the model as version 1 and `oracle.json`, in the format of record_savedmodels.py.
 """
 
+import base64
 import json
 import os
 import pathlib
@@ -43,7 +44,12 @@ def text(value):
         return [text(item) for item in value]
     if isinstance(value, float) and np.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    return value.decode() if isinstance(value, bytes) else value
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"b64": base64.b64encode(value).decode()}
 
 
 def core_of(message):
@@ -611,7 +617,202 @@ def partitioned_lookup():
     (HERE / "partitioned_lookup" / "oracle.json").write_text(json.dumps(oracle, indent=1) + "\n")
 
 
-MODELS = (operations, strict_lookup, keras_layers, towers, branches, choices, quantised, mixed_precision, sparse_signature, partitioned_lookup)
+class Lists(tf.Module):
+    """TensorLists in the operations that TensorArray leaves out or uses in loops alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.kernel = tf.Variable(randoms(4, 4))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float32, name="x")])
+    def pushed(self, x):
+        """A list that grows by one element after the other, at places that the graph states."""
+        raw, items = tf.raw_ops, tf.raw_ops.EmptyTensorList(element_shape=[-1], max_num_elements=-1, element_dtype=tf.float32)
+        before = raw.TensorListLength(input_handle=items)
+        for at in range(3):
+            items = raw.TensorListPushBack(input_handle=items, tensor=x[:, at] * (at - 1))
+        stacked = raw.TensorListStack(input_handle=items, element_shape=[-1], element_dtype=tf.float32, num_elements=3)
+        second = raw.TensorListGetItem(input_handle=items, index=1, element_shape=[-1], element_dtype=tf.float32)
+        lengths = tf.stack([before, raw.TensorListLength(input_handle=items)])
+        return {"lengths": lengths, "second": second, "stacked": stacked}
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, 4], tf.float32, name="x")])
+    def pushed_in_loop(self, x):
+        """A list that each iteration lengthens, with an element before the first of them and without."""
+        raw, steps = tf.raw_ops, tf.shape(x)[1]
+        empty = raw.EmptyTensorList(element_shape=[-1, 4], max_num_elements=-1, element_dtype=tf.float32)
+        begun = raw.TensorListPushBack(input_handle=empty, tensor=x[:, 0] * 2.0)
+
+        def body(at, state, all_states, with_first):
+            state = tf.tanh(tf.matmul(state, self.kernel) + x[:, at])
+            pushed = [raw.TensorListPushBack(input_handle=each, tensor=state) for each in (all_states, with_first)]
+            return at + 1, state, *pushed
+
+        first = tf.zeros([tf.shape(x)[0], 4])
+        shapes = (tf.TensorShape([]), tf.TensorShape([None, 4]), tf.TensorShape(None), tf.TensorShape(None))
+        *_, all_states, with_first = tf.while_loop(lambda at, *_: at < steps, body, (0, first, empty, begun), shapes)
+        results = {}
+        for name, items in (("all", all_states), ("with_first", with_first)):
+            results[name] = raw.TensorListStack(input_handle=items, element_shape=[-1, 4], element_dtype=tf.float32, num_elements=-1)
+            results[f"{name}_length"] = raw.TensorListLength(input_handle=items)
+        return results
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None, 4], tf.float32, name="x"),
+            tf.TensorSpec([], tf.int32, name="at"),
+        ]
+    )
+    def of_tensor(self, x, at):
+        """A list made of a tensor, of which only the request knows the length, and the element that it asks for."""
+        raw, items = tf.raw_ops, tf.raw_ops.TensorListFromTensor(tensor=x, element_shape=[-1, 4])
+        element = raw.TensorListGetItem(input_handle=items, index=at, element_shape=[-1, 4], element_dtype=tf.float32)
+        stacked = raw.TensorListStack(input_handle=items, element_shape=[-1, 4], element_dtype=tf.float32, num_elements=-1)
+        return {"element": element, "length": raw.TensorListLength(input_handle=items), "stacked": stacked}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="x")])
+    def reserved(self, x):
+        """A list of a fixed length, whose elements are written in any order and twice."""
+        raw, items = tf.raw_ops, tf.raw_ops.TensorListReserve(element_shape=[-1], num_elements=3, element_dtype=tf.int32)
+        for at, factor in ((2, 5), (0, 1), (1, -1), (2, 7)):
+            items = raw.TensorListSetItem(input_handle=items, index=at, item=x * factor)
+        stacked = raw.TensorListStack(input_handle=items, element_shape=[-1], element_dtype=tf.int32, num_elements=3)
+        return {"length": raw.TensorListLength(input_handle=items), "stacked": stacked}
+
+
+def lists():
+    module = Lists()
+    names = ["pushed", "pushed_in_loop", "of_tensor", "reserved"]
+    signatures = {name: getattr(module, name) for name in names}
+    tf.saved_model.save(module, version_of("lists"), signatures={"serving_default": module.pushed, **signatures})
+    cases = [("pushed", "batch", {"x": randoms(rows, 3).tolist()}) for rows in (1, 4)]
+    cases += [("pushed_in_loop", "batch", {"x": randoms(2, steps, 4).tolist()}) for steps in (1, 5)]
+    x = randoms(3, 2, 4).tolist()
+    cases += [("of_tensor", "known", {"x": x[:rows], "at": at}) for rows, at in ((1, 0), (3, 0), (3, 2))]
+    cases += [("of_tensor", "error", {"x": x, "at": 3})]
+    cases += [("reserved", "batch", {"x": x}) for x in ([3], [0, -7, 2**31 - 1])]
+    record("lists", Lists.__doc__, cases)
+
+
+class Practice(tf.Module):
+    """Uses of operations that models of practice have: branches and tables of TensorFlow 1, sparse and ragged features."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = tf.Variable(randoms(12, 4))
+        self.items = tf.Variable(randoms(9, 4))
+        self.users = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "b", "c"], [3, 0, 7], tf.string, tf.int64), -1)
+        self.requests = tf.Variable(0)
+        self.left = tf.Variable(9)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 4], tf.float32, name="query")])
+    def reranked(self, query):
+        """The best items one by one, each time without those that are alike: gathers by rows within a loop."""
+        scores, rows = tf.math.top_k(tf.matmul(query, self.items, transpose_b=True), 6)
+        found = tf.math.l2_normalize(tf.gather(self.items, rows), -1)
+        chosen = tf.TensorArray(tf.int32, size=3)
+        left = scores
+        for at in tf.range(3):
+            best = tf.argmax(left, 1, output_type=tf.int32)
+            chosen = chosen.write(at, tf.gather(rows, best, batch_dims=1))
+            alike = tf.einsum("bd,bnd->bn", tf.gather(found, best, batch_dims=1), found)
+            left = left - alike - 1e6 * tf.one_hot(best, 6)
+        return {"rows": tf.transpose(chosen.stack())}
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int64, name="ids")])
+    def wide(self, ids):
+        """A sparse matrix times stored weights, in any order of its entries; -1 fills lists up."""
+        places = tf.where(ids >= 0)
+        values = tf.gather_nd(ids, places)
+        entries = tf.reverse(tf.stack([places[:, 0], values], 1), [0])
+        size = tf.stack([tf.shape(ids, out_type=tf.int64)[0], tf.constant(12, tf.int64)])
+        weights = tf.cast(tf.reverse(places[:, 1], [0]) + 1, tf.float32)
+        hot = tf.sparse.reorder(tf.SparseTensor(entries, weights, size))
+        return {"product": tf.sparse.sparse_dense_matmul(hot, self.table)}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="user")])
+    def sizes(self, user):
+        """The size of a lookup table, as a row behind its own, and a rank; counters that no answer depends on."""
+        self.requests.assign_add(1)
+        self.left.assign_sub(1)
+        rows = self.users.lookup(user)
+        rank = tf.raw_ops.Rank(input=tf.expand_dims(rows, 0))
+        return {"rank": rank, "row": tf.where(rows < 0, self.users.size() + 5, rows), "vector": tf.gather(self.table, tf.maximum(rows, 0))}
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, 4], tf.float32, name="x")])
+    def lists(self, x):
+        """Elements of a list that a loop wrote, joined and by their places."""
+        steps = tf.shape(x)[1]
+        states = tf.TensorArray(tf.float32, size=steps)
+        for at in tf.range(steps):
+            states = states.write(at, tf.tanh(x[:, at]))
+        fixed = tf.TensorArray(tf.float32, size=2).write(0, x[:, 0]).write(1, x[:, 0] * 2.0)
+        return {"joined": states.concat(), "chosen": states.gather([0, 0]), "fixed": fixed.concat(), "fixed_chosen": fixed.gather([1])}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+    def ragged(self, text):
+        words = tf.strings.split(text)
+        return {
+            "bytes": tf.strings.bytes_split(tf.strings.substr(text, 0, 3)).to_tensor(""),
+            "first": words[:, :2].to_tensor("-"),
+            "joined": tf.strings.reduce_join(words, axis=1, separator="+"),
+            "twice": tf.concat([words, words], 1).to_tensor("-"),
+            "turned": tf.gather(words, tf.range(words.nrows())[::-1]).to_tensor("-"),
+        }
+
+
+def practice():
+    module = Practice()
+    names = ["reranked", "wide", "sizes", "lists", "ragged"]
+    signatures = {name: getattr(module, name) for name in names}
+    tf.saved_model.save(module, version_of("practice"), signatures={"serving_default": module.reranked, **signatures})
+    cases = [("reranked", "batch", {"query": randoms(rows, 4).tolist()}) for rows in (1, 3)]
+    cases += [("wide", "batch", {"ids": ids}) for ids in ([[1, 5, -1], [-1, -1, -1], [11, 3, 3]], [[-1]])]
+    cases += [("wide", "error", {"ids": [[12]]})]
+    cases += [("sizes", "known", {"user": ["a", "?", "b"]})]
+    cases += [("lists", "batch", {"x": randoms(2, steps, 4).tolist()}) for steps in (1, 3)]
+    cases += [("ragged", "batch", {"text": text}) for text in (["a b c", "", "日本 x"], ["one"])]
+    record("practice", Practice.__doc__, cases)
+
+
+def constant_branches():
+    """TensorFlow 1, control flow v1: tf.cond on a placeholder with a default, as of is_training; a branch has a constant."""
+    v1 = tf.compat.v1
+    directory = version_of("constant_branches")
+    cases = []
+    v1.disable_control_flow_v2()
+    with tf.Graph().as_default() as graph, v1.Session(graph=graph) as session:
+        x = v1.placeholder(tf.float32, [None, 4], name="x")
+        training = v1.placeholder_with_default(False, [], name="training")
+        kernel = v1.get_variable("kernel", initializer=tf.constant(randoms(4, 4)))
+        words = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(tf.constant(["a", "b"]), tf.range(2, dtype=tf.int64)), 2)
+        word = v1.placeholder(tf.string, [None], name="word")
+        kept = v1.cond(training, lambda: tf.constant(0.5), lambda: tf.constant(1.0))
+        hidden = v1.cond(training, lambda: tf.nn.relu(tf.matmul(x, kernel)), lambda: tf.matmul(x, kernel) * kept)
+        hidden = v1.cond(v1.logical_not(training), lambda: tf.tanh(hidden), lambda: hidden)
+        session.run([v1.global_variables_initializer(), v1.tables_initializer()])
+        outputs = {"hidden": hidden, "row": words.lookup(word)}
+        signature = v1.saved_model.predict_signature_def({"x": x, "word": word}, outputs)
+        builder = v1.saved_model.Builder(directory)
+        main = v1.tables_initializer()
+        builder.add_meta_graph_and_variables(session, ["serve"], signature_def_map={"serving_default": signature}, main_op=main)
+        builder.save()
+        asked = {"x": randoms(2, 4).tolist(), "word": ["b", "?"]}
+        found = session.run(outputs, {x: asked["x"], word: asked["word"]})
+        answer = {key: found[key].tolist() for key in sorted(found)}
+        cases.append({"kind": "batch", "signature_name": "serving_default", "inputs": asked, "outputs": answer})
+    v1.enable_control_flow_v2()
+    oracle = {
+        "model": "constant_branches",
+        "recorded_with": f"TensorFlow {tf.__version__}",
+        "special": constant_branches.__doc__,
+        "signature_name": "serving_default",
+        "cases": cases,
+    }
+    (HERE / "constant_branches" / "oracle.json").write_text(json.dumps(oracle, indent=1) + "\n")
+
+
+MODELS = (operations, strict_lookup, keras_layers, towers, branches, choices, quantised, mixed_precision, sparse_signature, partitioned_lookup, lists, practice, constant_branches)
 for build in MODELS:
     if len(sys.argv) < 2 or build.__name__ in sys.argv[1:]:
         build()

@@ -454,6 +454,69 @@ def sliced_candidates(directory):
     return [("batch", {"query": ROWS}, name) for name in SLICES]
 
 
+# --- items that are computed in the graph ----------------------------------------------------------
+
+
+def counts(w):
+    return tf.reduce_sum(tf.one_hot(w, 40), axis=1)
+
+
+COMPUTED = {
+    "serving_default": lambda m, q, w: tf.matmul(q, tf.matmul(m.items, m.kernel), transpose_b=True),
+    "projected_columns": lambda m, q, w: tf.matmul(q, tf.matmul(m.kernel, m.items, transpose_a=True, transpose_b=True)),
+    "moved": lambda m, q, w: tf.matmul(q, m.items + m.centre, transpose_b=True) * 2.0 + m.bias,
+    "weighted_dimensions": lambda m, q, w: tf.matmul(q, m.items * m.centre, transpose_b=True),
+    "divided_dimensions": lambda m, q, w: tf.matmul(q, tf.transpose(m.items / m.scales[0])),
+    "tower_of_one_layer": lambda m, q, w: tf.matmul(q, tf.nn.bias_add(tf.matmul(m.items, m.kernel), m.centre), transpose_b=True),
+    "dequantised": lambda m, q, w: tf.matmul(q, tf.cast(m.codes, tf.float32) * m.scales, transpose_b=True),
+    "dequantised_scores": lambda m, q, w: tf.matmul(q, tf.cast(m.codes, tf.float32), transpose_b=True) * m.scales[:, 0],
+    "masked_projection": lambda m, q, w: tf.where(counts(w) > 0, -np.inf, tf.matmul(q, m.items @ m.kernel, transpose_b=True)),
+    "projection_without_first": lambda m, q, w: tf.matmul(q, m.items @ m.kernel, transpose_b=True)[:, 1:],
+    "logarithm_of_share": lambda m, q, w: scored(m, q) - tf.math.log((m.views + 1.0) / tf.reduce_sum(m.views + 1.0)),
+    "product_of_each_query": lambda m, q, w: tf.squeeze(tf.matmul(m.items[None], q[:, :, None]), -1),
+    "tiled_vectors": lambda m, q, w: tf.reduce_max(tf.matmul(tf.tile(m.centre[None, None], [tf.shape(q)[0], 3, 1]) * q[:, None], m.items, transpose_b=True), 1),
+    "first_replaced": lambda m, q, w: tf.concat([tf.fill([tf.shape(q)[0], 1], -np.inf), scored(m, q)[:, 1:]], 1),
+    "ends_replaced": lambda m, q, w: tf.concat([tf.fill([tf.shape(q)[0], 2], -4.0), scored(m, q)[:, 2:37], tf.fill([tf.shape(q)[0], 3], -4.0)], 1),
+    "counts_up_to_one": lambda m, q, w: scored(m, q) - 1e6 * tf.minimum(counts(w), 1.0),
+    "clipped_counts": lambda m, q, w: scored(m, q) - 8.0 * tf.clip_by_value(counts(w), 0.0, 1.0),
+    # Rows of their own would have to be made of these.
+    "dense_activation": lambda m, q, w: tf.matmul(q, tf.nn.relu(m.items), transpose_b=True),
+    "dense_two_tables": lambda m, q, w: scored(m, q) + tf.matmul(q, m.others, transpose_b=True),
+    "dense_two_replaced": lambda m, q, w: tf.concat([tf.fill([tf.shape(q)[0], 1], 9.0), scored(m, q)[:, 1:39], tf.fill([tf.shape(q)[0], 1], -9.0)], 1),
+}
+
+
+@model
+def computed_items(directory):
+    """Items that the graph projects, moves, weighs or restores from int8 before the product, and scores of which some
+    are replaced. All numbers are small integers or powers of 2, except those of logarithms. Signatures named dense_
+    are no search."""
+    module = tf.Module()
+    numbers = np.random.default_rng(17)
+    module.items = tf.Variable(numbers.integers(-3, 4, (40, 8)), dtype=tf.float32, name="items")
+    module.others = tf.Variable(numbers.integers(-3, 4, (40, 8)), dtype=tf.float32, name="others")
+    module.codes = tf.Variable(numbers.integers(-127, 128, (40, 8)), dtype=tf.int8, name="codes")
+    module.scales = tf.Variable(2.0 ** numbers.integers(-3, 3, (40, 1)), dtype=tf.float32, name="scales")
+    module.kernel = tf.Variable(numbers.integers(-2, 3, (8, 8)), dtype=tf.float32, name="kernel")
+    module.centre = tf.Variable(numbers.integers(-4, 5, 8), dtype=tf.float32, name="centre")
+    module.bias = tf.Variable(numbers.integers(-9, 9, 40), dtype=tf.float32, name="bias")
+    module.views = tf.Variable([float(i * 17 % 23) for i in range(40)], name="views")
+    module.ids = tf.Variable(ITEMS, name="ids")
+
+    def signature(function):
+        def serve(query, wanted):
+            values, rows = tf.math.top_k(function(module, query, wanted), k=9)
+            return {"scores": values, "rows": rows, "ids": tf.gather(module.ids, rows)}
+
+        return tf.function(serve, input_signature=[QUERY, wanted(tf.int64, None)])
+
+    tf.saved_model.save(module, directory, signatures={name: signature(f) for name, f in COMPUTED.items()})
+    query = numbers.integers(-3, 4, (4, 8)).astype(float)
+    query[3] = 0.0
+    asked = {"query": query.tolist(), "wanted": [[0, 7, 7], [39, 38, 37], [1, -1, 40], [5, 6, 5]]}
+    return [("batch", asked, name) for name in COMPUTED]
+
+
 if __name__ == "__main__":
     for name in sys.argv[1:] or MODELS:
         record(name, MODELS[name])

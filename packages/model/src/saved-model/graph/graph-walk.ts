@@ -12,6 +12,7 @@ import type {
   NodeDefinition,
 } from "./definition/graph-definition.ts";
 import type { GraphDtype } from "./definition/graph-dtype.ts";
+import { constantValue } from "./graph-value.ts";
 import type { GraphValue } from "./graph-value.ts";
 import type { OperationTable } from "./definition/operation-table.ts";
 
@@ -106,19 +107,48 @@ export class GraphWalk {
 
   #run(body: Body, references: readonly string[]): (GraphValue | undefined)[] {
     const results = new Map<string, readonly GraphValue[]>();
+    const dead = new Set<string>();
     for (const node of nodesInOrder(body, references)) {
       this.#visits += 1;
       if (this.#visits > VISITS_MAX) throw broken(`it grows beyond ${VISITS_MAX} nodes`);
       const inputs = node.inputs
         .filter((input) => !input.startsWith("^"))
         .map((input) => this.#resolve(body, results, input));
-      results.set(node.name, this.#visit(body, node, inputs));
+      const isAfterDead = node.inputs.some(
+        (input) => input.startsWith("^") && dead.has(input.slice(1)),
+      );
+      const chosen = this.#chosen(node, inputs, isAfterDead);
+      if (chosen?.every((value) => value === NEVER) === true) dead.add(node.name);
+      results.set(node.name, chosen ?? this.#visit(body, node, inputs));
     }
     return references.map((reference) =>
       reference.startsWith("^") || isBareControl(body, results, reference)
         ? undefined
         : this.#resolve(body, results, reference),
     );
+  }
+
+  /**
+   * The values of a branch of TensorFlow 1 that a constant decides, such as the default of `is_training`: a Switch
+   * passes its input to one side, and what follows the other one never runs. `undefined` for all other nodes.
+   */
+  #chosen(
+    node: NodeDefinition,
+    inputs: readonly GraphValue[],
+    isAfterDead: boolean,
+  ): readonly GraphValue[] | undefined {
+    const [value] = inputs;
+    if (node.op === "Switch" && value !== undefined && !isAfterDead && value !== NEVER) {
+      const isTrue = truthOf(inputs[1]);
+      return isTrue === undefined ? undefined : isTrue ? [NEVER, value] : [value, NEVER];
+    }
+    const at = inputs.findIndex((input) => input !== NEVER);
+    if (node.op === "Merge" && at >= 0 && inputs.includes(NEVER)) {
+      const tensor = { dtype: "int32", shape: [], data: Int32Array.of(at) } as const;
+      return [inputs[at]!, constantValue(tensor)];
+    }
+    const isDead = isAfterDead || inputs.includes(NEVER);
+    return isDead ? this.#operations.outputDtypesOf(node).map(() => NEVER) : undefined;
   }
 
   #visit(body: Body, node: NodeDefinition, inputs: readonly GraphValue[]): readonly GraphValue[] {
@@ -183,6 +213,9 @@ export class GraphWalk {
   }
 }
 
+/** What a branch that is never taken gives. */
+const NEVER: GraphValue = { dtype: "invalid", shape: undefined };
+
 /** Whether a reference names a node without outputs, as the initialiser signature's output does. */
 function isBareControl(
   body: Body,
@@ -209,7 +242,11 @@ function nodesInOrder(body: Body, references: readonly string[]): NodeDefinition
     const node = nodeOf(body, reference);
     if (node === undefined) return;
     const state = states.get(node.name);
-    if (state === "open") throw broken(`it turns in a circle through node ${excerpt(node.name)}`);
+    if (state === "open")
+      throw circleThrough(
+        node,
+        stack.map((frame) => frame.node),
+      );
     if (state === "done") return;
     states.set(node.name, "open");
     stack.push({ node, next: 0 });
@@ -228,6 +265,15 @@ function nodesInOrder(body: Body, references: readonly string[]): NodeDefinition
     }
   }
   return order;
+}
+
+/** Why a graph that turns in a circle is refused: as it is written in TensorFlow 1, a loop does so. */
+function circleThrough(node: NodeDefinition, open: readonly NodeDefinition[]): WinnowError {
+  const turn = open.find(({ op }) => op === "NextIteration" || op === "RefNextIteration");
+  if (turn === undefined) return broken(`it turns in a circle through node ${excerpt(node.name)}`);
+  const what = `operation ${turn.op} (node ${excerpt(turn.name)}) is not supported`;
+  const advice = "export it with control flow v2 (tf.compat.v1.enable_control_flow_v2)";
+  return new WinnowError("UNIMPLEMENTED", `${what}. A loop of TensorFlow 1: ${advice}`);
 }
 
 /** The value of an argument or of a fed tensor; `x` and `x:0` name the same value. */

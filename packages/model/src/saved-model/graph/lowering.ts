@@ -17,10 +17,11 @@ import type { GraphValue } from "./graph-value.ts";
 import { visitLoop } from "./loops/loops.ts";
 import { visitIdentifierLookup } from "./scores/identifier-lookup.ts";
 import { inLaterWords, visitReference } from "./reference-variables.ts";
+import { visitSparseProduct, visitSparseSegments } from "./lookups/sparse-features.ts";
 import { visitTopK } from "./scores/retrieval.ts";
 import { visitPrefix } from "./scores/search-prefix.ts";
 import { visitNarrow } from "./narrow-values.ts";
-import { storedTogether } from "./tables/stored-together.ts";
+import { storedTogether, wholeOf } from "./tables/stored-together.ts";
 import { inferShape } from "./shapes/shape-inference.ts";
 import type { InferredOutput } from "./shapes/shape-rule.ts";
 import { visitSource } from "./sources/source-nodes.ts";
@@ -34,11 +35,14 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["ResourceGather", visitGather],
   ["Gather", visitGather],
   ["GatherV2", visitGather],
-  ["TopK", visitTopK],
   ["TopKV2", visitTopK],
   ["StridedSlice", visitPrefix],
   ["Slice", visitPrefix],
   ["ConcatV2", concatenated],
+  ["SparseTensorDenseMatMul", ofSparse(visitSparseProduct)],
+  ["SparseSegmentMean", ofSparse(visitSparseSegments)],
+  ["SparseSegmentSqrtN", ofSparse(visitSparseSegments)],
+  ["SparseSegmentSum", ofSparse(visitSparseSegments)],
   ["Shape", shapeOf],
   ["Size", sizeOf],
   ["Rank", rankOf],
@@ -61,6 +65,11 @@ export const loweredOperationNames: readonly string[] = [...HANDLERS.keys()].toS
 
 /** Elements of all folded constants of one signature, at most; results beyond stay operations. */
 const FOLDED_ELEMENTS_MAX = 2 ** 24;
+
+/** A handler whose operations are visited as if they stood in the graph. */
+function ofSparse(handler: typeof visitSparseProduct): Handler {
+  return (lowering, visit) => handler(visit, (plain) => visitWide(lowering, plain));
+}
 
 /** Visits one node of the flat graph; see `NodeVisitor`. */
 export function visitNode(lowering: Lowering, visit: Visit): readonly GraphValue[] {
@@ -186,7 +195,9 @@ function concatenated(
   const parts = inputs.slice(0, -1);
   const full = parts.filter((part) => part.shape?.at(axis) !== 0);
   const isSingle = full.length === 1 && parts.length > 1 && full[0]?.dtype === node.outputDtypes[0];
-  const whole = isSingle ? full[0] : storedTogether(full, axis, sources.files);
+  const whole = isSingle
+    ? full[0]
+    : (storedTogether(full, axis, sources.files) ?? wholeOf(full, axis, sources.files));
   return whole === undefined ? undefined : [whole];
 }
 

@@ -78,7 +78,7 @@ function cast(visit: Visit, visitWide: VisitWide): readonly GraphValue[] {
   if (input.widened !== undefined) {
     return [narrowValue(dtype, roundedOf(input, visit, visitWide), isWider)];
   }
-  const [wide] = visitWide({ ...visit, node: widenedNode(node) });
+  const [wide] = visitWide({ ...visit, node: castToFloats(node) });
   return wide === undefined ? visitWide(visit) : [narrowValue(dtype, wide, true)];
 }
 
@@ -104,6 +104,15 @@ function widenedNode(node: GraphNode): GraphNode {
   const outputDtypes = node.outputDtypes.map((dtype) => (isNarrowFloat(dtype) ? "float32" : dtype));
   return { ...node, outputDtypes };
 }
+
+/** A cast to float32 in the place of one to a narrower type: the host reads the type from the attribute. */
+function castToFloats(node: GraphNode): GraphNode {
+  const type: AttributeValue = { kind: "type", value: FLOAT32 };
+  const attributes = new Attributes(node.name, new Map([["DstT", type]]));
+  return { ...node, attributes, outputDtypes: ["float32"] };
+}
+
+const FLOAT32 = 1;
 
 /** Refuses a node that computes with half or bfloat16 values. @throws WinnowError UNIMPLEMENTED */
 export function refuseNarrow({ op, name, inputs, outputs }: OperationNode): void {

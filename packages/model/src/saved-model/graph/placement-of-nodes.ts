@@ -10,7 +10,8 @@
 // A node's phase is the number of dense parts on the longest path to it, so steps cannot wait for
 // each other in a circle.
 
-import { isHostOperation } from "@winnow/core";
+import { WinnowError, isHostOperation } from "@winnow/core";
+import { typeName } from "../bundle/data-type.ts";
 import { dependenciesOf } from "./graph-value.ts";
 import type { GraphValue, LoweredNode, OperationNode } from "./graph-value.ts";
 import { MissingOperations, unsupported } from "./missing-operations.ts";
@@ -59,10 +60,20 @@ function sideOf(
 ): Exclude<Side, "remote"> {
   refuseNarrow(node);
   const canHost = isHostOperation(node.op);
+  const isStrange = node.outputs.some(({ dtype }) => dtype === "invalid");
   const refusal = isNumeric(node) ? refusalOfTranslation(node) : unsupported(node);
-  if (refusal !== undefined && !canHost) missing.add(node, refusal);
+  if (isStrange) missing.add(node, ofStrangeType(node));
+  else if (refusal !== undefined && !canHost) missing.add(node, refusal);
   if (refusal !== undefined || !canHost) return canHost ? "host" : "dense";
   return preferredSide(node, places);
+}
+
+/** The refusal of an operation whose results are of a type that Winnow does not have, such as float8. */
+function ofStrangeType({ op, name, attributes }: OperationNode): WinnowError {
+  const type = attributes.get("DstT") ?? attributes.get("T");
+  const named = type?.kind === "type" ? typeName(type.value) : "an unknown type";
+  const what = `operation ${op} (node ${name}) gives values of ${named}`;
+  return new WinnowError("UNIMPLEMENTED", `${what}, which is not supported`);
 }
 
 /** The side for an operation that both sides can do. */

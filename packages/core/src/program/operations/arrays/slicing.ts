@@ -18,8 +18,14 @@ export const slicingOperations: HostOperations = {
 };
 
 function reverseByFlags(call: HostCall): Tensor[] {
-  const axes = integersAt(call, 1).flatMap((isReversed, axis) => (isReversed === 0 ? [] : [axis]));
-  return [reversed(inputAt(call, 0), axes)];
+  const [input, flags] = [inputAt(call, 0), integersAt(call, 1)];
+  if (flags.length !== input.shape.length) {
+    throw invalid(
+      `'dims' has ${flags.length} values, 'input' has ${input.shape.length} dimensions`,
+    );
+  }
+  const axes = flags.flatMap((isReversed, axis) => (isReversed === 0 ? [] : [axis]));
+  return [reversed(input, axes)];
 }
 
 interface SliceAxis {

@@ -9,7 +9,15 @@ import {
   stridesOf,
   takeValues,
 } from "../element-positions.ts";
-import { inputAt, integersAt, numericAt, scalarAt, textsAttribute } from "../host-call.ts";
+import {
+  dtypeAttribute,
+  inputAt,
+  integersAt,
+  numberAttribute,
+  numericAt,
+  scalarAt,
+  textsAttribute,
+} from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../../node-error.ts";
 import { WinnowError } from "../../../errors/errors.ts";
@@ -19,10 +27,105 @@ import { outputCount, tensorOf } from "../tensor-memory.ts";
 
 /** Ragged and sparse values made dense, by TensorFlow's name. */
 export const raggedOperations: HostOperations = {
+  RaggedGather: raggedGather,
+  RaggedRange: raggedRange,
   RaggedTensorToTensor: (call) => [raggedToTensor(call)],
   RaggedTensorToSparse: raggedToSparse,
   SparseToDense: (call) => [sparseToDense(call)],
 };
+
+/** Row splits of the type that `like` has. */
+function splitsAs(like: Tensor, splits: readonly number[]): Tensor {
+  return like.dtype === "int32"
+    ? tensorOf("int32", [splits.length], Int32Array.from(splits))
+    : tensorOf("int64", [splits.length], BigInt64Array.from(splits, BigInt));
+}
+
+/** Inputs: row splits of each level, values, indices of rows. Outputs: splits of each level, values. */
+function raggedGather(call: HostCall): Tensor[] {
+  const levels = numberAttribute(call, "PARAMS_RAGGED_RANK", call.inputs.length - 2);
+  const values = inputAt(call, levels);
+  const wanted = inputAt(call, levels + 1);
+  const like = inputAt(call, 0);
+  let rows = integersAt(call, levels + 1);
+  const count = like.data.length - 1;
+  const outside = rows.find((row) => row < 0 || row >= count);
+  if (outside !== undefined) throw invalid(`indices = ${outside} is not in [0, ${count})`);
+  const outputs: Tensor[] = [];
+  let before = 1;
+  // Indices of several axes are levels of one length each.
+  for (const [axis, size] of wanted.shape.slice(1).entries()) {
+    before *= wanted.shape[axis]!;
+    outputs.push(
+      splitsAs(
+        like,
+        Array.from({ length: before + 1 }, (_, row) => row * size),
+      ),
+    );
+  }
+  for (let level = 0; level < levels; level += 1) {
+    const splits = integersAt(call, level);
+    const found: number[] = [];
+    const ends = [0];
+    for (const row of rows) {
+      const [start, end] = [splits[row] ?? 0, splits[row + 1] ?? 0];
+      outputCount([found.length + Math.max(0, end - start)]);
+      for (let at = start; at < end; at += 1) found.push(at);
+      ends.push(found.length);
+    }
+    outputs.push(splitsAs(like, ends));
+    rows = found;
+  }
+  const inner = values.shape.slice(1);
+  const block = elementCount(inner);
+  const shape = [rows.length, ...inner];
+  const positions = new Int32Array(outputCount(shape));
+  for (const [place, row] of rows.entries()) {
+    if (row >= (values.shape[0] ?? 0)) throw invalid(`The row partition has no value ${row}`);
+    for (let at = 0; at < block; at += 1) positions[place * block + at] = row * block + at;
+  }
+  return [...outputs, takeValues(values, positions, shape)];
+}
+
+/** Inputs: starts, limits and deltas, vectors or scalars. Outputs: row splits, values. */
+function raggedRange(call: HostCall): Tensor[] {
+  const like = numericAt(call, 0);
+  const lists = [0, 1, 2].map((position) => {
+    const { data, shape } = numericAt(call, position);
+    return { values: Array.from(data as ArrayLike<number | bigint>, Number), shape };
+  });
+  const lengths = lists.flatMap(({ values, shape }) => (shape.length === 0 ? [] : [values.length]));
+  const rows = lengths[0] ?? 1;
+  if (!lengths.every((length) => length === rows)) {
+    throw invalid("starts, limits, and deltas must have the same shape");
+  }
+  const [starts, limits, deltas] = lists.map(({ values, shape }) => (row: number): number => {
+    return values[shape.length === 0 ? 0 : row]!;
+  });
+  const found: number[] = [];
+  const splits = [0];
+  for (let row = 0; row < rows; row += 1) {
+    const [start, limit, delta] = [starts!(row), limits!(row), deltas!(row)];
+    if (delta === 0) throw invalid("Requires delta != 0");
+    const length = Math.max(0, Math.ceil((limit - start) / delta));
+    outputCount([found.length + length]);
+    for (let at = 0; at < length; at += 1) found.push(start + at * delta);
+    splits.push(found.length);
+  }
+  const isNarrow = dtypeAttribute(call, "Tsplits", "int64") === "int32";
+  const rowSplits = isNarrow
+    ? tensorOf("int32", [splits.length], Int32Array.from(splits))
+    : tensorOf("int64", [splits.length], BigInt64Array.from(splits, BigInt));
+  return [rowSplits, numbersAs(like.dtype, found)];
+}
+
+function numbersAs(dtype: Tensor["dtype"], values: readonly number[]): Tensor {
+  const shape = [values.length];
+  if (dtype === "int64") return tensorOf(dtype, shape, BigInt64Array.from(values, BigInt));
+  if (dtype === "int32") return tensorOf(dtype, shape, Int32Array.from(values));
+  if (dtype === "float32") return tensorOf(dtype, shape, Float32Array.from(values));
+  return tensorOf("float64", shape, Float64Array.from(values));
+}
 
 /** Number of rows, then per level the length of each row. */
 interface RowLengths {

@@ -12,6 +12,7 @@ import { outputCount, tensorOf } from "../tensor-memory.ts";
 
 /** Sparse tensors reshaped and filled, by TensorFlow's name. */
 export const sparseOperations: HostOperations = {
+  SparseReorder: reorderSparse,
   SparseReshape: reshapeSparse,
   SparseFillEmptyRows: fillEmptyRows,
 };
@@ -36,6 +37,34 @@ function reshapeSparse(call: HostCall): Tensor[] {
     tensorOf("int64", [entries, to.length], moved),
     tensorOf("int64", [to.length], BigInt64Array.from(to, BigInt)),
   ];
+}
+
+/** Inputs: indices, values, dense shape. Outputs: indices and values, by the indices of the first axis, then the next. */
+function reorderSparse(call: HostCall): Tensor[] {
+  const indices = ofRank(
+    inputAt(call, 0),
+    2,
+    "Input indices should be a matrix but received shape",
+  );
+  const values = ofRank(inputAt(call, 1), 1, "Input values should be a vector but received shape");
+  const rank = integersAt(call, 2).length;
+  const [entries = 0, width = 0] = indices.shape;
+  if (width !== rank || values.data.length !== entries) {
+    const shapes = `[${indices.shape.join(",")}], [${values.shape.join(",")}] and [${rank}]`;
+    throw invalid(`Indices, values and shape do not fit together: ${shapes}`);
+  }
+  const places = integersAt(call, 0);
+  const order = Int32Array.from({ length: entries }, (_, entry) => entry).toSorted((a, b) => {
+    for (let axis = 0; axis < rank; axis += 1) {
+      const difference = places[a * rank + axis]! - places[b * rank + axis]!;
+      if (difference !== 0) return difference;
+    }
+    return a - b;
+  });
+  const positions = Int32Array.from({ length: entries * rank }, (_, at) => {
+    return order[Math.floor(at / rank)]! * rank + (at % rank);
+  });
+  return [takeValues(indices, positions, indices.shape), takeValues(values, order, values.shape)];
 }
 
 interface Reshape {

@@ -1,6 +1,6 @@
 // Strings split into tokens and tokens joined to n-grams, as in TextVectorization, and strings
 // split into code points. Sources: string_split_op.cc (SplitV2), string_ngrams_op.cc,
-// unicode_ops.cc.
+// unicode_ops.cc. Ragged strings are split into bytes and joined by StringSplit and UnsortedSegmentJoin.
 
 import { WinnowError } from "../../../errors/errors.ts";
 import { stringList } from "../element-positions.ts";
@@ -8,6 +8,7 @@ import {
   booleanAttribute,
   bytesAt,
   dtypeAttribute,
+  inputAt,
   integersAt,
   numberAttribute,
   numbersAttribute,
@@ -22,7 +23,9 @@ import { isBlank, joinBytes } from "./text.ts";
 
 /** Tokens and n-grams, by TensorFlow's name. */
 export const tokenOperations: HostOperations = {
+  StringSplit: splitAtBytes,
   StringSplitV2: splitStrings,
+  UnsortedSegmentJoin: (call) => [joinSegments(call)],
   StringNGrams: ngrams,
   UnicodeDecode: decodeUnicode,
   UnicodeEncode: encodeUnicode,
@@ -55,6 +58,73 @@ function splitStrings(call: HostCall): Tensor[] {
     stringsOf([tokens.length], tokens),
     tensorOf("int64", [2], BigInt64Array.of(BigInt(data.length), BigInt(longest))),
   ];
+}
+
+/** StringSplit: at each byte of the delimiter, or, where that is empty, behind each byte. */
+function splitAtBytes(call: HostCall): Tensor[] {
+  const { data, shape } = stringsAt(call, 0);
+  if (shape.length !== 1) throw invalid(`input must be a vector, got shape: [${shape.join(",")}]`);
+  const delimiter = new Set(bytesAt(call, 1));
+  const skipsEmpty = booleanAttribute(call, "skip_empty", true);
+  const tokens: Uint8Array[] = [];
+  const indices: bigint[] = [];
+  let longest = 0;
+  for (const [row, string] of stringList(data).entries()) {
+    const parts = partsAtBytes(string, delimiter).filter(({ length }) => !skipsEmpty || length > 0);
+    longest = Math.max(longest, parts.length);
+    outputCount([tokens.length + parts.length, 2]);
+    for (const [column, part] of parts.entries()) {
+      tokens.push(part);
+      indices.push(BigInt(row), BigInt(column));
+    }
+  }
+  return [
+    tensorOf("int64", [tokens.length, 2], BigInt64Array.from(indices)),
+    stringsOf([tokens.length], tokens),
+    tensorOf("int64", [2], BigInt64Array.of(BigInt(data.length), BigInt(longest))),
+  ];
+}
+
+function partsAtBytes(text: Uint8Array, delimiter: ReadonlySet<number>): Uint8Array[] {
+  if (text.length === 0) return [];
+  if (delimiter.size === 0) return Array.from(text, (byte) => Uint8Array.of(byte));
+  const parts: Uint8Array[] = [];
+  let start = 0;
+  for (const [at, byte] of text.entries()) {
+    if (!delimiter.has(byte)) continue;
+    parts.push(text.subarray(start, at));
+    start = at + 1;
+  }
+  return [...parts, text.subarray(start)];
+}
+
+/** UnsortedSegmentJoin: the strings of each segment one after the other, in their order. */
+function joinSegments(call: HostCall): Tensor {
+  const { data, shape } = stringsAt(call, 0);
+  const ids = integersAt(call, 1);
+  const [count = -1] = integersAt(call, 2);
+  const idShape = inputAt(call, 1).shape;
+  if (idShape.join() !== shape.slice(0, idShape.length).join()) {
+    const shapes = `[${idShape.join(",")}] and [${shape.join(",")}]`;
+    throw invalid(`segment_ids must be as many as the first axes of the input have: ${shapes}`);
+  }
+  if (count < 0) throw invalid("Number of segments must be positive");
+  const inner = shape.slice(idShape.length);
+  const width = inner.reduce((product, size) => product * size, 1);
+  outputCount([count, width]);
+  const separator = encoder.encode(textAttribute(call, "separator", ""));
+  const segments: Uint8Array[][] = Array.from({ length: count * width }, () => []);
+  const strings = stringList(data);
+  for (const [at, id] of ids.entries()) {
+    if (id < 0 || id >= count) {
+      throw invalid(`segment_ids[${at}] = ${id} is out of range [0, ${count})`);
+    }
+    for (let place = 0; place < width; place += 1) {
+      segments[id * width + place]!.push(strings[at * width + place]!);
+    }
+  }
+  const texts = segments.map((segment) => joinBytes(segment, separator));
+  return stringsOf([count, ...inner], texts);
 }
 
 function cutAtBlanks(text: Uint8Array, _separator: Uint8Array, cutsMax: number): Uint8Array[] {

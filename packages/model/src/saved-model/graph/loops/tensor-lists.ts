@@ -16,6 +16,8 @@ import type { Handler, Lowering, Visit } from "../lowered-nodes.ts";
 
 /** Handlers of operations on lists. */
 export const LIST_HANDLERS: readonly (readonly [string, Handler])[] = [
+  ["TensorListConcatV2", (lowering, visit) => [joinedOf(lowering, visit)]],
+  ["TensorListGather", (lowering, visit) => [elementsAt(lowering, visit)]],
   ["EmptyTensorList", (_, visit) => [listOf(reserved(visit, integer(0)))]],
   ["TensorListFromTensor", (_, { node, inputs }) => [listOf(stacked(inputAt(node, inputs, 0)))]],
   ["TensorListGetItem", (lowering, visit) => [itemOf(lowering, visit)]],
@@ -133,6 +135,41 @@ function tensorOf(lowering: Lowering, { node, inputs }: Visit): GraphValue {
     return applied(lowering, node, { op: "Pack", inputs: written });
   }
   throw unfollowed(node, "stacks a list of which elements are not written at places known before");
+}
+
+/** The elements of a list one after the other, along the first axis that each of them has. */
+function joinedOf(lowering: Lowering, { node, inputs }: Visit): GraphValue {
+  const { list } = inputAt(node, inputs, 0);
+  if (list?.kind === "stacked") {
+    const rest = list.tensor.shape?.slice(2);
+    if (rest === undefined || rest.includes(-1) || list.tensor.shape!.length < 2) {
+      throw unfollowed(node, "puts elements of unknown sizes one after the other");
+    }
+    const data = Int32Array.of(-1, ...rest);
+    const sizes = constantValue({ dtype: "int32", shape: [data.length], data });
+    return applied(lowering, node, { op: "Reshape", inputs: [list.tensor, sizes] });
+  }
+  const elements = elementsOf(list);
+  const written = elements?.filter((element) => element !== undefined) ?? [];
+  if (written.length > 0 && written.length === elements?.length) {
+    return applied(lowering, node, { op: "ConcatV2", inputs: [...written, integer(0)] });
+  }
+  throw unfollowed(node, "joins a list of which elements are not written at places known before");
+}
+
+/** The elements of a list at several places, stacked. */
+function elementsAt(lowering: Lowering, { node, inputs }: Visit): GraphValue {
+  const [list, indices] = [inputAt(node, inputs, 0).list, inputAt(node, inputs, 1)];
+  const stack = list?.kind === "stacked" ? list.tensor : undefined;
+  const elements = elementsOf(list);
+  const chosen = integersOf(indices)?.flatMap((index) => elements?.[index] ?? []);
+  if (stack !== undefined) {
+    return applied(lowering, node, { op: "GatherV2", inputs: [stack, indices, integer(0)] });
+  }
+  if (chosen !== undefined && chosen.length > 0 && chosen.length === integersOf(indices)?.length) {
+    return applied(lowering, node, { op: "Pack", inputs: chosen });
+  }
+  throw unfollowed(node, "takes elements of a list that are not written at places known before");
 }
 
 function lengthOf(lowering: Lowering, { node, inputs }: Visit): GraphValue {

@@ -24,7 +24,7 @@ export const arrangement: Translators = {
   },
   Pad: pad,
   PadV2: pad,
-  Range: (t) => t.node("Range", t.names),
+  Range: range,
   Rank: (t) => counted(t, t.node("Size", [t.node("Shape", [t.name(0)])])),
   Reshape: (t) => t.node("Reshape", [t.name(0), t.asInt64(1)], { allowzero: 1 }),
   Shape: (t) => counted(t, t.node("Shape", [t.name(0)])),
@@ -80,8 +80,13 @@ function gather(t: Translation): string {
   const batchDims = t.operation.attributes.int("batch_dims", 0);
   if (batchDims === 0) return t.node("Gather", [t.name(0), t.name(1)], { axis });
   const isByRow = batchDims === 1 && axis === 1 && t.rank(0) === 2 && t.rank(1) === 2;
-  if (!isByRow) throw t.untranslatable(`gathers with ${batchDims} batch dimensions`);
-  return t.node("GatherElements", [t.name(0), t.name(1)], { axis });
+  if (isByRow) return t.node("GatherElements", [t.name(0), t.name(1)], { axis });
+  // The axis counted from the first, as the graph may count it from the last.
+  const from = axis < 0 ? axis + t.rank(0) : axis;
+  const dims = batchDims < 0 ? batchDims + t.rank(1) : batchDims;
+  if (from !== dims) throw t.untranslatable(`gathers with ${batchDims} batch dimensions`);
+  const places = t.node("Unsqueeze", [t.asInt64(1), t.model.integers([-1])]);
+  return t.node("GatherND", [t.name(0), places], { batch_dims: dims });
 }
 
 const DEPTH_MAX = 1 << 20;
@@ -115,5 +120,25 @@ const END = Number.MAX_SAFE_INTEGER;
 function slice(t: Translation): string {
   const [begins, sizes] = [t.integers(1), t.integers(2)];
   const ends = begins.map((begin, axis) => (sizes[axis] === -1 ? END : begin + (sizes[axis] ?? 0)));
-  return t.node("Slice", [t.name(0), t.model.integers(begins), t.model.integers(ends)]);
+  const sliced = t.node("Slice", [t.name(0), t.model.integers(begins), t.model.integers(ends)]);
+  const { shape } = t.value(0);
+  const mayLack = sizes.some((size, axis) => {
+    const length = shape?.[axis] ?? -1;
+    return size > 0 && (length < 0 || begins[axis]! + size > length);
+  });
+  if (!mayLack) return sliced;
+  // ONNX takes what there is; a shape that the slice must have refuses it, as TensorFlow does. 0 leaves a size as it is.
+  return t.node("Reshape", [sliced, t.model.integers(sizes.map((size) => Math.max(size, 0)))]);
+}
+
+/** ONNX gives nothing where a limit lies on the other side of the start; TensorFlow refuses that. */
+function range(t: Translation): string {
+  const [start, limit, delta] = t.names;
+  const way = t.node("Mul", [t.node("Sub", [limit!, start!]), t.node("Sign", [delta!])]);
+  const isAway = t.node("Less", [way, t.model.scalar(t.dtype(0), 0)]);
+  const label = `${t.operation.name} requires start <= limit when delta > 0, and start >= limit when delta < 0`;
+  const place = t.cast(isAway, ONNX_TYPES.int64);
+  const zero = t.model.nodes("Gather", [t.model.integers([0]), place], { label })[0]!;
+  const checked = t.node("Add", [start!, t.cast(zero, ONNX_TYPES[t.dtype(0)])]);
+  return t.node("Range", [checked, limit!, delta!]);
 }

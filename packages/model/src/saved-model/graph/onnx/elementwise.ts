@@ -17,7 +17,6 @@ const RENAMED: Readonly<Record<string, string>> = {
   Acos: "Acos",
   Acosh: "Acosh",
   Add: "Add",
-  AddN: "Sum",
   AddV2: "Add",
   Asin: "Asin",
   Asinh: "Asinh",
@@ -26,7 +25,6 @@ const RENAMED: Readonly<Record<string, string>> = {
   Ceil: "Ceil",
   Cos: "Cos",
   Cosh: "Cosh",
-  Div: "Div",
   Elu: "Elu",
   Equal: "Equal",
   Erf: "Erf",
@@ -69,15 +67,18 @@ const RENAMED: Readonly<Record<string, string>> = {
 /** Translators of elementwise operations. */
 export const elementwise: Translators = {
   ...Object.fromEntries(Object.entries(RENAMED).map(([op, onnx]) => [op, named(onnx)])),
+  AddN: (t) => t.names.slice(1).reduce((sum, name) => t.node("Add", [sum, name]), t.name(0)),
   Atan2: atan2,
   BiasAdd: biasAdd,
   Cast: (t) => t.cast(t.name(0), ONNX_TYPES[t.outputDtype]),
   ClipByValue: (t) => t.node("Min", [t.node("Max", [t.name(0), t.name(1)]), t.name(2)]),
+  // Integers are divided on the host: a 0 that a request brings would end the process that runs ONNX Runtime.
+  Div: (t) => t.node("Div", ofFloats(t)),
   DivNoNan: (t) => unlessZero(t, t.node("Div", t.names)),
   Erfc: (t) => t.node("Sub", [one(t), t.node("Erf", t.names)]),
   Expm1: (t) => t.node("Sub", [t.node("Exp", t.names), one(t)]),
   FloorDiv: (t) => floorDivide(t),
-  FloorMod: (t) => t.node("Sub", [t.name(0), t.node("Mul", [floorDivide(t), t.name(1)])]),
+  FloorMod: floorModulo,
   LeakyRelu: (t) =>
     t.node("LeakyRelu", t.names, { alpha: { float: t.operation.attributes.float("alpha", 0.2) } }),
   Log1p: (t) => t.node("Log", [t.node("Add", [t.name(0), one(t)])]),
@@ -121,7 +122,11 @@ function atan2(t: Translation): string {
   );
   const angle = t.node("Atan", [t.node("Div", [rise!, run!])]);
   const turned = t.node("Where", [isNegative(x), t.node("Add", [angle, halfTurn]), angle]);
-  const upright = t.node("Mul", [halfTurn, number(0.5)]);
+  const upright = t.node("Where", [
+    t.node("IsNaN", [y]),
+    y,
+    t.node("Mul", [halfTurn, number(0.5)]),
+  ]);
   const atOrigin = t.node("Where", [isNegative(x), halfTurn, y]);
   const onAxis = t.node("Where", [isZero(y), atOrigin, upright]);
   return t.node("Where", [isZero(x), onAxis, turned]);
@@ -155,8 +160,24 @@ function unlessFirstZero(t: Translation, result: string): string {
 }
 
 function floorDivide(t: Translation): string {
+  return t.node("Floor", [t.node("Div", ofFloats(t))]);
+}
+
+/** What is left of a truncating division, brought to the side of zero on which the divisor is. */
+function floorModulo(t: Translation): string {
+  const [value, divisor] = ofFloats(t);
+  const zero = t.model.scalar(t.dtype(0), 0);
+  const rest = t.node("Mod", [value!, divisor!], { fmod: 1 });
+  const sides = [rest, divisor!].map((each) => t.node("Less", [each, zero]));
+  const isSome = t.node("Not", [t.node("Equal", [rest, zero])]);
+  const isBeyond = t.node("And", [isSome, t.node("Xor", sides)]);
+  return t.node("Where", [isBeyond, t.node("Add", [rest, divisor!]), rest]);
+}
+
+/** The operands of a division. @throws WinnowError UNIMPLEMENTED for integers */
+function ofFloats(t: Translation): readonly string[] {
   if (!t.dtype(0).startsWith("float")) throw t.untranslatable(`divides ${t.dtype(0)} values`);
-  return t.node("Floor", [t.node("Div", t.names)]);
+  return t.names;
 }
 
 function filledLike(t: Translation, value: number): string {

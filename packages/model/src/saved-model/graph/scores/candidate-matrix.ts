@@ -60,7 +60,8 @@ const STORED: ReadonlySet<string> = new Set(["float32", "int8"]);
 
 /** A stored matrix, or one that was computed of constants when the graph was read. */
 function storedMatrixOf(value: GraphValue): CandidateMatrix | undefined {
-  const { dtype, shape, stored, constant } = storedSliceOf(value) ?? value;
+  const plain = quantisedOf(value);
+  const { dtype, shape, stored, constant } = storedSliceOf(plain) ?? plain;
   const [first, second, ...rest] = shape ?? [];
   if (!STORED.has(dtype) || first === undefined || second === undefined) return undefined;
   if (rest.length > 0 || first < 1 || second < 1) return undefined;
@@ -69,6 +70,12 @@ function storedMatrixOf(value: GraphValue): CandidateMatrix | undefined {
     stored ?? (constant && { kind: "constant", name, tensor: constant });
   if (content === undefined) return undefined;
   return { stored: content, shape: [first, second], firstAxis: 0, normalised: undefined };
+}
+
+/** The int8 values of which a value is the same as float32; any other value itself. */
+function quantisedOf(value: GraphValue): GraphValue {
+  const input = producerOf(value, "Cast")?.inputs[0];
+  return input?.dtype === "int8" && value.dtype === "float32" ? input : value;
 }
 
 /** x · rsqrt(Σx²) or x / sqrt(Σx²), with what keeps either from dividing by nothing. */

@@ -11,6 +11,7 @@ import {
   isSet,
   itemsOf,
   matrixSidesOf,
+  ofAllQueries,
   operandsOf,
   rightSide,
 } from "./score-product.ts";
@@ -73,7 +74,8 @@ function sidesOf(value: GraphValue): ManyVectorSides | undefined {
 /** A matrix product of each query's vectors and the items of all. */
 function sidesOfBatch(value: GraphValue): ManyVectorSides | undefined {
   const product = producerOf(value, ...BATCH_PRODUCTS);
-  const [left, right] = operandsOf(product) ?? [];
+  const [left, items] = operandsOf(product) ?? [];
+  const right = items && ofAllQueries(items);
   if (product === undefined || left === undefined || right?.shape?.length !== 2) return undefined;
   const query = withoutRearrangement(left);
   if (query.shape?.length !== 3 || isSet(product, "adj_x")) return undefined;

@@ -15,13 +15,13 @@ import type { StoredIds, StoredRows } from "../tables/table-registry.ts";
 
 const NO_ATTRIBUTES = new Attributes("", new Map());
 
-/** Handles TopK and TopKV2. */
+/** Handles TopKV2. */
 export function visitTopK(
   lowering: Lowering,
   { node, inputs }: Visit,
 ): readonly GraphValue[] | undefined {
   const [scored, wanted] = inputs;
-  const k = node.op === "TopK" ? node.attributes.int("k") : integerOf(wanted);
+  const k = integerOf(wanted);
   const isKnown = k === undefined ? wanted !== undefined && isOfRequest(wanted) : k > 0;
   if (scored === undefined || !isKnown) return undefined;
   const depth = k ?? wanted!;

@@ -26,9 +26,10 @@ import type { ScalarReader } from "./scalar-value.ts";
 import { maskedScoresOf } from "./score-mask.ts";
 import type { ScoreMask } from "./score-mask.ts";
 import { otherAxis } from "./candidate-matrix.ts";
+import { computedProductOf, withoutChanges } from "./computed-items.ts";
 import { bestOfVectors, manyVectorProductOf } from "./many-vectors.ts";
 import { scoreProductOf } from "./score-product.ts";
-import type { ScoreProduct, SearchedItems } from "./score-product.ts";
+import type { ItemFactor, ScoreProduct, SearchedItems } from "./score-product.ts";
 import { keepsHidden, withHidden } from "./hidden-items.ts";
 import type { MaskBehind } from "./hidden-items.ts";
 import { losesTheBest } from "./score-domain.ts";
@@ -37,7 +38,7 @@ import { areSameItems, distanceOf, withoutKeptAxis } from "./score-distance.ts";
 import { sliceWithin, slicedItems, slicedRule, slicedScoresOf, slicedStep } from "./score-slice.ts";
 import type { ItemSlice, ReadStored } from "./score-slice.ts";
 import { scoreStepsOf } from "./score-steps.ts";
-import type { ItemBias, ItemFactor, ScoreOperation, ScoreStep } from "./score-steps.ts";
+import type { ItemBias, ScoreOperation, ScoreStep } from "./score-steps.ts";
 import type { RowFactor } from "../../partitions/stored-table.ts";
 import type { StoredRows } from "../tables/table-registry.ts";
 
@@ -83,7 +84,7 @@ export function searchedScoresOf(
     if (!lowering.isInDataset) value = belowMarks(value, trail, lowering);
     const product = productOf(value, trail.best?.vectorAxis, scalars);
     if (product !== undefined) {
-      const sliced = trail.slice === undefined ? product : slicedItems(product, trail.slice);
+      const sliced = slicedProduct(product, trail);
       if (sliced === undefined) break;
       return composed(lowering, compositionOf(sliced, trail));
     }
@@ -94,6 +95,13 @@ export function searchedScoresOf(
     value = withoutKeptAxis(withoutRearrangement(next.scores));
   }
   return { node: value.producer?.kind === "operation" ? value.producer : undefined };
+}
+
+/** The product with the items of a slice alone; `undefined` where these cannot be searched alone. */
+function slicedProduct(product: ScoreProduct, { slice }: Trail): ScoreProduct | undefined {
+  if (slice === undefined) return product;
+  const hasFactors = product.changes?.some(({ kind }) => kind === "multiplied") === true;
+  return hasFactors ? undefined : slicedItems(product, slice);
 }
 
 /** What was found on the way from the top-k back to the product. */
@@ -188,7 +196,13 @@ function productOf(
   vectorAxis: 1 | 2 | undefined,
   scalars: ScalarReader,
 ): ScoreProduct | undefined {
-  if (vectorAxis === undefined) return scoreProductOf(value, scalars) ?? distanceOf(value, scalars);
+  if (vectorAxis === undefined) {
+    return (
+      scoreProductOf(value, scalars) ??
+      distanceOf(value, scalars) ??
+      computedProductOf(value, scalars)
+    );
+  }
   return manyVectorProductOf(value, vectorAxis, scalars);
 }
 
@@ -211,6 +225,10 @@ interface Composition {
 /** The search that a product, or distances, become with the steps behind them, first step first. */
 function composed(lowering: Lowering, composition: Composition): SearchedScores | Obstacle {
   const { product } = composition;
+  if (product.changes !== undefined) {
+    const { steps, product: stored } = withoutChanges(lowering, product);
+    return composedOfProduct(lowering, { ...stepsFirst(composition, steps), product: stored });
+  }
   if (product.isDistance !== true) return composedOfProduct(lowering, composition);
   const bounded = composedOfProduct(lowering, ofDistance(lowering, composition, true));
   if ("query" in bounded) return bounded;
@@ -218,7 +236,11 @@ function composed(lowering: Lowering, composition: Composition): SearchedScores 
 }
 
 function ofDistance(lowering: Lowering, whole: Composition, isBounded: boolean): Composition {
-  const first = distanceSteps(lowering, whole.product, isBounded);
+  return stepsFirst(whole, distanceSteps(lowering, whole.product, isBounded));
+}
+
+/** A composition with further steps behind the product, before all others. */
+function stepsFirst(whole: Composition, first: readonly ScoreStep[]): Composition {
   return {
     ...whole,
     steps: [...first, ...whole.steps],

@@ -13,6 +13,7 @@
 //
 //   tensor_scatter_nd_update(s, pairs, c)                   not: row in what the pairs have beside the query
 //   where(scatter_nd(pairs, 1, [b, n]) > 0, c, s)           the same
+//   concat([fill([b, 1], c), s[:, 1:]], 1)                  row >= 1
 //
 // All rows that are not kept have the score c, or their own with the penalty; core/program/search/search-mask.ts puts both kinds together.
 
@@ -23,6 +24,7 @@ import type { GraphMaskRule, GraphValue } from "../graph-value.ts";
 import { isSingle, scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 import { vectorBefore, withoutRearrangement } from "./rearrangement.ts";
+import { slicedScoresOf } from "./score-slice.ts";
 
 /** A condition on items, before it is known which table holds them. */
 export interface ScoreMask {
@@ -46,7 +48,10 @@ export function maskedScoresOf(
   let scores = withoutRearrangement(scored);
   for (let count = 0; count < MASKS_MAX; count += 1) {
     const found =
-      maskOf(scores, scalars) ?? blendOf(scores, scalars) ?? scatteredOf(scores, scalars);
+      maskOf(scores, scalars) ??
+      blendOf(scores, scalars) ??
+      scatteredOf(scores, scalars) ??
+      replacedEndsOf(scores, scalars);
     if (found === undefined || (score !== undefined && !Object.is(score, found.score))) break;
     ({ score } = found);
     rules.push(found.keeps);
@@ -147,7 +152,19 @@ function flaggedOf(flags: GraphValue, within: Within): GraphMaskRule | undefined
   }
   const [condition] = operandsOf(flags, "Cast");
   if (condition?.dtype === "bool") return ruleOf(condition, within);
+  const capped = cappedCountsOf(flags, within);
+  if (capped !== undefined) return isCounted(capped, within);
   return producerOf(flags, "Max", "OneHot", "TensorScatterUpdate") && isCounted(flags, within);
+}
+
+/** Counts of which all from 1 on are 1: `minimum(reduce_sum(one_hot(list, n), 1), 1)`, clipped at 0 or not. */
+function cappedCountsOf(flags: GraphValue, { scalars }: Within): GraphValue | undefined {
+  const beside = (value: GraphValue, op: string, number: number): GraphValue | undefined => {
+    const operands = operandsOf(value, op);
+    const at = operands.findIndex((each) => isSingle(each) && scalarOf(each, scalars) === number);
+    return at < 0 ? undefined : operands[1 - at];
+  };
+  return beside(beside(flags, "Maximum", 0) ?? flags, "Minimum", 1);
 }
 
 function maskOf(
@@ -183,6 +200,40 @@ function scatteredOf(
   const isLeast = node?.op !== "TensorScatterMin" || (score !== undefined && score <= LOWEST);
   if (score === undefined || rule === undefined || !isLeast) return undefined;
   return { keeps: { kind: "not", of: rule }, score, scores };
+}
+
+/** `concat([fill([b, 1], c), scores[:, 1:]], 1)`: c in the place of the first or the last scores. */
+function replacedEndsOf(
+  value: GraphValue,
+  scalars: ScalarReader,
+): (ScoreMask & { readonly scores: GraphValue }) | undefined {
+  const inputs = operandsOf(value, "ConcatV2");
+  const parts = inputs.slice(0, -1);
+  const items = itemsOf(value);
+  const at = parts.findIndex((part) => slicedScoresOf(part) !== undefined);
+  const sliced = at < 0 ? undefined : slicedScoresOf(parts[at]!);
+  const isOfItems = ["1", "-1"].includes(integersOf(inputs.at(-1))?.join() ?? "");
+  if (sliced === undefined || itemsOf(sliced.scores) !== items || !isOfItems) return undefined;
+  const widths = parts.slice(0, at).map(itemsOf);
+  const before = widths.includes(-1) ? -1 : widths.reduce((sum, width) => sum + width, 0);
+  const score = oneScoreOf(parts.toSpliced(at, 1), scalars);
+  const { slice, scores } = sliced;
+  if (score === undefined || before !== slice.firstItem) return undefined;
+  const bounds = [
+    ["gte", slice.firstItem],
+    ["lt", slice.firstItem + slice.items],
+  ] as const;
+  const of = bounds.map(([is, bound]): GraphMaskRule => {
+    const tensor: Tensor = { dtype: "int32", shape: [], data: Int32Array.of(bound) };
+    return { kind: "test", column: rowColumn(items), is, values: constantValue(tensor) };
+  });
+  return { keeps: { kind: "and", of }, score, scores };
+}
+
+/** The one number in the place of the scores of all parts. */
+function oneScoreOf(parts: readonly GraphValue[], scalars: ScalarReader): number | undefined {
+  const [first, ...others] = parts.map((part) => maskedScoreOf(part, scalars));
+  return others.every((number) => Object.is(number, first)) ? first : undefined;
 }
 
 /** Rows that pairs `[..., 2]` of a query and a row name. */

@@ -3,6 +3,7 @@
 // them the other way round. All say which axis of either side is summed over; the axis that is kept
 // numbers the queries, or the items.
 
+import type { StoredTensor } from "../../partitions/stored-table.ts";
 import type { GraphValue, OperationNode } from "../graph-value.ts";
 import { integersOf, producerOf } from "../graph-value.ts";
 import { candidateMatrixOf, otherAxis } from "./candidate-matrix.ts";
@@ -26,7 +27,28 @@ export interface ScoreProduct extends SearchedItems {
   readonly isDistance?: boolean | undefined;
   /** The operation that gives the scores. */
   readonly node: OperationNode | undefined;
+  /** What the graph does to the stored items before the product, last one first; absent: nothing. */
+  readonly changes?: readonly ItemChange[] | undefined;
 }
+
+/** A value per item, which its scores are multiplied with or divided by. */
+export interface ItemFactor {
+  readonly stored: StoredTensor;
+  readonly items: number;
+  readonly isDivisor: boolean;
+}
+
+/** What a graph makes of all items before they are multiplied with queries (computed-items.ts). */
+export type ItemChange =
+  | { readonly kind: "projected"; readonly by: GraphValue; readonly isTurned: boolean }
+  | { readonly kind: "moved"; readonly by: GraphValue; readonly dim: number }
+  | {
+      readonly kind: "weighted";
+      readonly by: GraphValue;
+      readonly dim: number;
+      readonly isDivisor: boolean;
+    }
+  | { readonly kind: "multiplied"; readonly by: GraphValue; readonly factor: ItemFactor };
 
 /** A matrix in a product, and its axis that the product keeps. */
 export interface Side {
@@ -67,7 +89,7 @@ function ofIntegers(value: GraphValue): GraphValue | undefined {
 }
 
 /** The queries as `[queries, dim]`. */
-function queryOf({ matrix, kept }: Side): GraphValue | undefined {
+export function queryOf({ matrix, kept }: Side): GraphValue | undefined {
   const plain = withoutRearrangement(matrix);
   const query = kept === 0 ? plain : turned(plain);
   const isNumeric = query?.dtype === "float32" || query?.dtype === "int8";
@@ -176,10 +198,16 @@ function sidesOfBatch(value: GraphValue): Sides | undefined {
   return rowwiseSides(value) ?? columnwiseSides(value);
 }
 
+/** A matrix that is the same for all queries, with or without an axis of size 1 for them. */
+export function ofAllQueries(items: GraphValue): GraphValue {
+  return withoutAddedAxis(withoutRearrangement(items), 0) ?? items;
+}
+
 function rowwiseSides(value: GraphValue): Sides | undefined {
   const whole = withRemovedAxis(value, 1);
   const product = whole && producerOf(whole, ...BATCH_PRODUCTS);
-  const [left, right] = operandsOf(product) ?? [];
+  const [left, items] = operandsOf(product) ?? [];
+  const right = items && ofAllQueries(items);
   if (product === undefined || left === undefined || right?.shape?.length !== 2) return undefined;
   const queries = withoutAddedAxis(withoutRearrangement(left), 1);
   if (queries === undefined || isSet(product, "adj_x")) return undefined;
@@ -189,7 +217,8 @@ function rowwiseSides(value: GraphValue): Sides | undefined {
 function columnwiseSides(value: GraphValue): Sides | undefined {
   const whole = withRemovedAxis(value, 2);
   const product = whole && producerOf(whole, ...BATCH_PRODUCTS);
-  const [left, right] = operandsOf(product) ?? [];
+  const [items, right] = operandsOf(product) ?? [];
+  const left = items && ofAllQueries(items);
   if (product === undefined || right === undefined || left?.shape?.length !== 2) return undefined;
   const queries = withoutAddedAxis(withoutRearrangement(right), 2);
   if (queries === undefined || isSet(product, "adj_y")) return undefined;

@@ -10,7 +10,7 @@ import { isSingle, scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 import { vectorBefore } from "./rearrangement.ts";
 import { squaresOf } from "./score-distance.ts";
-import type { SearchedItems } from "./score-product.ts";
+import type { ItemFactor, SearchedItems } from "./score-product.ts";
 import { vectorOf } from "./vector-value.ts";
 
 /** An operation of the graph on scores. */
@@ -76,13 +76,6 @@ export interface ItemBias {
   readonly factor: number;
   /** Whether it is 0 for each item that it does not hide. */
   readonly isNothing?: boolean | undefined;
-}
-
-/** A value per item, which its scores are multiplied with or divided by. */
-export interface ItemFactor {
-  readonly stored: StoredTensor;
-  readonly items: number;
-  readonly isDivisor: boolean;
 }
 
 /** What one operation is, first step first, and the scores before it. */
@@ -329,7 +322,15 @@ function itemFactorOf(
   isDivisor: boolean,
   scalars: ScalarReader,
 ): ItemFactor | undefined {
-  const items = itemsOfVector(value);
+  return factorOfItems(value, itemsOfVector(value), { isDivisor, scalars });
+}
+
+/** A finite value for each item, in any axes of size 1, by which items may be multiplied or divided. */
+export function factorOfItems(
+  value: GraphValue,
+  items: number,
+  { isDivisor, scalars }: { readonly isDivisor: boolean; readonly scalars: ScalarReader },
+): ItemFactor | undefined {
   const values = items < 2 ? undefined : vectorOf(value, items, scalars);
   const areUsable = values?.every((each) => Number.isFinite(each) && !(isDivisor && each === 0));
   if (values === undefined || areUsable !== true) return undefined;

@@ -15,6 +15,7 @@ const PARTS_MAX = 16;
 /** Of the types that weights have. */
 const VALUE_BYTES: ReadonlyMap<string, number> = new Map([
   ["float32", 4],
+  ["float64", 8],
   ["int8", 1],
 ]);
 
@@ -28,7 +29,7 @@ export function uncutTablesOf(
 ): UncutTable[] {
   return nodes.flatMap((node) => {
     const scored = node.inputs[0];
-    const isTopK = node.kind === "operation" && (node.op === "TopK" || node.op === "TopKV2");
+    const isTopK = node.kind === "operation" && node.op === "TopKV2";
     if (!isTopK || scored === undefined || sortsAll(node, nodes)) return [];
     const { name, op } = obstacles.get(scored) ?? node;
     return matricesOf(scored).map(({ dtype, stored, shape }) => ({
@@ -64,10 +65,7 @@ export function tablesReadWhole(
  * Whether a top-k is a sort, as of the few candidates that a request brings: nobody wants all items in order, but the
  * first of them.
  */
-function sortsAll(
-  { op, attributes, inputs, outputs }: OperationNode,
-  nodes: readonly LoweredNode[],
-): boolean {
+function sortsAll({ inputs, outputs }: OperationNode, nodes: readonly LoweredNode[]): boolean {
   const isCut = nodes.some((node) => {
     const isSlice =
       node.kind === "operation" && (node.op === "StridedSlice" || node.op === "Slice");
@@ -76,20 +74,35 @@ function sortsAll(
   if (isCut) return false;
   const [scored, wanted] = inputs;
   const items = scored?.shape?.at(-1) ?? -1;
-  const k = op === "TopK" ? attributes.int("k") : ((wanted && integerOf(wanted)) ?? 0);
+  const k = (wanted && integerOf(wanted)) ?? 0;
   return items > 0 && k >= items;
 }
 
-/** The stored matrices behind scores, of which one side, or a slice of it, is as long as the scores of a query. */
+/**
+ * The stored matrices behind scores, of which one side, or a slice of it, is as long as the scores of a query. Where the
+ * graph does not tell how many these are, the largest one is named.
+ */
 function matricesOf(scored: GraphValue): GraphValue[] {
   const lengths = lengthsOf(scored).filter((items) => items > 1);
-  if (lengths.length === 0) return [];
-  const matrices = valuesBehind(scored).flatMap((value) => {
-    if (!lengths.some((items) => isMatrixOf(value, items))) return [];
-    const whole = producerOf(value, "StridedSlice", "Slice")?.inputs[0] ?? value;
-    return whole.stored !== undefined && VALUE_BYTES.has(whole.dtype) ? [whole] : [];
-  });
-  return [...new Set(matrices)];
+  const values = valuesBehind(scored);
+  if (lengths.length === 0) {
+    const stored = values.filter((value) => isStoredMatrix(value));
+    const sizes = stored.map(({ shape }) => elementCount(shape ?? []));
+    return stored.slice(sizes.indexOf(Math.max(...sizes))).slice(0, 1);
+  }
+  const ofItems = values.filter((value) => lengths.some((items) => isMatrixOf(value, items)));
+  return [...new Set(ofItems.flatMap(wholesOf))].filter((value) => isStoredMatrix(value));
+}
+
+function isStoredMatrix({ stored, shape, dtype }: GraphValue): boolean {
+  return stored !== undefined && VALUE_BYTES.has(dtype) && shape?.length === 2;
+}
+
+/** The matrices that one is a part of, or is put together of. */
+function wholesOf(value: GraphValue): readonly GraphValue[] {
+  const part = producerOf(value, "StridedSlice", "Slice", "GatherV2");
+  if (part !== undefined) return part.inputs.slice(0, 1);
+  return producerOf(value, "ConcatV2")?.inputs ?? [value];
 }
 
 /** How many scores a query has, and had before some of them were taken away or others put beside them. */

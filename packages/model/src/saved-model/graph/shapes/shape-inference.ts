@@ -59,6 +59,10 @@ const RULES: ReadonlyMap<string, ShapeRule> = new Map<string, ShapeRule>([
   ["GatherV2", gatherRule],
   ["OneHot", oneHotRule],
   ["TopKV2", topKRule],
+  ...["Max", "Min", "Prod", "Sum"].map((of): [string, ShapeRule] => [
+    `UnsortedSegment${of}`,
+    segmentRule,
+  ]),
   ["ArgMax", argMaxRule],
   ["ArgMin", argMaxRule],
   ...SLICING_RULES,
@@ -248,6 +252,11 @@ function topKRule(inputs: Inputs): InferredOutput {
   return {
     shape: shape === undefined ? undefined : [...shape.slice(0, -1), integerOf(inputs[1]) ?? -1],
   };
+}
+
+function segmentRule([values, ids, count]: Inputs): InferredOutput {
+  if (values?.shape === undefined || ids?.shape === undefined) return { shape: undefined };
+  return { shape: [integerOf(count) ?? -1, ...values.shape.slice(ids.shape.length)] };
 }
 
 function argMaxRule(inputs: Inputs): InferredOutput {

@@ -68,10 +68,13 @@ function sliceRule(inputs: Inputs): InferredOutput {
 
 function tileRule(inputs: Inputs): InferredOutput {
   const shape = inputs[0]?.shape;
-  const times = integersOf(inputs[1]);
+  const times = integersOf(inputs[1]) ?? inputs[1]?.known;
   if (shape === undefined) return UNKNOWN;
   return {
-    shape: shape.map((size, axis) => (size < 0 ? -1 : times ? size * (times[axis] ?? 1) : -1)),
+    shape: shape.map((size, axis) => {
+      const count = times?.[axis] ?? -1;
+      return size < 0 || count < 0 ? -1 : size * count;
+    }),
   };
 }
 

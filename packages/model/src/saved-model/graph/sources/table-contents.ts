@@ -5,6 +5,8 @@ import { WinnowError, excerpt, indexVocabularies } from "@winnow/core";
 import type { Tensor, Vocabulary, VocabularyIndex } from "@winnow/core";
 import type { TextVocabulary } from "../../partitions/stored-table.ts";
 import type { VersionFiles } from "../../version-files.ts";
+import { fold } from "../constant-folding.ts";
+import { constantValue } from "../graph-value.ts";
 import type { GraphValue } from "../graph-value.ts";
 import { GraphWalk } from "../graph-walk.ts";
 import type { GraphNode } from "../graph-walk.ts";
@@ -182,14 +184,25 @@ export function tableOrigins(
     if (name !== undefined && node.op === "AssignVariableOp") assigned.set(name, inputs[1]!);
     const value = name === undefined ? undefined : assigned.get(name);
     if (node.op === "ReadVariableOp" && value !== undefined) return [value];
-    const outputs = visitSource(node, inputs);
-    return outputs ?? node.outputDtypes.map((dtype) => ({ dtype, shape: undefined }));
+    return visitSource(node, inputs) ?? computed(node, inputs);
   };
   const start = meta.initialiserNode;
   if (meta.graph.nodes.has(start)) {
     new GraphWalk(meta.graph, operations, visit).valuesOf([`^${start}`], assetValues(meta));
   }
   return origins;
+}
+
+/** What the initialiser computes: of constants, keys or values, as feature columns number a vocabulary. */
+function computed(
+  { op, name, attributes, outputDtypes }: GraphNode,
+  inputs: readonly GraphValue[],
+): readonly GraphValue[] {
+  const unknown = outputDtypes.map((dtype) => ({ dtype, shape: undefined }));
+  const tensors = inputs.flatMap(({ constant }) => constant ?? []);
+  if (tensors.length === 0 || tensors.length < inputs.length) return unknown;
+  const call = { op, name, attributes, outputCount: outputDtypes.length, isUnbounded: true };
+  return fold(call, tensors)?.map((tensor) => constantValue(tensor)) ?? unknown;
 }
 
 function originOf(node: GraphNode, inputs: readonly GraphValue[]): TableOrigin | undefined {

@@ -36,6 +36,45 @@ export function storedTogether(
   return { dtype: first.dtype, shape, stored: { kind: "concatenated", parts } };
 }
 
+/** The variable whose slices values are, one after the other along an axis, from the first to the last of them. */
+export function wholeOf(
+  values: readonly GraphValue[],
+  axis: number,
+  files: VersionFiles,
+): GraphValue | undefined {
+  const [first] = values;
+  if (first?.stored?.kind !== "bundle") return undefined;
+  const { key } = first.stored;
+  const shape = files.entryOf(key)?.shape ?? [];
+  const along = axis < 0 ? axis + shape.length : axis;
+  let end = 0;
+  for (const value of values) {
+    const size = sizeOfSlice(value, key, { shape, along, start: end });
+    if (size === undefined || value.dtype !== first.dtype) return undefined;
+    end += size;
+  }
+  return end === shape[along]
+    ? { dtype: first.dtype, shape, stored: { kind: "bundle", key } }
+    : undefined;
+}
+
+/** How long a slice is along an axis, where it begins at a place of it and has all others whole. */
+function sizeOfSlice(
+  { stored, shape: sizes = [] }: GraphValue,
+  key: string,
+  {
+    shape,
+    along,
+    start,
+  }: { readonly shape: readonly number[]; readonly along: number; readonly start: number },
+): number | undefined {
+  const slice = stored?.kind === "bundle" && stored.key === key ? stored.slice : undefined;
+  if (slice === undefined || sizes.length !== shape.length) return undefined;
+  const isAtStart = slice.start.every((begin, at) => begin === (at === along ? start : 0));
+  const isWhole = sizes.every((size, at) => at === along || size === shape[at]);
+  return isAtStart && isWhole ? sizes[along] : undefined;
+}
+
 /** The shape of all values one after the other; `undefined` unless types and rows are alike. */
 function shapeTogether(values: readonly GraphValue[]): readonly number[] | undefined {
   const [first] = values;
