@@ -32,7 +32,11 @@ function plainValue(value: FilterValue): unknown {
 
 /** Parses the text of a filter. @throws WinnowError INVALID_ARGUMENT */
 export function parseFilterText(text: string): Filter {
-  if (text.length > FILTER_LIMITS.bytesMax) throw malformed("it is too long");
+  if (text.length > FILTER_LIMITS.bytesMax) {
+    const most = `at most ${FILTER_LIMITS.bytesMax} are allowed`;
+    const what = `${text.length} characters in the form that workers read`;
+    throw malformed(`it has ${what}, together with what the model masks; ${most}`);
+  }
   const counts = { nodes: 0, values: 0 };
   return readFilter(parsed(text), counts);
 }

@@ -288,6 +288,19 @@ describe("a filter", () => {
   ])("is not made of the text %j", (malformed) => {
     expect(() => parseFilterText(malformed)).toThrow("Cannot read a filter");
   });
+
+  test("that is too long is refused with its length and the limit", () => {
+    const text = filterText({
+      kind: "test",
+      attribute: "genre",
+      is: "in",
+      values: ["x".repeat(2 ** 16)],
+    });
+
+    expect(() => parseFilterText(text)).toThrow(
+      /it has 65555 characters in the form that workers read, .*; at most 65536 are allowed/,
+    );
+  });
 });
 
 describe("times", () => {
