@@ -7,21 +7,24 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { createDenseEngine } from "@winnow/accelerator";
 import { GrpcConnector, StaticMembership } from "@winnow/cluster";
-import { WinnowError, stringTensor, systemClock, workerId } from "@winnow/core";
+import { WinnowError, compareCandidates, stringTensor, systemClock, workerId } from "@winnow/core";
 import type { SignatureProgram, Tensor } from "@winnow/core";
 import { RequestContext, createRouter } from "@winnow/router";
 import type { PredictRequest, Router } from "@winnow/router";
 import { startWorker } from "@winnow/worker";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { differenceOf } from "./models/answer-difference.ts";
 import { inputTensors, recordedModels } from "./models/recorded-answers.ts";
 import type { RecordedCase } from "./models/recorded-answers.ts";
 import {
+  IDS,
+  K,
   SHAPES,
   faultOf as faultOfScores,
   inputsOf,
   writeScores,
 } from "./models/written-scores.ts";
+import type { Shape } from "./models/written-scores.ts";
 import { seededEnvironment as environment } from "./doubles/seeded-environment.ts";
 import { supplyPorts } from "./port-supply.ts";
 
@@ -46,6 +49,18 @@ const SUMMED = SHAPES.filter(({ name }) =>
     "a softmax of scores over which a scatter writes, without the padding row",
   ].includes(name),
 );
+/** Scores that dense parts compute of all items, which routers rank where a request has a k or lists of ids. */
+const UNCUT: readonly Shape[] = [
+  ...SHAPES.filter(({ isDense, rank }) => isDense === true && rank === undefined),
+  {
+    name: "logarithms, some of numbers below 0",
+    build: ({ graph, scores, bias }) => {
+      const weighed = graph.op("Mul", [graph.op("Sigmoid", [scores]), bias]);
+      return graph.op("Log", [weighed]);
+    },
+    scored: (scores) => scores,
+  },
+];
 const models = recordedModels("test/data/savedmodels").filter(({ name }) => NAMES.has(name));
 const closings: (() => Promise<void> | void)[] = [];
 const routers = new Map<number, Router>();
@@ -112,6 +127,7 @@ async function startCluster(workers: number, partitionBytes: number): Promise<Ro
 }
 
 const writtenName = (at: number): string => `written_${at}`;
+const uncutName = (at: number): string => `uncut_${at}`;
 
 beforeAll(async () => {
   base = await mkdtemp(path.join(tmpdir(), "winnow-cut-"));
@@ -120,6 +136,9 @@ beforeAll(async () => {
   }
   for (const [at, shape] of SUMMED.entries()) {
     writeScores(shape, path.join(base, writtenName(at), "1"));
+  }
+  for (const [at, shape] of UNCUT.entries()) {
+    writeScores(shape, path.join(base, uncutName(at), "1"));
   }
   routers.set(1, await startCluster(1, 2 ** 20));
   routers.set(3, await startCluster(3, 400));
@@ -251,3 +270,99 @@ test.each(["serving_default", "sigmoid", "masked_sigmoid", "penalised"])(
     expect(rest).toEqual(all.map((list) => list.slice(3, 12)));
   },
 );
+
+describe.each(UNCUT.map((shape, at) => ({ name: shape.name, shape, at })))(
+  "items that are not cut, $name",
+  ({ shape, at }) => {
+    const asked = async (wishes: Partial<PredictRequest>): Promise<Answer> =>
+      await answered(routers.get(3)!, { model: uncutName(at), wishes }, () => inputsOf(shape));
+    const listsOf = (answer: Answer): readonly (readonly Found[])[] => {
+      if ("code" in answer) throw new Error(answer.code);
+      const [scores, ids] = [answer.outputs.get("scores")!, answer.outputs.get("ids")!];
+      if (scores.dtype !== "float32" || ids.dtype !== "string") throw new Error("other outputs");
+      expect(ids.rowLengths).toEqual(scores.rowLengths);
+      const [queries = 0, width = 0] = ids.shape;
+      const texts = ids.data.toText();
+      return Array.from({ length: queries }, (_, query) => {
+        const length = ids.rowLengths?.[query] ?? width;
+        return Array.from({ length }, (_item, place) => {
+          const where = query * width + place;
+          return { id: texts[where]!, score: scores.data[where]! };
+        });
+      });
+    };
+    let whole: readonly (readonly Found[])[] = [];
+    beforeAll(async () => {
+      whole = listsOf(await asked({ k: 4096 }));
+    });
+
+    test("a k brings as many items as there are, by score, equal ones by row, NaN behind all", async () => {
+      for (const list of whole) {
+        const ordered = list.toSorted((a, b) =>
+          compareCandidates(
+            { score: a.score, row: IDS.indexOf(a.id) },
+            { score: b.score, row: IDS.indexOf(b.id) },
+          ),
+        );
+        expect(list).toEqual(ordered);
+        expect(list.map(({ id }) => id).toSorted()).toEqual(IDS.slice(0, list.length).toSorted());
+        expect(list.length).toBeGreaterThan(35);
+      }
+      for (const k of [1, 2, K, 35]) {
+        expect(listsOf(await asked({ k }))).toEqual(whole.map((list) => list.slice(0, k)));
+      }
+    });
+
+    test("the model's own k brings the first of the same items", async () => {
+      const own = listsOf(await asked({}));
+
+      const isOrdered = whole.flat().every(({ score }) => !Number.isNaN(score));
+      // ONNX Runtime has no order for NaN.
+      const first = isOrdered ? whole.map((list) => list.slice(0, K)) : own;
+      expect(own).toEqual(first);
+      expect(own.map((list) => list.length)).toEqual([K, K, K]);
+    });
+
+    test("excluded and included ids hold, for all queries and for each, unknown ones are nothing", async () => {
+      const every = (step: number): string[] => IDS.filter((_, row) => row % step === 0);
+      const own = whole.map((list, query) => list.slice(0, query + 1).map(({ id }) => id));
+      const none = ["nobody knows"];
+      for (const k of [3, 40]) {
+        for (const [exclude, include] of [
+          [[every(2)], []],
+          [[], [every(3)]],
+          [[every(2), none, own[2]!], [every(3)]],
+          [own, [IDS, every(5), none]],
+          [[none], [[], own[0]!, every(9)]],
+        ] as const) {
+          const answer = await asked({
+            k,
+            exclude: exclude.map((ids) => stringTensor(ids)),
+            include: include.map((ids) => stringTensor(ids)),
+          });
+          const expected = whole.map((list, query) => {
+            const without = exclude[exclude.length > 1 ? query : 0] ?? [];
+            const only = include[include.length > 1 ? query : 0] ?? IDS;
+            const left = list.filter(({ id }) => only.includes(id) && !without.includes(id));
+            return left.slice(0, k);
+          });
+          expect(listsOf(answer)).toEqual(expected);
+        }
+      }
+    });
+
+    test("a filter, attributes and lists of other queries are refused", async () => {
+      const lists = [stringTensor([]), stringTensor([])];
+      const test = { kind: "test", attribute: "year", is: "in", values: [1990] } as const;
+
+      expect(await asked({ filter: [test] })).toEqual({ code: "INVALID_ARGUMENT" });
+      expect(await asked({ attributes: ["year"] })).toEqual({ code: "INVALID_ARGUMENT" });
+      expect(await asked({ exclude: lists })).toEqual({ code: "INVALID_ARGUMENT" });
+    });
+  },
+);
+
+interface Found {
+  readonly id: string;
+  readonly score: number;
+}

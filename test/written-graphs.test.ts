@@ -2,7 +2,7 @@
 // arithmetic gives for the same numbers.
 
 import path from "node:path";
-import type { ModelProgram, TopKStep } from "@winnow/core";
+import type { ModelProgram, SignatureProgram, TopKStep } from "@winnow/core";
 import { openModelVersion } from "@winnow/model";
 import { describe, expect, test } from "vitest";
 import { ProgramMachine } from "./models/program-machine.ts";
@@ -20,6 +20,14 @@ const bytesTold = ({ uncutTables = [] }: ModelProgram): readonly number[] =>
 const heldBytes = ({ isDense, isReadWhole }: Shape): readonly number[] =>
   isDense === true || isReadWhole === true ? [ITEM_BYTES] : [];
 
+/** The k of what a router may rank itself, for a request with a k or lists of ids. */
+const depthsRanked = ({ steps }: SignatureProgram): readonly number[] =>
+  steps.flatMap((step) => (step.kind === "dense" ? (step.rankings ?? []) : [])).map(({ k }) => k);
+
+/** A graph that cuts its order of all items itself leaves nothing to rank. */
+const rankableDepths = ({ isDense, rank }: Shape): readonly number[] =>
+  isDense === true && rank === undefined ? [K] : [];
+
 describe("a written graph", () => {
   test.each(SHAPES)("$name", async (shape) => {
     const directory = path.join(root, shape.name);
@@ -35,6 +43,7 @@ describe("a written graph", () => {
       expect(kind).toBe(shape.isDense === true ? undefined : "candidate");
       expect(search?.k).toBe(shape.isDense === true ? undefined : K);
       expect(bytesTold(version.program)).toEqual(heldBytes(shape));
+      expect(depthsRanked(signature)).toEqual(rankableDepths(shape));
       const lookups = version.program.tables.filter((table) => table.kind === "keyed");
       expect(lookups).toHaveLength(shape.lookups ?? 0);
       const functions = search?.functions?.map(({ op }) => op) ?? [];

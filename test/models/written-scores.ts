@@ -18,7 +18,9 @@ function numbers(count: number, seed: number): number[] {
 
 const items = numbers(ITEMS * DIM, 1);
 const bias = numbers(ITEMS, 2);
-const ids = Array.from({ length: ITEMS }, (_, row) => `item ${row}`);
+/** Ids of the items, by row. */
+export const IDS: readonly string[] = Array.from({ length: ITEMS }, (_, row) => `item ${row}`);
+const ids = IDS;
 const queries = [1, 2, 3].map((seed) => numbers(DIM, seed + 10).map((value) => value * 4));
 const products = queries.map((query) =>
   ids.map((_, row) => {
@@ -648,6 +650,12 @@ export const SHAPES: readonly Shape[] = [
     scored: (scores) => scores.map((score) => score - Math.max(...scores)),
     functions: ["Sub"],
     isReadWhole: true,
+  },
+  {
+    name: "the size of whole numbers, which many items share",
+    build: ({ graph, scores }) => graph.op("Abs", [graph.op("Floor", [scores])]),
+    scored: (scores) => scores.map((score) => Math.abs(Math.floor(score))),
+    isDense: true,
   },
   {
     name: "a value of each item behind a sigmoid",

@@ -146,6 +146,8 @@ export type {
   ExperimentShadow,
   StickyKey,
 } from "./program/composed/experiment.ts";
+export { rankedIdsOf } from "./program/mapped-steps.ts";
+export type { ItemIds } from "./program/mapped-steps.ts";
 export { runProgram } from "./program/program-run.ts";
 export {
   HOST_OUTPUT_BYTES_MAX,
@@ -158,6 +160,7 @@ export type {
   CandidateTable,
   ChoiceStep,
   Condition,
+  DenseRanking,
   DenseStep,
   HostStep,
   KeyedTable,

@@ -7,6 +7,7 @@ import { stringTensor } from "../tensor/tensor.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import type {
   CandidateTable,
+  HostStep,
   KeyedTable,
   LookupStep,
   SignatureProgram,
@@ -309,6 +310,27 @@ describe("runProgram()", () => {
 
     expect(await codeOf(runProgram(signature, { inputs }, complete))).toBe("INTERNAL");
     expect((await runProgram(signature, { inputs }, lossy)).get("scores")?.shape).toEqual([2, 1]);
+  });
+
+  test("lists of different lengths pass steps that map each row by itself, such as a gather of ids", async () => {
+    const gather: Step = { ...(host("GatherV2", [8, 3, 9], [4]) as HostStep), node: "ids" };
+    const signature: SignatureProgram = {
+      ...signatureOf([lookup(0, 2), topK(2, { scores: 5, rows: 3 }), gather], { ids: 4 }),
+      constants: [
+        { value: 8, tensor: stringTensor(["a", "b", "c", "d", "e"]) },
+        { value: 9, tensor: tensorOf("int32", [], Int32Array.of(0)) },
+      ],
+    };
+    const rows = tensorOf("int32", [2, 3], Int32Array.of(4, 0, 0, 1, 3, 2));
+    const counts = Uint32Array.of(1, 3);
+    const ragged = { scores: floats([2, 3]), rows, ids: undefined, counts };
+    const executors = executorsOf({ topK: () => Promise.resolve(ragged) });
+
+    const ids = (await runProgram(signature, { inputs }, executors)).get("ids")!;
+
+    expect(ids).toMatchObject({ shape: [2, 3], rowLengths: counts });
+    const texts = ids.dtype === "string" ? ids.data.toText() : [];
+    expect([texts.slice(0, 1), texts.slice(3)]).toEqual([["e"], ["b", "d", "c"]]);
   });
 
   test("lists of different lengths are told by output, and no step computes with them", async () => {

@@ -27,6 +27,7 @@ import type {
   TopKStep,
   ValueId,
 } from "./program.ts";
+import { mappedInputOf } from "./mapped-steps.ts";
 import { planOf, valuesDefinedBy } from "./program-plan.ts";
 import { manyVectorSearch } from "./search/many-vector-search.ts";
 import type { Search } from "./search/many-vector-search.ts";
@@ -177,11 +178,14 @@ class ProgramRun {
       return;
     }
     if (step.kind === "host") {
-      const inputs = step.inputs.map((value) => this.#input(value, step.node));
+      const { inputs, rowLengths } = this.#inputsOf(step);
       const outputs = runHostStep(step, inputs, this.#executors.vocabularies);
       this.#finish(
         index,
-        step.outputs.map((value, at) => [value, outputs[at]!]),
+        step.outputs.map((value, at) => {
+          const output = outputs[at]!;
+          return [value, rowLengths === undefined ? output : { ...output, rowLengths }];
+        }),
       );
       return;
     }
@@ -312,6 +316,18 @@ class ProgramRun {
     const left = this.#usesLeft.get(value)! - 1;
     this.#usesLeft.set(value, left);
     if (left === 0) this.#values.delete(value);
+  }
+
+  /** What a host step reads. Of a ragged value, the padding is read as well where each value is mapped by itself. */
+  #inputsOf(step: HostStep): Pick<Tensor, "rowLengths"> & { readonly inputs: readonly Tensor[] } {
+    const inputs = step.inputs.map((value) => this.#value(value));
+    const ragged = inputs.findIndex(({ rowLengths }) => rowLengths !== undefined);
+    if (ragged < 0) return { inputs };
+    if (mappedInputOf(step, inputs) !== ragged) {
+      return { inputs: step.inputs.map((value) => this.#input(value, step.node)) };
+    }
+    const { rowLengths, ...whole } = inputs[ragged]!;
+    return { inputs: inputs.with(ragged, whole), rowLengths };
   }
 
   /** A value that a step reads. A ragged one is refused: it can only be an output. */

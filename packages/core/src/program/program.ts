@@ -197,6 +197,25 @@ export interface DenseStep extends Conditional {
     readonly value: ValueId;
     readonly dtype: Dtype;
   }[];
+  /** Top-k operations of the model that may be done outside of it; absent without any. */
+  readonly rankings?: readonly DenseRanking[] | undefined;
+}
+
+/**
+ * A top-k of a dense model whose results nothing in the model reads: for a request with a `k` or lists of ids of its
+ * own, the scores of all items are asked for instead of the results, and are ranked outside.
+ */
+export interface DenseRanking {
+  /** The graph's node, for messages. */
+  readonly node: string;
+  /** Output of the model, float32 `[queries, items]`. The step does not have it among its outputs. */
+  readonly scores: string;
+  readonly items: number;
+  /** The k of the graph: at most `items`. */
+  readonly k: number;
+  /** Names of those outputs of the step that hold the scores and the rows of the best items, best first. */
+  readonly best?: string | undefined;
+  readonly rows?: string | undefined;
 }
 
 /** How many rows a search returns; or the value, an integer scalar, by which each request says so. */

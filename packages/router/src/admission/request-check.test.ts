@@ -4,6 +4,7 @@ import { fingerprint, tensor } from "@winnow/core";
 import type { ModelProgram, PipelineStage, SignatureProgram, Step, Tensor } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
+import type { PredictRequest } from "../predictor.ts";
 import { RequestContext } from "../request-context.ts";
 import { resolveRouterOptions } from "../router-settings.ts";
 import { checkPipelineRequest, checkRequest } from "./request-check.ts";
@@ -157,6 +158,84 @@ describe("a request that wants vectors", () => {
       }),
     ).toThrow(
       /would give 12288 attributes; at most 8192 .*a vector counts as one attribute per 384 values/,
+    );
+  });
+});
+
+describe("a request for items that a dense part ranks", () => {
+  const ranking = { node: "top_k", scores: "z", items: 2 ** 20, k: 9, best: "y", rows: "r" };
+  const outputOf = (name: string, value: number, dtype: "float32" | "int32") => {
+    return { name, graphTensor: "", value, dtype, shape: undefined } as const;
+  };
+  const signature: SignatureProgram = {
+    ...signatureOfK,
+    inputs: signatureOfK.inputs.slice(1),
+    outputs: [outputOf("scores", 2, "float32"), outputOf("rows", 3, "int32")],
+    steps: [
+      {
+        kind: "dense",
+        model: 0,
+        inputs: [{ name: "x", value: 0 }],
+        outputs: [outputOf("y", 2, "float32"), outputOf("r", 3, "int32")],
+        rankings: [ranking],
+      },
+    ],
+  };
+  const check = (
+    instances: number,
+    wishes: Partial<PredictRequest>,
+    of: SignatureProgram = signature,
+  ): CheckedRequest => {
+    const program: ModelProgram = {
+      fingerprint: fingerprint("ab"),
+      tables: [],
+      vocabularies: [],
+      denseModels: [new Uint8Array()],
+      signatures: [of],
+      uncutTables: [
+        {
+          tensor: "items",
+          bytes: 9,
+          ranking: "top_k",
+          obstacle: { node: "mul_3", op: "Mul" },
+        },
+      ],
+    };
+    const query = tensor("float32", [instances, 4], new Float32Array(instances * 4));
+    const inputs = new Map<string, Tensor>([["query", query]]);
+    return checkRequest(program, { signature: of, inputs, context, ...wishes }, settings);
+  };
+  const ids = [tensor("int64", [1], BigInt64Array.of(3n))];
+
+  test("costs what it ranks, but nothing where the dense part does", () => {
+    expect(check(4, {})).toMatchObject({ rows: 0, candidates: 0, k: undefined });
+    expect(check(4, { k: 3 })).toMatchObject({ rows: 4 + 64, candidates: 12, k: 3 });
+    expect(check(4, { exclude: ids })).toMatchObject({ rows: 68, candidates: 36 });
+  });
+
+  test("is refused beyond 16,777,216 scores, and with what nobody knows of the items", () => {
+    const filter = [{ kind: "and", of: [] }] as const;
+    const where = 'signature "serving_default" ranks items within a dense part: operation Mul';
+
+    expect(() => check(16, { k: 3 })).not.toThrow();
+    expect(() => check(17, { k: 3 })).toThrow(
+      "Cannot rank 17825792 scores, 1048576 for each of 17 instances: at most 16777216",
+    );
+    expect(() => check(1, { filter })).toThrow(`Cannot apply "filter": ${where}`);
+    expect(() => check(1, { filter })).toThrow('"k", "exclude" and "include" work as it is');
+    expect(() => check(1, { attributes: ["year"] })).toThrow(`Cannot apply "return": ${where}`);
+  });
+
+  test("takes no ids where the signature answers none", () => {
+    const [scores] = signature.outputs;
+    const steps = signature.steps.map((step) => {
+      return { ...step, rankings: [{ ...ranking, node: "other" }] } as Step;
+    });
+    const nameless = { ...signature, outputs: [scores!], steps };
+
+    expect(() => check(1, { k: 3 }, nameless)).not.toThrow();
+    expect(() => check(1, { include: ids }, nameless)).toThrow(
+      'Cannot apply "include": the signature does not answer an id for each row of node other',
     );
   });
 });

@@ -6,7 +6,7 @@ import {
   WinnowError,
   attributeNamed,
   depthText,
-  excerpt,
+  rankedIdsOf,
   requestedDepth,
   valuesOfVector,
 } from "@winnow/core";
@@ -34,6 +34,8 @@ import {
   instancesOf,
 } from "../limits/request-limits.ts";
 import type { RequestLimits } from "../limits/request-limits.ts";
+import { costOfRankings, denseRankingsOf, withoutIds, withoutSearch } from "./dense-rankings.ts";
+import type { RankedByDense } from "./dense-rankings.ts";
 import { boundFilter, distinctConditions, listBytesOf, requestCost } from "./search-cost.ts";
 import type { BoundFilter, SearchConditions, SliceLimits } from "./search-cost.ts";
 
@@ -57,13 +59,14 @@ export function checkRequest(
   const { signature, inputs, exclude = [], include = [], attributes = [] } = request;
   const { tables } = program;
   const searches = signature.steps.filter((step) => step.kind === "topK");
+  const uncut = denseRankingsOf(signature);
   const instances = instancesOf(signature, inputs);
   checkInstances(instances, limits);
   if (request.k !== undefined) checkK(request.k, limits);
-  const k = fittedK(program, request, searches);
-  checkIds("exclude", exclude, { program, signature, searches, limits });
-  checkIds("include", include, { program, signature, searches, limits });
-  const filters = boundFilters(program, request, { searches, limits });
+  const k = fittedK(program, request, { searches, uncut });
+  checkIds("exclude", exclude, { program, signature, searches, uncut, limits });
+  checkIds("include", include, { program, signature, searches, uncut, limits });
+  const filters = boundFilters(program, request, { searches, uncut, limits });
   checkReturned(program, request, searches);
   const depths = depthsOf(program, request, { searches, k });
   for (const [step, depth] of depths) checkDepth(signature, { step, depth }, limits);
@@ -72,7 +75,10 @@ export function checkRequest(
     (sum, [step, depth]) => sum + instances * (step.vectors ?? 1) * depth,
     0,
   );
-  checkCandidates(found, limits);
+  const isRanked = k !== undefined || exclude.length + include.length > 0;
+  const ranked = isRanked ? costOfRankings(uncut, { instances, k }) : { candidates: 0, rows: 0 };
+  const candidates = found + ranked.candidates;
+  checkCandidates(candidates, limits);
   const described = items * valuesPerItem(program, searches, attributes);
   checkDescribed(described, limits);
   const textBytes = textBytesOf(inputs);
@@ -80,8 +86,8 @@ export function checkRequest(
   const listBytes = listBytesOf(wanted, instances);
   const cost = requestCost({ signature, tables, instances, depths, listBytes, textBytes }, limits);
   // Evaluating a condition that a worker does not know yet costs about as much as a query.
-  const rows = cost + distinctConditions(filters) + Math.ceil(described / VALUES_PER_ROW);
-  return { rows, candidates: found, k, conditions: wanted };
+  const ofConditions = distinctConditions(filters) + Math.ceil(described / VALUES_PER_ROW);
+  return { rows: cost + ranked.rows + ofConditions, candidates, k, conditions: wanted };
 }
 
 /** Attribute values that cost as much as one row. */
@@ -104,16 +110,20 @@ interface SearchedBy {
 
 interface Searching {
   readonly searches: readonly TopKStep[];
+  readonly uncut: readonly RankedByDense[];
   readonly limits: RequestLimits;
 }
 
 function checkIds(
   field: "exclude" | "include",
   lists: readonly Tensor[],
-  { program, signature, searches, limits }: Searching & SearchedBy,
+  { program, signature, searches, uncut, limits }: Searching & SearchedBy,
 ): void {
   if (lists.length === 0) return;
-  if (searches.length === 0) throw withoutSearch(field, signature, program);
+  if (searches.length + uncut.length === 0) throw withoutSearch(field, signature, program);
+  for (const { step, ranking } of uncut) {
+    if (rankedIdsOf(signature, step, ranking) === undefined) throw withoutIds(field, ranking);
+  }
   const ids = lists.reduce((sum, list) => sum + list.data.length, 0);
   checkListedIds(ids, limits, field);
   const bytes = lists.reduce((sum, list) => sum + keyBytes(list), 0);
@@ -124,10 +134,10 @@ function checkIds(
 function boundFilters(
   program: ModelProgram,
   { filter: filters = [], signature }: PredictRequest,
-  { searches, limits }: Searching,
+  { searches, uncut, limits }: Searching,
 ): readonly BoundFilter[] {
   if (filters.length === 0) return [];
-  if (searches.length === 0) throw withoutSearch("filter", signature, program);
+  if (searches.length === 0 || uncut.length > 0) throw withoutSearch("filter", signature, program);
   const attributes = attributesOf(program, searches, "filter");
   const bound = filters.map((filter) => boundFilter(filter, attributes));
   for (const { text } of bound) checkFilterBytes(text.length);
@@ -293,11 +303,12 @@ function widthBehind(stage: PipelineStage, before: number): number {
 function fittedK(
   program: ModelProgram,
   { k, signature }: PredictRequest,
-  searches: readonly TopKStep[],
+  { searches, uncut }: Pick<Searching, "searches" | "uncut">,
 ): number | undefined {
   if (k === undefined) return undefined;
-  if (searches.length === 0) throw withoutSearch("k", signature, program);
-  return Math.min(k, ...searches.map((step) => program.tables[step.table]!.rows));
+  if (searches.length + uncut.length === 0) throw withoutSearch("k", signature, program);
+  const rows = searches.map((step) => program.tables[step.table]!.rows);
+  return Math.min(k, ...rows, ...uncut.map(({ ranking }) => ranking.items));
 }
 
 /** Refuses a k above the limit if the request itself says it. @throws WinnowError INVALID_ARGUMENT */
@@ -333,19 +344,4 @@ function textBytesOf(inputs: ReadonlyMap<string, Tensor>): number {
   let bytes = 0;
   for (const input of inputs.values()) if (input.dtype === "string") bytes += input.data.byteLength;
   return bytes;
-}
-
-/** What the graph itself ranks cannot be changed by a request: the error names the operation, and what would work. */
-function withoutSearch(
-  field: string,
-  signature: SignatureProgram,
-  { uncutTables = [] }: Pick<ModelProgram, "uncutTables">,
-): WinnowError {
-  const text = `Cannot apply "${field}": signature "${signature.name}" searches no candidate table`;
-  const ranked = uncutTables.find(({ ranking }) => ranking !== undefined);
-  if (ranked === undefined) return new WinnowError("INVALID_ARGUMENT", text);
-  const { node, op } = ranked.obstacle;
-  const why = `operation ${op} (node ${excerpt(node)}) keeps ${excerpt(ranked.tensor)} from being cut`;
-  const remedy = "an export whose scores are among those that docs/models.md lists would take it";
-  return new WinnowError("INVALID_ARGUMENT", `${text}: ${why}; ${remedy}`);
 }

@@ -13,6 +13,7 @@ import type { RouterStage } from "../router-observer.ts";
 import type { TableQueryParts } from "../scatter/table-query.ts";
 import { querySums, queryTopK } from "./top-k-query.ts";
 import type { RequestRun } from "./request-run.ts";
+import { namesWithScores, rankingsOutside, withRankings } from "./uncut-ranking.ts";
 
 /** Runs a request. @throws WinnowError as `runProgram` does; the signal's reason once the context is aborted */
 export async function runRequest(parts: TableQueryParts, run: RequestRun): Promise<Prediction> {
@@ -62,9 +63,15 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
     dense: async (step, inputs, signal) => {
       const model = denseModels[step.model];
       if (model === undefined) throw broken(`dense model ${step.model}`);
-      const names = step.outputs.map((output) => output.name);
+      const { signature, k } = run;
+      const rankings = rankingsOutside(step, { k, conditions });
+      const names = namesWithScores(step, rankings);
       allowListeners(signal);
-      return await timed("dense", () => model.run(inputs, names, signal));
+      const outputs = await timed("dense", () => model.run(inputs, names, signal));
+      if (rankings.length === 0) return outputs;
+      const { vocabularies } = loaded;
+      const asked = { signature, vocabularies, k, conditions, signal };
+      return await timed("topK", () => withRankings({ step, rankings }, outputs, asked));
     },
     described: (attributes) => {
       run.described = attributes;

@@ -2,15 +2,8 @@
 // queries, or a large k, are cut into slices of bounded size, each of which passes through the concurrency
 // limiter.
 
-import type {
-  BoundFunction,
-  CandidateTable,
-  SoftmaxSums,
-  Tensor,
-  TopKStep,
-  TraceSpan,
-} from "@winnow/core";
-import { VECTOR_ATTRIBUTE, WinnowError, stringTensor, sumsAttribute, tensor } from "@winnow/core";
+import type { BoundFunction, CandidateTable, SoftmaxSums, TopKStep, TraceSpan } from "@winnow/core";
+import { VECTOR_ATTRIBUTE, sumsAttribute } from "@winnow/core";
 import type { TopKAsk } from "@winnow/cluster";
 import { checkQueries } from "../limits/request-limits.ts";
 import { runBounded } from "./bounded-run.ts";
@@ -25,6 +18,8 @@ import {
 } from "../admission/search-cost.ts";
 import type { BoundFilter, SearchConditions, SearchSlice } from "../admission/search-cost.ts";
 import { cellsOfTexts } from "./item-vectors.ts";
+import { listedIds } from "./listed-ids.ts";
+import type { ListedOn } from "./listed-ids.ts";
 import { inTurns } from "./turns.ts";
 import { topKFault } from "./top-k-fault.ts";
 import type { PartialAnswer } from "../scatter/slot.ts";
@@ -239,10 +234,7 @@ function gatherNothing(queries: number): GatheredTopK {
 }
 
 /** Conditions, with ids in the types of the stream. @throws WinnowError INVALID_ARGUMENT */
-function conditionsFor(
-  conditions: SearchConditions,
-  on: { readonly table: CandidateTable; readonly queries: number },
-): SearchConditions {
+function conditionsFor(conditions: SearchConditions, on: ListedOn): SearchConditions {
   const { exclude, include } = conditions;
   if (exclude.length + include.length === 0) return conditions;
   return {
@@ -250,35 +242,4 @@ function conditionsFor(
     exclude: listedIds("exclude", exclude, on),
     include: listedIds("include", include, on),
   };
-}
-
-/** Ids in the types of the stream: strings, or int64 for every integer type. */
-function listedIds(
-  verb: "exclude" | "include",
-  lists: readonly Tensor[],
-  { table, queries }: { readonly table: CandidateTable; readonly queries: number },
-): readonly Tensor[] {
-  if (lists.length > 1 && lists.length !== queries) {
-    throw new WinnowError(
-      "INVALID_ARGUMENT",
-      `Cannot ${verb} ids: ${lists.length} lists for ${queries} instances; give one list for ` +
-        "all instances or one for each",
-    );
-  }
-  const wanted = table.idDtype === "string" ? "string" : "int64";
-  return lists.map((ids): Tensor => {
-    if (ids.dtype === wanted) return ids;
-    if (wanted === "int64" && ids.dtype === "int32") {
-      const data = BigInt64Array.from(ids.data, (id) => BigInt(id));
-      return { dtype: "int64", shape: ids.shape, data };
-    }
-    // The ids of an empty list could be of any type.
-    if (ids.data.length === 0) {
-      return wanted === "string" ? stringTensor([]) : tensor("int64", [0], new BigInt64Array());
-    }
-    throw new WinnowError(
-      "INVALID_ARGUMENT",
-      `Cannot ${verb} ${ids.dtype} ids: the ids of table "${table.name}" are ${wanted}`,
-    );
-  });
 }

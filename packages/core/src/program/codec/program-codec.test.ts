@@ -56,6 +56,10 @@ const signature: SignatureProgram = {
       model: 0,
       inputs: [{ name: "x", value: 3 }],
       outputs: [{ name: "y", value: 6, dtype: "float32" }],
+      rankings: [
+        { node: "top", scores: "z", items: 9, k: 2, best: "y" },
+        { node: "other_top", scores: "z", items: 9, k: 3, rows: "y" },
+      ],
     },
     {
       kind: "topK",

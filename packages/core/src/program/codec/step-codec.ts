@@ -5,6 +5,7 @@ import type {
   Attribute,
   ChoiceStep,
   Condition,
+  DenseRanking,
   DenseStep,
   HostStep,
   LookupStep,
@@ -191,6 +192,7 @@ const binding: HeaderReader<DenseStep["inputs"][number]> = (item) => ({
 });
 
 function denseStep(from: HeaderValue, around: StepSurroundings): DenseStep {
+  const rankings = read(from, "rankings", optional(listOf(denseRanking)));
   return {
     kind: "dense",
     model: read(from, "model", positionIn(around.denseModels)),
@@ -200,8 +202,22 @@ function denseStep(from: HeaderValue, around: StepSurroundings): DenseStep {
       "outputs",
       listOf((item) => ({ ...binding(item), dtype: read(item, "dtype", dtype) })),
     ),
+    ...(rankings !== undefined && { rankings }),
   };
 }
+
+/** Routers of a release without rankings ignore them, and refuse requests that need them. */
+const denseRanking: HeaderReader<DenseRanking> = (from) => {
+  const [best, rows] = [read(from, "best", optional(text)), read(from, "rows", optional(text))];
+  return {
+    node: read(from, "node", text),
+    scores: read(from, "scores", text),
+    items: read(from, "items", count32),
+    k: read(from, "k", count32),
+    ...(best !== undefined && { best }),
+    ...(rows !== undefined && { rows }),
+  };
+};
 
 function topKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
   return {

@@ -102,7 +102,7 @@ describe("a conditional", () => {
     const node = { op: "Tanh", name: "after", attributes, outputDtypes: ["float32"] as const };
     const after = lowering.operation(node, [outputs[0]!]);
 
-    const places = placeNodes(lowering.nodes);
+    const { places } = placeNodes(lowering.nodes, new Set());
 
     expect([...places.values()].map(({ side, phase }) => [side, phase])).toEqual([
       ["dense", 1],

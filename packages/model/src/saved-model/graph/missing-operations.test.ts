@@ -17,7 +17,7 @@ function operation(op: string, name: string, inputs: readonly GraphValue[]): Ope
 
 function refusalOf(nodes: readonly OperationNode[]): WinnowError {
   try {
-    placeNodes(nodes);
+    placeNodes(nodes, new Set());
   } catch (error) {
     if (error instanceof WinnowError) return error;
     throw error;

@@ -1,6 +1,7 @@
 // Decides where each node of a signature runs, and in which phase. Strings and the integers made
 // from them run on the host, floats in a dense part. Operations that only rearrange the results of
-// a search stay on the host, which saves a phase. All dense nodes of one phase, and of one branch of a
+// a search stay on the host, which saves a phase; so do ids of rows that a dense part ranks, because a
+// router may have to rank them itself. All dense nodes of one phase, and of one branch of a
 // conditional, become one ONNX model:
 //
 //   phase 0   host, lookups           (what needs no dense part)
@@ -34,12 +35,42 @@ const FLOATS: ReadonlySet<string> = new Set(["float32", "float64"]);
  */
 const CHEAP: ReadonlySet<string> = new Set(["Cast", "Shape", "Size", "Reshape", "ExpandDims"]);
 
-/** Places nodes that stand in order. @throws WinnowError UNIMPLEMENTED naming all that cannot run */
-export function placeNodes(nodes: readonly LoweredNode[]): ReadonlyMap<LoweredNode, NodePlace> {
+/** Places, and those top-k operations of dense parts whose results no dense node reads. */
+export interface PlacedNodes {
+  readonly places: ReadonlyMap<LoweredNode, NodePlace>;
+  readonly rankings: ReadonlySet<LoweredNode>;
+}
+
+/**
+ * Places nodes that stand in order. `rankings` are top-k operations whose results would rather be read on the host: ids
+ * are gathered there, as behind a search. @throws WinnowError UNIMPLEMENTED naming all that cannot run
+ */
+export function placeNodes(
+  nodes: readonly LoweredNode[],
+  rankings: ReadonlySet<LoweredNode>,
+): PlacedNodes {
+  for (let left = rankings; ;) {
+    const places = placedNodes(nodes, left);
+    const readers = nodes.filter((node) => places.get(node)?.side === "dense");
+    const read = new Set(
+      readers.flatMap((node) => node.inputs.flatMap(({ producer }) => producer ?? [])),
+    );
+    const unread = [...left].filter(
+      (node) => places.get(node)?.side === "dense" && !read.has(node),
+    );
+    if (unread.length === left.size) return { places, rankings: left };
+    left = new Set(unread);
+  }
+}
+
+function placedNodes(
+  nodes: readonly LoweredNode[],
+  rankings: ReadonlySet<LoweredNode>,
+): ReadonlyMap<LoweredNode, NodePlace> {
   const places = new Map<LoweredNode, NodePlace>();
   const missing = new MissingOperations();
   for (const node of nodes) {
-    const side = node.kind === "operation" ? sideOf(node, places, missing) : "remote";
+    const side = node.kind === "operation" ? sideOf(node, { places, rankings }, missing) : "remote";
     let phase = side === "dense" ? 1 : 0;
     for (const { producer } of dependenciesOf(node)) {
       const place = producer === undefined ? undefined : places.get(producer);
@@ -55,7 +86,7 @@ export function placeNodes(nodes: readonly LoweredNode[]): ReadonlyMap<LoweredNo
 
 function sideOf(
   node: OperationNode,
-  places: ReadonlyMap<LoweredNode, NodePlace>,
+  placed: PlacedNodes,
   missing: MissingOperations,
 ): Exclude<Side, "remote"> {
   refuseNarrow(node);
@@ -65,7 +96,7 @@ function sideOf(
   if (isStrange) missing.add(node, ofStrangeType(node));
   else if (refusal !== undefined && !canHost) missing.add(node, refusal);
   if (refusal !== undefined || !canHost) return canHost ? "host" : "dense";
-  return preferredSide(node, places);
+  return preferredSide(node, placed);
 }
 
 /** The refusal of an operation whose results are of a type that Winnow does not have, such as float8. */
@@ -79,9 +110,11 @@ function ofStrangeType({ op, name, attributes }: OperationNode): WinnowError {
 /** The side for an operation that both sides can do. */
 function preferredSide(
   node: OperationNode,
-  places: ReadonlyMap<LoweredNode, NodePlace>,
+  { places, rankings }: PlacedNodes,
 ): Exclude<Side, "remote"> {
   const computed = node.inputs.filter(({ constant, stored }) => !constant && !stored);
+  const isOfRows = computed.length === 1 && isOfRanking(computed[0]!, { places, rankings });
+  if (isOfRows && mapsRows(node)) return "host";
   const isOfDense = computed.some(({ producer }) => placeOf(producer, places)?.side === "dense");
   if (isOfDense) return "dense";
   const isAfterSearch =
@@ -90,6 +123,24 @@ function preferredSide(
   if (CHEAP.has(node.op) && computed.every((value) => isOfHost(value, places))) return "host";
   const touchesFloats = [...computed, ...node.outputs].some(({ dtype }) => FLOATS.has(dtype));
   return touchesFloats ? "dense" : "host";
+}
+
+/** Whether a node makes one value of each row number: an id, another type, or the row of a longer table. */
+function mapsRows({ op, inputs, outputs }: OperationNode): boolean {
+  if (outputs.some(({ dtype }) => FLOATS.has(dtype))) return false;
+  if (op === "Gather" || op === "GatherV2") return inputs[0]?.shape?.length === 1;
+  const isSum = op === "Add" || op === "AddV2" || op === "Sub";
+  return op === "Cast" || (isSum && inputs.some(({ shape }) => shape?.length === 0));
+}
+
+/** Whether a value is a result of a ranking, or made of one on the host. */
+function isOfRanking({ producer }: GraphValue, { places, rankings }: PlacedNodes): boolean {
+  if (producer === undefined) return false;
+  if (rankings.has(producer)) return true;
+  const isOnHost = producer.kind === "operation" && places.get(producer)?.side === "host";
+  const computed = producer.inputs.filter(({ constant, stored }) => !constant && !stored);
+  const isMapped = isOnHost && mapsRows(producer) && computed.length === 1;
+  return isMapped && isOfRanking(computed[0]!, { places, rankings });
 }
 
 function placeOf(

@@ -3,6 +3,7 @@
 
 import { WinnowError, elementCount, validateHostStep } from "@winnow/core";
 import type {
+  DenseRanking,
   HostStep,
   MaskRule,
   ScoreFunction,
@@ -17,7 +18,7 @@ import { programAttributesOf } from "./constant-folding.ts";
 import { contentOf, makeDensePart } from "./dense-part.ts";
 import { dataDtypeOf } from "./definition/graph-dtype.ts";
 import type { GraphSources } from "./sources/graph-sources.ts";
-import { dependenciesOf } from "./graph-value.ts";
+import { dependenciesOf, integerOf } from "./graph-value.ts";
 import type {
   GraphMaskRule,
   GraphValue,
@@ -26,6 +27,7 @@ import type {
   OperationNode,
 } from "./graph-value.ts";
 import { placeNodes } from "./placement-of-nodes.ts";
+import { uncutRankingsOf } from "./scores/uncut-tables.ts";
 import type { NodePlace } from "./placement-of-nodes.ts";
 import type { SignatureDefinition, TensorInfo } from "./definition/meta-graph.ts";
 import type { SignatureGraph } from "./signature-graph.ts";
@@ -72,6 +74,8 @@ class ProgramWriter {
   readonly #sources: GraphSources;
   readonly #shared: SharedParts;
   readonly #places: ReadonlyMap<LoweredNode, NodePlace>;
+  /** Top-k operations that may be done outside of their dense parts. */
+  readonly #rankings: ReadonlySet<LoweredNode>;
   readonly #ids = new Map<GraphValue, ValueId>();
   readonly #constants: { readonly value: ValueId; readonly tensor: Tensor }[] = [];
   /** The nodes that read each value. */
@@ -82,7 +86,9 @@ class ProgramWriter {
     this.#outputs = new Set(graph.outputs);
     this.#sources = sources;
     this.#shared = shared;
-    this.#places = placeNodes(graph.nodes);
+    const { places, rankings } = placeNodes(graph.nodes, uncutRankingsOf(graph.nodes));
+    this.#places = places;
+    this.#rankings = rankings;
     for (const node of graph.nodes) {
       for (const input of dependenciesOf(node)) {
         const readers = this.#readers.get(input) ?? new Set();
@@ -161,12 +167,18 @@ class ProgramWriter {
 
   #denseStep(nodes: readonly OperationNode[]): Step {
     const inside = new Set<LoweredNode>(nodes);
+    const isReadOutside = (value: GraphValue): boolean =>
+      this.#outputs.has(value) ||
+      [...(this.#readers.get(value) ?? [])].some((reader) => !inside.has(reader));
+    const ranked = nodes.filter((node) => {
+      const { producer } = node.inputs[0] ?? {};
+      return this.#rankings.has(node) && producer !== undefined && inside.has(producer);
+    });
+    const scores = new Set(ranked.flatMap(({ inputs }) => inputs[0] ?? []));
     const part = makeDensePart(nodes, {
       files: this.#sources.files,
       idOf: (value) => this.#idOf(value),
-      isReadOutside: (value) =>
-        this.#outputs.has(value) ||
-        [...(this.#readers.get(value) ?? [])].some((reader) => !inside.has(reader)),
+      isReadOutside: (value) => scores.has(value) || isReadOutside(value),
     });
     const { denseModels } = this.#shared;
     const known = denseModels.findIndex((bytes) => Buffer.compare(bytes, part.bytes) === 0);
@@ -176,7 +188,34 @@ class ProgramWriter {
       const text = `the dense parts take ${total} bytes; up to ${DENSE_BYTES_MAX} are served`;
       throw new WinnowError("RESOURCE_EXHAUSTED", text);
     }
-    return { kind: "dense", model, inputs: part.inputs, outputs: part.outputs };
+    const names = new Map(part.outputs.map(({ name, value }) => [value, name]));
+    const rankings = ranked.flatMap((node) => this.#ranking(node, names) ?? []);
+    const hidden = new Set(
+      [...scores].flatMap((value) => (isReadOutside(value) ? [] : this.#idOf(value))),
+    );
+    return {
+      kind: "dense",
+      model,
+      inputs: part.inputs,
+      outputs: part.outputs.filter(({ value }) => !hidden.has(value)),
+      ...(rankings.length > 0 && { rankings }),
+    };
+  }
+
+  /** `undefined` for a top-k whose results nobody needs. */
+  #ranking(
+    { name, inputs, outputs }: OperationNode,
+    names: ReadonlyMap<ValueId, string>,
+  ): DenseRanking | undefined {
+    const [scored, wanted] = inputs;
+    const nameOf = (value: GraphValue | undefined): string | undefined =>
+      value && names.get(this.#ids.get(value) ?? -1);
+    const [scores, best, rows] = [scored, ...outputs].map(nameOf);
+    const items = scored?.shape?.[1];
+    const k = wanted && integerOf(wanted);
+    if (scores === undefined || items === undefined || k === undefined) return undefined;
+    if (best === undefined && rows === undefined) return undefined;
+    return { node: name, scores, items, k, ...(best && { best }), ...(rows && { rows }) };
   }
 
   #step(node: LoweredNode): Step {

@@ -29,8 +29,7 @@ export function uncutTablesOf(
 ): UncutTable[] {
   return nodes.flatMap((node) => {
     const scored = node.inputs[0];
-    const isTopK = node.kind === "operation" && node.op === "TopKV2";
-    if (!isTopK || scored === undefined || sortsAll(node, nodes)) return [];
+    if (!ranksItems(node, nodes) || scored === undefined) return [];
     const { name, op } = obstacles.get(scored) ?? node;
     return matricesOf(scored).map(({ dtype, stored, shape }) => ({
       tensor: stored === undefined ? "" : nameOf(stored),
@@ -40,6 +39,27 @@ export function uncutTablesOf(
       obstacle: { node: name, op: op === ROUNDING ? "Cast" : op },
     }));
   });
+}
+
+/**
+ * The top-k operations among these nodes whose scores, `[queries, items]` for a known number of items, need a matrix of
+ * items: what a router may rank itself, for a `k` and ids of a request, once a dense part has computed the scores.
+ */
+export function uncutRankingsOf(nodes: readonly LoweredNode[]): ReadonlySet<OperationNode> {
+  const found = nodes.filter((node): node is OperationNode => {
+    if (!ranksItems(node, nodes)) return false;
+    const [scored, wanted] = node.inputs;
+    const items = scored?.shape?.length === 2 ? scored.shape[1]! : 0;
+    const k = (wanted && integerOf(wanted)) ?? 0;
+    const isRankable = scored?.dtype === "float32" && k > 0 && k <= items;
+    return isRankable && matricesOf(scored).length > 0;
+  });
+  return new Set(found);
+}
+
+/** Whether a node is a top-k that nobody would call a sort. */
+function ranksItems(node: LoweredNode, nodes: readonly LoweredNode[]): node is OperationNode {
+  return node.kind === "operation" && node.op === "TopKV2" && !sortsAll(node, nodes);
 }
 
 /**

@@ -1,0 +1,299 @@
+// Items that no search finds, because a dense part computes their scores (`DenseRanking`): for a request with a k or
+// lists of ids of its own, the dense part gives the scores of all items, and this file ranks those that the request
+// admits. The order is the one of every search: by score, equal ones and NaN by row, NaN behind all others.
+//
+//   inputs ─▶ dense part ─▶ scores [queries, items] ─▶ best k admitted rows ─▶ host steps ─▶ outputs
+//                                                      ids of rows, indexed once
+
+import { IdIndex, WinnowError, comparableIds, nextLoopTurn, rankedIdsOf } from "@winnow/core";
+import type {
+  DenseRanking,
+  DenseStep,
+  ItemIds,
+  SignatureProgram,
+  Tensor,
+  VocabularyIndex,
+} from "@winnow/core";
+import type { SearchConditions } from "../admission/search-cost.ts";
+import { listedIds } from "./listed-ids.ts";
+import { inTurns, turnMeter } from "./turns.ts";
+import type { Steps } from "./turns.ts";
+
+/** What a request asks of the items that dense parts rank. */
+export interface RankingAsked {
+  readonly signature: SignatureProgram;
+  readonly vocabularies: readonly VocabularyIndex[];
+  readonly k: number | undefined;
+  readonly conditions: Pick<SearchConditions, "exclude" | "include">;
+  readonly signal: AbortSignal;
+}
+
+/** A step, and those of its rankings that are done here. */
+export interface RankedStep {
+  readonly step: DenseStep;
+  readonly rankings: readonly DenseRanking[];
+}
+
+/** The rankings of a step that have to be done outside of the dense part, for a request. */
+export function rankingsOutside(
+  { rankings = [] }: DenseStep,
+  { k, conditions: { exclude, include } }: Pick<RankingAsked, "k" | "conditions">,
+): readonly DenseRanking[] {
+  return k === undefined && exclude.length + include.length === 0 ? [] : rankings;
+}
+
+/** Names of the outputs to ask of a dense model, if some of its rankings are done outside. */
+export function namesWithScores(
+  { outputs }: DenseStep,
+  rankings: readonly DenseRanking[],
+): readonly string[] {
+  const ranked = new Set(rankings.flatMap(({ best, rows }) => [best, rows]));
+  const others = outputs.flatMap(({ name }) => (ranked.has(name) ? [] : [name]));
+  return [...new Set([...others, ...rankings.map(({ scores }) => scores)])];
+}
+
+/**
+ * The outputs of a step whose rankings are done here.
+ * @throws WinnowError INVALID_ARGUMENT for lists that are neither one for all queries nor one for each, or of ids of
+ * another type; INTERNAL for outputs that are no scores; the signal's reason
+ */
+export async function withRankings(
+  { step, rankings }: RankedStep,
+  given: ReadonlyMap<string, Tensor>,
+  asked: RankingAsked,
+): Promise<ReadonlyMap<string, Tensor>> {
+  const outputs = new Map(given);
+  for (const ranking of rankings) {
+    const scores = scoresOf(step, ranking, given);
+    const lists = await listsFor(step, ranking, { ...asked, queries: scores.shape[0]! });
+    const k = Math.min(asked.k ?? ranking.k, ranking.items);
+    const best = await inTurns(bestRows(scores, { k, ...lists }), asked.signal);
+    const tensors = tensorsOf(step, ranking, { best, scores: scores.data });
+    for (const [name, tensor] of tensors) outputs.set(name, tensor);
+  }
+  return outputs;
+}
+
+interface Scores {
+  /** `[queries, items]`. */
+  readonly shape: readonly number[];
+  readonly data: Float32Array;
+}
+
+function scoresOf(
+  { model }: DenseStep,
+  { scores, items }: DenseRanking,
+  given: ReadonlyMap<string, Tensor>,
+): Scores {
+  const tensor = given.get(scores);
+  const isRight = tensor?.shape.length === 2 && tensor.shape[1] === items;
+  if (tensor?.dtype === "float32" && isRight) return tensor;
+  const text = `Output "${scores}" of dense model ${model} does not score ${items} items`;
+  throw new WinnowError("INTERNAL", text);
+}
+
+/** Rows that are listed for each query, or for all of them; no lists: nothing is listed. */
+interface RowLists {
+  readonly exclude: readonly Uint32Array[];
+  readonly include: readonly Uint32Array[];
+}
+
+async function listsFor(
+  step: DenseStep,
+  ranking: DenseRanking,
+  { signature, vocabularies, conditions, queries }: RankingAsked & { readonly queries: number },
+): Promise<RowLists> {
+  const { exclude, include } = conditions;
+  if (exclude.length + include.length === 0) return { exclude: [], include: [] };
+  const ids = rankedIdsOf(signature, step, ranking);
+  if (ids === undefined) throw new RangeError("ids of a ranking that was not checked");
+  const on = { table: { name: ranking.node, idDtype: ids.dtype }, queries };
+  const index = await indexOf(ids, { items: ranking.items, vocabularies });
+  const rowsOf = (verb: "exclude" | "include", lists: readonly Tensor[]): Uint32Array[] =>
+    listedIds(verb, lists, on).map((list) => index.rowsOf(list));
+  return { exclude: rowsOf("exclude", exclude), include: rowsOf("include", include) };
+}
+
+/** Items of one index. Indexing them takes a few ms, after which other requests run. */
+const INDEXED_ITEMS = 2 ** 16;
+
+/** Some items, beginning with a row, by their ids. */
+interface IndexedRows {
+  readonly firstRow: number;
+  readonly index: IdIndex;
+}
+
+/** Rows by id, over all items, some thousand in each index. */
+class ItemRows {
+  readonly #indexes: readonly IndexedRows[];
+  readonly #dtype: Tensor["dtype"];
+
+  constructor(indexes: readonly IndexedRows[], dtype: Tensor["dtype"]) {
+    this.#indexes = indexes;
+    this.#dtype = dtype;
+  }
+
+  /** Ascending rows that have one of the ids. */
+  rowsOf(wanted: Tensor): Uint32Array {
+    const ids = comparableIds(wanted, this.#dtype);
+    if (ids === undefined) return new Uint32Array();
+    const rows = new Set<number>();
+    for (const { firstRow, index } of this.#indexes) {
+      for (let position = 0; position < ids.data.length; position += 1) {
+        index.forEachRow(ids, position, (row) => rows.add(firstRow + row));
+      }
+    }
+    return Uint32Array.from(rows).toSorted();
+  }
+}
+
+/** Indexes that are made, or being made, as long as their program is loaded. */
+const indexes = new WeakMap<ItemIds, Promise<ItemRows>>();
+
+function indexOf(ids: ItemIds, of: IndexedItems): Promise<ItemRows> {
+  const known = indexes.get(ids);
+  if (known !== undefined) return known;
+  const made = makeIndex(ids, of);
+  indexes.set(ids, made);
+  // What could not be made is tried again by the next request.
+  made.catch(() => indexes.delete(ids));
+  return made;
+}
+
+interface IndexedItems {
+  readonly items: number;
+  readonly vocabularies: readonly VocabularyIndex[];
+}
+
+/** All requests that need an index wait for the same one, so the end of one of them does not stop it. */
+async function makeIndex(ids: ItemIds, { items, vocabularies }: IndexedItems): Promise<ItemRows> {
+  const parts: IndexedRows[] = [];
+  for (let firstRow = 0; firstRow < items; firstRow += INDEXED_ITEMS) {
+    const endRow = Math.min(items, firstRow + INDEXED_ITEMS);
+    parts.push({ firstRow, index: new IdIndex(ids.of(firstRow, endRow, vocabularies)) });
+    await nextLoopTurn();
+  }
+  return new ItemRows(parts, ids.dtype);
+}
+
+/** The best admitted rows of each query. */
+function* bestRows(
+  { shape, data }: Scores,
+  { k, exclude, include }: RowLists & { readonly k: number },
+): Steps<readonly Uint32Array[]> {
+  const [queries, items] = [shape[0]!, shape[1]!];
+  const isTurnOver = turnMeter();
+  const found: Uint32Array[] = [];
+  for (let query = 0; query < queries; query += 1) {
+    const without = exclude[exclude.length > 1 ? query : 0];
+    const only = include[include.length > 1 ? query : 0];
+    const isLeftOut = without === undefined ? noRow : amongRows(without, items);
+    const list = new BestRows(data.subarray(query * items, (query + 1) * items), k);
+    const rows = only?.length ?? items;
+    for (let first = 0; first < rows; first += OFFERED_ROWS) {
+      const end = Math.min(rows, first + OFFERED_ROWS);
+      for (let at = first; at < end; at += 1) {
+        const row = only === undefined ? at : only[at]!;
+        if (!isLeftOut(row)) list.offer(row);
+      }
+      if (isTurnOver(end - first)) yield;
+    }
+    found.push(list.sorted());
+  }
+  return found;
+}
+
+/** Rows between two looks at the time. */
+const OFFERED_ROWS = 2 ** 14;
+
+const noRow = (): boolean => false;
+
+function amongRows(rows: Uint32Array, items: number): (row: number) => boolean {
+  const bits = new Uint8Array(Math.ceil(items / 8));
+  for (const row of rows) bits[row >> 3]! |= 1 << (row & 7);
+  return (row) => (bits[row >> 3]! & (1 << (row & 7))) !== 0;
+}
+
+/** The best k of the rows that are offered in ascending order: a heap with the worst of them at its root. */
+class BestRows {
+  readonly #scores: Float32Array;
+  readonly #heap: Uint32Array;
+  #length = 0;
+
+  constructor(scores: Float32Array, k: number) {
+    this.#scores = scores;
+    this.#heap = new Uint32Array(Math.min(k, scores.length));
+  }
+
+  offer(row: number): void {
+    const heap = this.#heap;
+    if (this.#length < heap.length) {
+      let at = this.#length;
+      this.#length += 1;
+      for (; at > 0; at = (at - 1) >> 1) {
+        const above = heap[(at - 1) >> 1]!;
+        if (!this.#isBefore(above, row)) break;
+        heap[at] = above;
+      }
+      heap[at] = row;
+    } else if (this.#length > 0 && this.#isBefore(row, heap[0]!)) {
+      this.#replaceWorst(row);
+    }
+  }
+
+  /** The rows that are kept, best first. */
+  sorted(): Uint32Array {
+    return this.#heap.subarray(0, this.#length).toSorted((a, b) => (this.#isBefore(a, b) ? -1 : 1));
+  }
+
+  #replaceWorst(row: number): void {
+    const heap = this.#heap;
+    let at = 0;
+    for (let below = 1; below < this.#length; below = 2 * at + 1) {
+      const other = below + 1;
+      if (other < this.#length && this.#isBefore(heap[below]!, heap[other]!)) below = other;
+      if (!this.#isBefore(row, heap[below]!)) break;
+      heap[at] = heap[below]!;
+      at = below;
+    }
+    heap[at] = row;
+  }
+
+  /** Whether a row comes before another one (`compareCandidates`). */
+  #isBefore(row: number, other: number): boolean {
+    const [score, otherScore] = [this.#scores[row]!, this.#scores[other]!];
+    if (score > otherScore) return true;
+    if (score < otherScore) return false;
+    if (score === otherScore) return row < other;
+    const isNaN = Number.isNaN(score);
+    return isNaN === Number.isNaN(otherScore) ? row < other : !isNaN;
+  }
+}
+
+/** Lists as the step's outputs, ragged where their lengths differ. */
+function tensorsOf(
+  { outputs }: DenseStep,
+  ranking: DenseRanking,
+  { best, scores }: { readonly best: readonly Uint32Array[]; readonly scores: Float32Array },
+): readonly (readonly [string, Tensor])[] {
+  const columns = best.reduce((most, { length }) => Math.max(most, length), 0);
+  const isRagged = best.some(({ length }) => length < columns);
+  const rowLengths = isRagged ? Uint32Array.from(best, ({ length }) => length) : undefined;
+  const shape = [best.length, columns];
+  const values = new Float32Array(best.length * columns);
+  const rows = new Int32Array(best.length * columns);
+  for (const [query, list] of best.entries()) {
+    rows.set(list, query * columns);
+    for (const [at, row] of list.entries()) {
+      values[query * columns + at] = scores[query * ranking.items + row]!;
+    }
+  }
+  const ragged = rowLengths === undefined ? {} : { rowLengths };
+  return outputs.flatMap(({ name, dtype }): (readonly [string, Tensor])[] => {
+    if (name === ranking.best)
+      return [[name, { dtype: "float32", shape, data: values, ...ragged }]];
+    if (name !== ranking.rows) return [];
+    if (dtype !== "int64") return [[name, { dtype: "int32", shape, data: rows, ...ragged }]];
+    return [[name, { dtype, shape, data: BigInt64Array.from(rows, BigInt), ...ragged }]];
+  });
+}
