@@ -739,6 +739,19 @@ class Practice(tf.Module):
         rank = tf.raw_ops.Rank(input=tf.expand_dims(rows, 0))
         return {"rank": rank, "row": tf.where(rows < 0, self.users.size() + 5, rows), "vector": tf.gather(self.table, tf.maximum(rows, 0))}
 
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="x")])
+    def quotients(self, x):
+        """What has the shape of a number divided by several, and of a bit mask."""
+        divided, masked = 100 // tf.maximum(x, 1), tf.bitwise.bitwise_and(tf.constant(6), x)
+        return {"divided": divided, "filled": tf.fill(tf.shape(divided), 7), "masked": tf.fill(tf.shape(masked), 5)}
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 4], tf.float32, name="query")])
+    def one_by_one(self, query):
+        """The best items of each query, found in a loop: there they are not cut."""
+        best = lambda vector: tuple(tf.math.top_k(tf.linalg.matvec(self.items, vector), 2))
+        scores, rows = tf.map_fn(best, query, fn_output_signature=(tf.float32, tf.int32))
+        return {"rows": rows, "scores": scores}
+
     @tf.function(input_signature=[tf.TensorSpec([None, None, 4], tf.float32, name="x")])
     def lists(self, x):
         """Elements of a list that a loop wrote, joined and by their places."""
@@ -763,13 +776,15 @@ class Practice(tf.Module):
 
 def practice():
     module = Practice()
-    names = ["reranked", "wide", "sizes", "lists", "ragged"]
+    names = ["reranked", "wide", "sizes", "quotients", "one_by_one", "lists", "ragged"]
     signatures = {name: getattr(module, name) for name in names}
     tf.saved_model.save(module, version_of("practice"), signatures={"serving_default": module.reranked, **signatures})
     cases = [("reranked", "batch", {"query": randoms(rows, 4).tolist()}) for rows in (1, 3)]
     cases += [("wide", "batch", {"ids": ids}) for ids in ([[1, 5, -1], [-1, -1, -1], [11, 3, 3]], [[-1]])]
     cases += [("wide", "error", {"ids": [[12]]})]
     cases += [("sizes", "known", {"user": ["a", "?", "b"]})]
+    cases += [("quotients", "batch", {"x": x}) for x in ([3, -7, 40], [5])]
+    cases += [("one_by_one", "batch", {"query": randoms(3, 4).tolist()})]
     cases += [("lists", "batch", {"x": randoms(2, steps, 4).tolist()}) for steps in (1, 3)]
     cases += [("ragged", "batch", {"text": text}) for text in (["a b c", "", "日本 x"], ["one"])]
     record("practice", Practice.__doc__, cases)

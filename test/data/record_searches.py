@@ -182,6 +182,7 @@ TIED = {
     "relu6": lambda m, q, w: tf.nn.relu6(scored(m, q)),
     "rounded": lambda m, q, w: tf.round(scored(m, q) / 12.0),
     "floor": lambda m, q, w: tf.math.floor(scored(m, q) * 0.125),
+    "masked_rint": lambda m, q, w: of_genre(m, w, tf.math.rint(scored(m, q) / 12.0), -1.0),
     "ceil": lambda m, q, w: tf.math.ceil(scored(m, q) * 0.125),
     "clipped": lambda m, q, w: tf.clip_by_value(scored(m, q), -9.0, 3.0),
     "at_most_of_query": lambda m, q, w: tf.minimum(scored(m, q), q[:, :1] * 4.0),

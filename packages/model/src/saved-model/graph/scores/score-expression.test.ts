@@ -228,6 +228,19 @@ test("items that are not searched are told of, once each, with what stood in the
   expect(searched).not.toHaveProperty("uncutTables");
 });
 
+test("items that are ranked in a loop are told of", () => {
+  const { uncutTables } = programOf(path.resolve(EXPORT, "../../../operations/practice/1"));
+
+  expect(uncutTables).toEqual([
+    {
+      tensor: "items",
+      bytes: 9 * 4 * 4,
+      ranking: expect.stringMatching(/map\/while.*TopKV2$/) as string,
+      obstacle: expect.objectContaining({ op: expect.any(String) as string }) as unknown,
+    },
+  ]);
+});
+
 const FLOAT = 1;
 const INT32 = 3;
 const root = temporaryDirectory();

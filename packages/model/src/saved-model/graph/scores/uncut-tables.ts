@@ -27,7 +27,10 @@ export function uncutTablesOf(
   nodes: readonly LoweredNode[],
   obstacles: ReadonlyMap<GraphValue, OperationNode>,
 ): UncutTable[] {
-  return nodes.flatMap((node) => {
+  const withLoops = nodes.flatMap((node): readonly LoweredNode[] => {
+    return node.kind === "operation" ? [node, ...(node.loop?.nodes ?? [])] : [node];
+  });
+  return withLoops.flatMap((node) => {
     const scored = node.inputs[0];
     if (!ranksItems(node, nodes) || scored === undefined) return [];
     const { name, op } = obstacles.get(scored) ?? node;

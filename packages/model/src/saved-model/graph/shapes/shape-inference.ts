@@ -10,16 +10,14 @@ import type { InferredOutput, Inputs, ShapeRule, ShapedNode } from "./shape-rule
 import { SLICING_RULES } from "./slicing-shapes.ts";
 
 const SAME_SHAPE: readonly string[] = [
-  ..."Abs,BiasAdd,Bucketize,Cast,Ceil,Elu,Erf,Erfc,Exp,Expm1,FloorDiv,Floor,Gelu,LeakyRelu".split(
-    ",",
-  ),
+  ..."Abs,BiasAdd,Bucketize,Cast,Ceil,Elu,Erf,Erfc,Exp,Expm1,Floor,Gelu,LeakyRelu".split(","),
   ..."Log,Log1p,LogSoftmax,LogicalNot,LookupTableFindV2,Neg,OnesLike,Reciprocal,Relu".split(","),
-  ..."Relu6,Round,RoundToNarrow,Rsqrt,Selu,Sigmoid,Sign,Sin,Cos,Softmax,Softplus,Softsign,Sqrt,Square".split(
+  ..."Relu6,Rint,Round,RoundToNarrow,Rsqrt,Selu,Sigmoid,Sign,Sin,Cos,Softmax,Softplus,Softsign,Sqrt,Square".split(
     ",",
   ),
   ..."StaticRegexReplace,RegexReplace,StringLower,StringUpper,StringStrip,AsString".split(","),
   ..."StringToHashBucketFast,StringToHashBucketStrong,StringToNumber,Tanh,ZerosLike".split(","),
-  ..."Cumsum,IsNan,IsFinite,IsInf,ClipByValue,FusedBatchNormV3".split(","),
+  ..."Cumsum,IsNan,IsFinite,IsInf,ClipByValue,FusedBatchNormV2,FusedBatchNormV3".split(","),
   ..."ReverseV2,Acos,Acosh,Asin,Asinh,Atan,Atanh,Cosh,Cumprod,ReverseSequence,Roll,Sinh,Tan".split(
     ",",
   ),
@@ -27,7 +25,10 @@ const SAME_SHAPE: readonly string[] = [
   ..."TensorScatterUpdate".split(","),
 ];
 const BROADCAST: readonly string[] = [
-  ..."Add,AddV2,Atan2,Div,DivNoNan,Equal,FloorMod,Greater,GreaterEqual,Less,LessEqual".split(","),
+  ..."Add,AddV2,Atan2,BitwiseAnd,BitwiseOr,BitwiseXor,Div,DivNoNan,Equal,FloorDiv,FloorMod".split(
+    ",",
+  ),
+  ..."Greater,GreaterEqual,Less,LessEqual".split(","),
   ..."LogicalAnd,LogicalOr,Maximum,Minimum,Mod,Mul,MulNoNan,NotEqual,Pow,RealDiv".split(","),
   ..."SelectV2,SquaredDifference,Sub,TruncateDiv,TruncateMod,Xdivy,Xlogy".split(","),
 ];
