@@ -702,6 +702,8 @@ class Practice(tf.Module):
         self.table = tf.Variable(randoms(12, 4))
         self.items = tf.Variable(randoms(9, 4))
         self.users = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "b", "c"], [3, 0, 7], tf.string, tf.int64), -1)
+        self.precise = tf.Variable(randoms(7, 4).astype("float64"))
+        self.others = tf.Variable(randoms(5, 4))
         self.requests = tf.Variable(0)
         self.left = tf.Variable(9)
 
@@ -752,6 +754,20 @@ class Practice(tf.Module):
         scores, rows = tf.map_fn(best, query, fn_output_signature=(tf.float32, tf.int32))
         return {"rows": rows, "scores": scores}
 
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int64, name="ids")])
+    def masked(self, ids):
+        """A mask of integers that is cast to bfloat16, as layers of mixed precision do with theirs."""
+        mask = tf.cast(ids > 0, tf.bfloat16)
+        vectors = tf.cast(tf.gather(self.table, tf.maximum(ids, 0)), tf.bfloat16) * mask[..., None]
+        return {"count": tf.cast(tf.reduce_sum(mask, 1), tf.float32), "first": tf.cast(vectors[:, 0], tf.float32)}
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 4], tf.float32, name="query")])
+    def uncut(self, query):
+        """Items in float64, and items of which the graph does not tell how many they are: neither is cut."""
+        exact = tf.matmul(tf.cast(query, tf.float64), self.precise, transpose_b=True)
+        some = tf.boolean_mask(self.others, self.others[:, 0] > -9)
+        return {"exact": tf.math.top_k(tf.cast(exact, tf.float32), 3)[1], "some": tf.math.top_k(tf.matmul(query, some, transpose_b=True), 2)[1]}
+
     @tf.function(input_signature=[tf.TensorSpec([None, None, 4], tf.float32, name="x")])
     def lists(self, x):
         """Elements of a list that a loop wrote, joined and by their places."""
@@ -776,7 +792,7 @@ class Practice(tf.Module):
 
 def practice():
     module = Practice()
-    names = ["reranked", "wide", "sizes", "quotients", "one_by_one", "lists", "ragged"]
+    names = ["reranked", "wide", "sizes", "quotients", "one_by_one", "masked", "uncut", "lists", "ragged"]
     signatures = {name: getattr(module, name) for name in names}
     tf.saved_model.save(module, version_of("practice"), signatures={"serving_default": module.reranked, **signatures})
     cases = [("reranked", "batch", {"query": randoms(rows, 4).tolist()}) for rows in (1, 3)]
@@ -784,6 +800,8 @@ def practice():
     cases += [("wide", "error", {"ids": [[12]]})]
     cases += [("sizes", "known", {"user": ["a", "?", "b"]})]
     cases += [("quotients", "batch", {"x": x}) for x in ([3, -7, 40], [5])]
+    cases += [("masked", "batch", {"ids": [[3, 0, 11], [0, 5, 0]]})]
+    cases += [("uncut", "batch", {"query": randoms(3, 4).tolist()})]
     cases += [("one_by_one", "batch", {"query": randoms(3, 4).tolist()})]
     cases += [("lists", "batch", {"x": randoms(2, steps, 4).tolist()}) for steps in (1, 3)]
     cases += [("ragged", "batch", {"text": text}) for text in (["a b c", "", "日本 x"], ["one"])]
@@ -827,7 +845,51 @@ def constant_branches():
     (HERE / "constant_branches" / "oracle.json").write_text(json.dumps(oracle, indent=1) + "\n")
 
 
-MODELS = (operations, strict_lookup, keras_layers, towers, branches, choices, quantised, mixed_precision, sparse_signature, partitioned_lookup, lists, practice, constant_branches)
+def columns_in_slices():
+    """TensorFlow 1: an output layer in slices of columns, and rows of a reference variable that are pooled at once."""
+    v1 = tf.compat.v1
+    directory = version_of("columns_in_slices")
+    cases = []
+    v1.disable_resource_variables()
+    with tf.Graph().as_default() as graph, v1.Session(graph=graph) as session:
+        ids = v1.placeholder(tf.int64, [None, None], name="ids")
+        words = v1.get_variable("words", initializer=tf.constant(randoms(20, 8)))
+        values = randoms(8, 30)
+
+        def columns_of_part(shape, dtype, partition_info):
+            first = partition_info.var_offset[1]
+            return tf.constant(values[:, first : first + shape[1]], dtype)
+
+        cut = v1.fixed_size_partitioner(3, axis=1)
+        kernel = v1.get_variable("kernel", values.shape, tf.float32, columns_of_part, partitioner=cut, use_resource=True)
+        places = tf.where(tf.not_equal(ids, -1))
+        sparse = tf.SparseTensor(places, tf.gather_nd(ids, places), tf.shape(ids, out_type=tf.int64))
+        outputs = {}
+        for combiner in ("mean", "sum", "sqrtn"):
+            outputs[combiner] = tf.nn.embedding_lookup_sparse([words], sparse, None, combiner=combiner)
+        scores, rows = tf.nn.top_k(tf.matmul(outputs["mean"], tf.convert_to_tensor(kernel)), 4)
+        outputs |= {"scores": scores, "rows": rows}
+        session.run(v1.global_variables_initializer())
+        builder = v1.saved_model.Builder(directory)
+        signature = v1.saved_model.predict_signature_def({"ids": ids}, outputs)
+        builder.add_meta_graph_and_variables(session, ["serve"], signature_def_map={"serving_default": signature})
+        builder.save()
+        for asked in ([[1, 2, -1], [19, -1, -1]], [[0, 0, 7]]):
+            found = session.run(outputs, {ids: asked})
+            answer = {key: found[key].tolist() for key in sorted(found)}
+            cases.append({"kind": "batch", "signature_name": "serving_default", "inputs": {"ids": asked}, "outputs": answer})
+    v1.enable_resource_variables()
+    oracle = {
+        "model": "columns_in_slices",
+        "recorded_with": f"TensorFlow {tf.__version__}",
+        "special": columns_in_slices.__doc__,
+        "signature_name": "serving_default",
+        "cases": cases,
+    }
+    (HERE / "columns_in_slices" / "oracle.json").write_text(json.dumps(oracle, indent=1) + "\n")
+
+
+MODELS = (operations, strict_lookup, keras_layers, towers, branches, choices, quantised, mixed_precision, sparse_signature, partitioned_lookup, lists, practice, constant_branches, columns_in_slices)
 for build in MODELS:
     if len(sys.argv) < 2 or build.__name__ in sys.argv[1:]:
         build()

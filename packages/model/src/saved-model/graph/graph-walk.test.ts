@@ -129,6 +129,15 @@ describe("GraphWalk", () => {
       ],
       [],
     ],
+    [
+      "enable_control_flow_v2",
+      [
+        { name: "out", op: "Identity", inputs: ["merge"] },
+        { name: "merge", op: "Merge", inputs: ["next"] },
+        { name: "next", op: "NextIteration", inputs: ["merge"] },
+      ],
+      [],
+    ],
     ["nothing defines", [{ name: "out", op: "Identity", inputs: ["nobody"] }], []],
     [
       "nest more than",

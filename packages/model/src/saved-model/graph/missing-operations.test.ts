@@ -64,6 +64,20 @@ describe("a refusal of a signature", () => {
     expect(message.split(advice)).toHaveLength(2);
   });
 
+  test("names a cast to a type that no value has, which would fail at each request", () => {
+    const attributes = new Attributes("fp8", new Map([["DstT", { kind: "type", value: 24 }]]));
+    const cast = operation("Cast", "fp8", [INPUT]);
+    const narrow: OperationNode = { ...cast, attributes };
+    narrow.outputs = [{ dtype: "invalid", shape: [-1, 4], producer: narrow }];
+
+    const refusal = refusalOf([narrow]);
+
+    expect(refusal.code).toBe("UNIMPLEMENTED");
+    expect(refusal.message).toMatch(
+      /^operation Cast \(node fp8\) gives values of \w+, which is not/,
+    );
+  });
+
   test("stays short where thousands of operations are missing", () => {
     const nodes = Array.from({ length: 5000 }, (_, at) => operation(`Op${at}`, `n${at}`, [INPUT]));
 
