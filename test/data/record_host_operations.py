@@ -539,6 +539,9 @@ for entries in ([[1, 0], [0, 3], [0, 1], [1, 0]], [[0, 0], [2, 1]]):
 case("SparseReorder", {"input_indices": c(np.zeros([0, 2]), i64), "input_values": c([], s), "input_shape": c([3, 4], i64)})
 
 # --- bits
+for dtype, other, values in [(f32, i32, [0.0, -0.0, 1.5, -2.5, np.nan, np.inf]), (f32, tf.uint32, [-1.0, 3e38]), (f64, i64, [0.0, -0.0, 0.1, -1e300])]:
+    case("Bitcast", {"input": c([values], dtype)}, type=other)
+    case("Bitcast", {"input": tf.bitcast(c([values], dtype), other)}, type=dtype)
 for op in ("BitwiseAnd", "BitwiseOr", "BitwiseXor"):
     for dtype in (tf.int8, i32, i64, u8, tf.uint64):
         most, least = dtype.max, dtype.min

@@ -754,6 +754,11 @@ class Practice(tf.Module):
         scores, rows = tf.map_fn(best, query, fn_output_signature=(tf.float32, tf.int32))
         return {"rows": rows, "scores": scores}
 
+    @tf.function(input_signature=[tf.TensorSpec([None, 4], tf.float32, name="x")])
+    def best(self, x):
+        """Keras 3 looks at the bits of zeros before it takes the greatest of them."""
+        return {"of_input": keras.ops.argmax(x, axis=1), "of_product": keras.ops.argmax(tf.matmul(x, self.table, transpose_b=True), axis=-1)}
+
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int64, name="ids")])
     def masked(self, ids):
         """A mask of integers that is cast to bfloat16, as layers of mixed precision do with theirs."""
@@ -792,7 +797,7 @@ class Practice(tf.Module):
 
 def practice():
     module = Practice()
-    names = ["reranked", "wide", "sizes", "quotients", "one_by_one", "masked", "uncut", "lists", "ragged"]
+    names = ["reranked", "wide", "sizes", "quotients", "one_by_one", "best", "masked", "uncut", "lists", "ragged"]
     signatures = {name: getattr(module, name) for name in names}
     tf.saved_model.save(module, version_of("practice"), signatures={"serving_default": module.reranked, **signatures})
     cases = [("reranked", "batch", {"query": randoms(rows, 4).tolist()}) for rows in (1, 3)]
@@ -800,6 +805,7 @@ def practice():
     cases += [("wide", "error", {"ids": [[12]]})]
     cases += [("sizes", "known", {"user": ["a", "?", "b"]})]
     cases += [("quotients", "batch", {"x": x}) for x in ([3, -7, 40], [5])]
+    cases += [("best", "batch", {"x": [[-0.0, 0.0, -1.0, -0.0], [-0.0, -3.0, -1.0, -0.0], [0.5, -3.0, 2.0, 1.0]]})]
     cases += [("masked", "batch", {"ids": [[3, 0, 11], [0, 5, 0]]})]
     cases += [("uncut", "batch", {"query": randoms(3, 4).tolist()})]
     cases += [("one_by_one", "batch", {"query": randoms(3, 4).tolist()})]

@@ -12,11 +12,13 @@ import {
   wrongDtype,
 } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
+import { invalid } from "../../node-error.ts";
 import type { Tensor } from "../../../tensor/tensor.ts";
 import { stringsOf, tensorOf, zeros } from "../tensor-memory.ts";
 
 /** Conversions, by TensorFlow's name. */
 export const conversionOperations: HostOperations = {
+  Bitcast: (call) => [bitcast(call)],
   Cast: (call) => [cast(call)],
   ZerosLike: (call) => [likeInput(call, 0)],
   OnesLike: (call) => [likeInput(call, 1)],
@@ -33,6 +35,20 @@ function cast(call: HostCall): Tensor {
   const out = zeros(to, input.shape);
   convert(input.data, out, to);
   return tensorOf(to, input.shape, out);
+}
+
+/** The bits of numbers as numbers of another type of the same width. */
+function bitcast(call: HostCall): Tensor {
+  const { dtype, data, shape } = numericAt(call, 0);
+  const to = dtypeAttribute(call, "type", dtype);
+  const isOther = to === "string" || to === "bool" || dtype === "bool";
+  const out = isOther ? undefined : zeros(to, shape);
+  if (out === undefined || out.byteLength !== data.byteLength) {
+    throw invalid(`Cannot bitcast from ${dtype} to ${to}: shape [${shape.join(",")}]`);
+  }
+  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  new Uint8Array(out.buffer, out.byteOffset, out.byteLength).set(bytes);
+  return tensorOf(to, shape, out);
 }
 
 function convert(from: NumericArray, out: NumericArray, to: NumericDtype): void {

@@ -39,6 +39,7 @@ const RULES: ReadonlyMap<string, ShapeRule> = new Map<string, ShapeRule>([
   ...BROADCAST.map((op): [string, ShapeRule] => [op, broadcastRule]),
   ...REDUCTIONS.map((op): [string, ShapeRule] => [op, reductionRule]),
   ["AddN", (inputs) => ({ shape: inputs[0]?.shape })],
+  ["Bitcast", bitcastRule],
   ["Select", (inputs) => ({ shape: inputs[1]?.shape })],
   ["MatMul", matMulRule],
   ["BatchMatMul", batchMatMulRule],
@@ -101,6 +102,19 @@ function sameShape(inputs: Inputs, node: ShapedNode): InferredOutput {
   const position = node.op === "LookupTableFindV2" ? 1 : 0;
   const value = inputs[position];
   return { shape: value?.shape, known: node.op === "Cast" ? value?.known : undefined };
+}
+
+/** DataType numbers of the types of one width: float32, int32 and uint32; float64, int64 and uint64. */
+const WIDTHS: ReadonlyMap<number, number> = new Map([
+  ...[1, 3, 22].map((type): [number, number] => [type, 4]),
+  ...[2, 9, 23].map((type): [number, number] => [type, 8]),
+]);
+
+/** Values of as many bytes keep their shape; what others give is left open. */
+function bitcastRule(inputs: Inputs, { attributes }: ShapedNode): InferredOutput {
+  const from = WIDTHS.get(attributes.type("T"));
+  const isSameWidth = from !== undefined && from === WIDTHS.get(attributes.type("type"));
+  return { shape: isSameWidth ? inputs[0]?.shape : undefined };
 }
 
 function broadcastRule(inputs: Inputs, node: ShapedNode): InferredOutput {
