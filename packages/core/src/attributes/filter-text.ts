@@ -10,6 +10,12 @@ import type { Filter, FilterComparison, FilterValue } from "./filter.ts";
 
 const COMPARISONS: ReadonlySet<string> = new Set(["in", "gt", "gte", "lt", "lte", "exists"]);
 
+/**
+ * Conditions and connectives of a text. A node that a client writes may become a `not` and a test, and a
+ * `$all` becomes a test for each of its values: as many as a request may have conditions, 256.
+ */
+const TEXT_NODES_MAX = 8 * FILTER_LIMITS.nodesMax;
+
 /** Marks a test of an attribute that must be a list. */
 const LIST_ONLY = "list";
 
@@ -56,8 +62,7 @@ interface Counts {
 
 function readFilter(value: unknown, counts: Counts): Filter {
   counts.nodes += 1;
-  // A node that a client writes may become a `not` and a test; an `and` of tests is counted by its parts.
-  if (counts.nodes > 4 * FILTER_LIMITS.nodesMax) throw malformed("it has too many conditions");
+  if (counts.nodes > TEXT_NODES_MAX) throw malformed("it has too many conditions");
   if (!Array.isArray(value)) throw malformed("a condition is no list");
   const [kind, first, second, third] = value as readonly unknown[];
   if (kind === "not") return { kind, of: readFilter(first, counts) };

@@ -11,7 +11,7 @@ import type { Filter } from "./filter.ts";
 import { bindFilter } from "./filter-binding.ts";
 import { parseFilter } from "./filter-language.ts";
 import type { JsonValue } from "./filter-language.ts";
-import { admittedRows } from "./filter-rows.ts";
+import { admittedRows, admittedRowsInSteps } from "./filter-rows.ts";
 import { filterText, parseFilterText } from "./filter-text.ts";
 import { parseTimestamp, timeOf, timestampText } from "./timestamp.ts";
 
@@ -172,6 +172,12 @@ function columnsOf(rows: readonly Row[]): Map<string, AttributeColumn> {
   );
 }
 
+/** Eight rows of a column that counts to 9, those of 0 as ones. */
+function zeroesIn(byte: number): string {
+  const bits = Array.from({ length: 8 }, (_, bit) => Number((byte * 8 + bit) % 9 === 0));
+  return Number.parseInt(bits.toReversed().join(""), 2).toString(2);
+}
+
 const admits = (bits: Uint8Array, row: number): boolean =>
   ((bits[row >> 3]! >> (row & 7)) & 1) === 1;
 
@@ -195,11 +201,40 @@ describe("a filter", () => {
           [...columns].map(([name, column]) => [name, takeRows(column, taken)] as const),
         );
         const some = admittedRows(canonical, { columns: part, rows: taken.length, firstRow: 0 });
-        expect(Array.from(taken, (_, at) => admits(some, at))).toEqual(
-          Array.from(taken, (row) => expected[row]),
-        );
+        const expectedOfTaken = Array.from(taken, (row) => expected[row]);
+        expect(Array.from(taken, (_, at) => admits(some, at))).toEqual(expectedOfTaken);
+        const listed = { columns, rows: rows.length, firstRow: 0, listed: taken };
+        const ofListed = admittedRows(canonical, listed);
+        expect(Array.from(taken, (_, at) => admits(ofListed, at))).toEqual(expectedOfTaken);
       }),
       { numRuns: 2000 },
+    );
+  });
+
+  test.each<[string, string, number]>([
+    ["lists pauses at each of them", "sizes", 16],
+    ["single values of one attribute looks at them once", "year", 1],
+  ])("of many conditions on %s", (_, name, pauses) => {
+    const rows = 2 ** 20;
+    const builder = new ColumnBuilder();
+    for (let row = 0; row < rows; row += 1) builder.add(name === "year" ? row % 9 : [row % 9]);
+    const column = builder.finish(SPECS.find((spec) => spec.name === name)!);
+    const below = (end: number): JsonValue => new Map([[name, new Map([["$lt", end]])]]);
+    const all = Array.from({ length: 16 }, (__, end) => below(end + 1));
+    const filter = bindFilter(parseFilter(new Map([["$and", all]])), SPECS);
+
+    const steps = admittedRowsInSteps(filter, {
+      columns: new Map([[name, column]]),
+      rows,
+      firstRow: 0,
+    });
+    let counted = 0;
+    let step = steps.next();
+    for (; step.done !== true; step = steps.next()) counted += 1;
+
+    expect(counted).toBe(pauses);
+    expect([...step.value.subarray(0, 9)].map((byte) => byte.toString(2))).toEqual(
+      Array.from({ length: 9 }, (__, byte) => zeroesIn(byte)),
     );
   });
 
@@ -265,6 +300,16 @@ describe("a filter", () => {
     expect(parseFilterText(filterText(bound))).toEqual(bound);
     const endless = parseFilter(object(["year", object(["$lt", 10n ** 400n])]));
     expect(() => bindFilter(endless, SPECS)).toThrow("cannot be compared with");
+  });
+
+  test("with as many conditions as a request may have is read again from its text", () => {
+    const all = (count: number): JsonValue =>
+      object(["tags", object(["$all", Array.from({ length: count }, (_, at) => `${at}`)])]);
+    const textOf = (count: number): string =>
+      filterText(bindFilter(parseFilter(all(count)), SPECS));
+
+    expect(filterText(parseFilterText(textOf(256)))).toBe(textOf(256));
+    expect(() => parseFilterText(textOf(600))).toThrow("it has too many conditions");
   });
 
   test("that nests too deep is refused", () => {

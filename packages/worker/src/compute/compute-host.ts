@@ -180,16 +180,25 @@ export class ComputeHost {
     return this.#parts.accelerator.share?.(resident);
   }
 
-  /** Evaluates the filters that are not known yet. Ends early if a partition is released in the meantime. */
-  async prepareFilters(
+  prepareFilters(
     target: TableTarget,
     texts: readonly string[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    return this.#prepareFilters(target, { texts, isSearchNext: false }, signal);
+  }
+
+  /** Evaluates the filters that are not known yet. Ends early if a partition is released in the meantime. */
+  async #prepareFilters(
+    target: TableTarget,
+    { texts, isSearchNext }: { readonly texts: readonly string[]; readonly isSearchNext: boolean },
     signal: AbortSignal,
   ): Promise<void> {
     if (texts.length === 0) return;
     const table = this.#tableOf(target);
     const partitions = Array.from(target.partitions, (partition) => table.at(partition));
-    await this.#filters.prepare(new Set(texts), partitions, () => {
+    await this.#filters.prepare({ texts: new Set(texts), partitions, isSearchNext }, () => {
+      this.#parts.progress.raise();
       signal.throwIfAborted();
       return partitions.every((held) => table.holds(held));
     });
@@ -236,8 +245,13 @@ export class ComputeHost {
     const onStep = (): void => this.#parts.progress.raise();
     const parts = { accelerator, table, indexes: this.#indexes, filters: this.#filters, onStep };
     const texts = batch.asks.flatMap(({ filters = [] }) => filters);
-    await this.prepareFilters(batch.target, texts, signal);
-    const found = await answerTopK(parts, batch, signal);
+    let found: Awaited<ReturnType<typeof answerTopK>>;
+    try {
+      await this.#prepareFilters(batch.target, { texts, isSearchNext: true }, signal);
+      found = await answerTopK(parts, batch, signal);
+    } finally {
+      this.#filters.trim();
+    }
     // Scans run one after the other: a scan that arrived during another one began when that one ended.
     const startedMs = Math.max(arrivedMs, this.#scanEndedMs);
     this.#scanEndedMs = clock.nowMs();

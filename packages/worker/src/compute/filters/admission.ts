@@ -4,14 +4,14 @@
 // instead of the partitions.
 
 import type { RowFilter } from "@winnow/accelerator";
-import { parseFilterText } from "@winnow/core";
+import { admittedRows, parseFilterText } from "@winnow/core";
 import type { Filter } from "@winnow/core";
 
 import type { AdmittedCopy } from "./admitted-copy.ts";
 import type { PackedKeys, ScanAsk } from "../compute.ts";
 import { rowsOfIds } from "./exclusion.ts";
 import type { ExclusionIndexes } from "./exclusion.ts";
-import { rowsOf } from "./filter-cache.ts";
+import { filteredRows } from "./filter-cache.ts";
 import type { FilterCache, FilterDevice, KnownFilter } from "./filter-cache.ts";
 import { unpackKeys } from "../packed-keys.ts";
 import type { ResidentPartition } from "../resident-table.ts";
@@ -116,7 +116,10 @@ function copiesOf(filters: readonly KnownFilter[]): readonly AdmittedCopy[] | un
   return copies.toSorted((a, b) => a.resident.firstRow - b.resident.firstRow);
 }
 
-/** The rows of `rows` that lie in the partition and pass the filter, as a bitmap of the partition's rows. */
+/**
+ * The rows of `rows`, ascending global rows of the partition, that pass the filter, as a bitmap of the
+ * partition's rows. The filter is evaluated for these rows alone: they are few, whatever the partition has.
+ */
 function bitsOf(
   rows: Uint32Array,
   partition: ResidentPartition,
@@ -124,9 +127,11 @@ function bitsOf(
 ): Uint8Array {
   const { firstRow } = partition.resident;
   const bits = new Uint8Array(Math.ceil(partition.resident.rows / 8));
-  for (const row of rows) bits[(row - firstRow) >> 3]! |= 1 << ((row - firstRow) & 7);
-  if (filter === undefined) return bits;
-  const admitted = rowsOf(filter, partition);
-  for (let at = 0; at < bits.length; at += 1) bits[at]! &= admitted[at]!;
+  const listed = rows.map((row) => row - firstRow);
+  const passing = filter && admittedRows(filter, { ...filteredRows(partition), listed });
+  for (const [at, row] of listed.entries()) {
+    const isIn = passing === undefined ? 1 : (passing[at >> 3]! >> (at & 7)) & 1;
+    bits[row >> 3]! |= isIn << (row & 7);
+  }
   return bits;
 }

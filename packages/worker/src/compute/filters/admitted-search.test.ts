@@ -2,18 +2,19 @@
 // order of all rows less what is not admitted; on the plain and on the native device.
 
 import { createAccelerator } from "@winnow/accelerator";
-import type { Accelerator } from "@winnow/accelerator";
+import type { Accelerator, Resident } from "@winnow/accelerator";
 import { ColumnBuilder, filterText, rowRangeOf, stringTensor } from "@winnow/core";
 import type { AttributeColumn, CandidateTable, Filter } from "@winnow/core";
 import fc from "fast-check";
 import { afterEach, describe, expect, test, vi } from "vitest";
 
-import type { ScanAsk } from "../compute.ts";
+import type { ScanAsk, TopKBatch } from "../compute.ts";
 import { ExclusionIndexes } from "./exclusion.ts";
-import { FilterCache } from "./filter-cache.ts";
+import { FilterCache, rowsInSteps } from "./filter-cache.ts";
 import type { CopyPolicy } from "./filter-cache.ts";
 import { packKeys } from "../packed-keys.ts";
 import { ResidentTable } from "../resident-table.ts";
+import type { ResidentPartition } from "../resident-table.ts";
 import { answerTopK } from "../search/top-k-batch.ts";
 
 const ROWS = 331;
@@ -42,7 +43,11 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((accelerator) => accelerator.close()));
 });
 
-async function start(kind: "reference" | "cpu", policy: CopyPolicy, bytesMax = 2 ** 20) {
+async function start(
+  kind: "reference" | "cpu",
+  policy: CopyPolicy,
+  { bytesMax = 2 ** 20, onAdded }: { bytesMax?: number; onAdded?: () => void } = {},
+) {
   const capacityBytes = 2 ** 26;
   const { accelerator } = await createAccelerator(kind, { capacityBytes, threads: 1 });
   opened.push(accelerator);
@@ -57,7 +62,7 @@ async function start(kind: "reference" | "cpu", policy: CopyPolicy, bytesMax = 2
     const source = { ids, keyed: undefined, attributes: [columnOf(firstRow, endRow)] };
     table.add(partition, { resident, source, ids });
   }
-  const filters = new FilterCache(accelerator, bytesMax, { policy });
+  const filters = new FilterCache(accelerator, bytesMax, { policy, ...(onAdded && { onAdded }) });
   const indexes = new ExclusionIndexes(2 ** 20);
   const parts = { accelerator, table, filters, indexes, onStep: () => undefined };
   return { accelerator, filters, parts };
@@ -120,22 +125,40 @@ function expected({ vector, k, groups, included, excluded }: Asked): object {
   return { rows: best.map(({ row }) => row), scores: best.map(({ score }) => score) };
 }
 
+const ASKED: Asked = {
+  vector: [1, 0, -1, 2, 0],
+  k: 5,
+  groups: [3],
+  included: undefined,
+  excluded: [],
+};
+
 let isPrepared = false;
 
 type Parts = Awaited<ReturnType<typeof start>>["parts"];
 
-async function answers(parts: Parts, asked: readonly Asked[]): Promise<object[]> {
+function batchOf(asked: readonly Asked[]): TopKBatch {
   const handle = 1 as never;
   const partitions = Uint16Array.from({ length: PARTITIONS }, (_, partition) => partition);
   const vectors = Float32Array.from(asked.flatMap(({ vector }) => vector));
-  const batch = { target: { handle, table: 0, partitions }, asks: asked.map(askOf), vectors };
+  return { target: { handle, table: 0, partitions }, asks: asked.map(askOf), vectors };
+}
+
+const textsOf = ({ asks }: TopKBatch): ReadonlySet<string> =>
+  new Set(asks.flatMap(({ filters = [] }) => filters));
+
+async function answers(parts: Parts, asked: readonly Asked[]): Promise<object[]> {
   // Every second time the filters are found out beforehand, as a compute side does.
   isPrepared = !isPrepared;
   if (isPrepared) {
-    const texts = new Set(batch.asks.flatMap(({ filters = [] }) => filters));
-    await parts.filters.prepare(texts, [...parts.table.held()], () => true);
+    const wanted = { texts: textsOf(batchOf(asked)), partitions: [...parts.table.held()] };
+    await parts.filters.prepare(wanted, () => true);
   }
-  const { block } = await answerTopK(parts, batch, new AbortController().signal);
+  return await searched(parts, asked);
+}
+
+async function searched(parts: Parts, asked: readonly Asked[]): Promise<object[]> {
+  const { block } = await answerTopK(parts, batchOf(asked), new AbortController().signal);
   return asked.map(({ k }, query) => {
     const count = Math.min(k, block.counts[query]!);
     const from = query * block.k;
@@ -167,7 +190,7 @@ describe.each(["reference", "cpu"] as const)("on the %s device", (kind) => {
   });
 
   test("a budget that no filter fits keeps nothing, and answers are the same", async () => {
-    const { parts, filters, accelerator } = await start(kind, EAGER, 0);
+    const { parts, filters, accelerator } = await start(kind, EAGER, { bytesMax: 0 });
     const before = accelerator.memory().usedBytes;
     const asked = fc.sample(anyAsk, { numRuns: 40, seed: 2 });
     for (const each of asked)
@@ -179,26 +202,62 @@ describe.each(["reference", "cpu"] as const)("on the %s device", (kind) => {
 });
 
 test("the budget holds while filters are found out that no search ever uses", async () => {
-  const { parts, filters } = await start("cpu", EAGER, 2000);
+  const { parts, filters } = await start("cpu", EAGER, { bytesMax: 2000 });
   const textOf = (value: number): string =>
     filterText({ kind: "test", attribute: "g", is: "gt", values: [value] });
   const most: number[] = [];
   const texts = new Set(Array.from({ length: 300 }, (_, at) => textOf(at / 100)));
-  await filters.prepare(texts, [...parts.table.held()], () => most.push(filters.bytes) > 0);
+  const partitions = [...parts.table.held()];
+  await filters.prepare({ texts, partitions }, () => most.push(filters.bytes) > 0);
   expect(most).toHaveLength(300 * PARTITIONS);
   expect(Math.max(...most)).toBeLessThanOrEqual(2000);
   expect(Math.max(...most)).toBeGreaterThan(0);
 });
 
-describe("copies", () => {
-  const asked: Asked = {
-    vector: [1, 0, -1, 2, 0],
-    k: 5,
-    groups: [3],
-    included: undefined,
-    excluded: [],
-  };
+test("filters of one search are evaluated once, also where the budget does not hold all of them", async () => {
+  const added = vi.fn<() => void>();
+  const { parts, filters } = await start("cpu", EAGER, { bytesMax: 2000, onAdded: added });
+  const asked = Array.from({ length: 40 }, (_, at): Asked => {
+    return { ...ASKED, groups: [at % 10, 100 + at] };
+  });
 
+  const texts = textsOf(batchOf(asked));
+  const partitions = [...parts.table.held()];
+  await filters.prepare({ texts, partitions, isSearchNext: true }, () => true);
+  const found = await searched(parts, asked);
+
+  expect(found).toEqual(asked.map(expected));
+  expect(added).toHaveBeenCalledTimes(40 * PARTITIONS);
+  expect(filters.bytes).toBeLessThanOrEqual(2000);
+});
+
+test("a filter of many conditions is evaluated in steps, until nobody wants it any more", async () => {
+  const rows = 2 ** 18;
+  const builder = new ColumnBuilder();
+  for (let row = 0; row < rows; row += 1) builder.add([row % 9]);
+  const column = builder.finish({ name: "g", type: "integer", isList: true });
+  const resident = { rows, firstRow: 0 } as Resident;
+  const partition: ResidentPartition = {
+    partition: 0,
+    attributes: new Map([["g", column]]),
+    resident,
+    ids: undefined,
+    keyIndex: undefined,
+    hostBytes: 0,
+  };
+  const of = Array.from({ length: 16 }, (_, end): Filter => {
+    return { kind: "test", attribute: "g", is: "lt", values: [end + 1] };
+  });
+  const onStep = vi.fn<() => boolean>(() => true);
+
+  const bits = await rowsInSteps({ kind: "and", of }, partition, onStep);
+
+  expect(onStep).toHaveBeenCalledTimes((16 * rows) / 2 ** 20);
+  expect([...bits!.subarray(0, 3)]).toEqual([1, 2, 4]);
+  expect(await rowsInSteps({ kind: "and", of }, partition, () => false)).toBeUndefined();
+});
+
+describe("copies", () => {
   test.each<[string, Partial<CopyPolicy>, boolean]>([
     ["of a filter that is asked for often enough", {}, true],
     ["of a filter that is asked for more seldom", { usesMin: 6 }, false],
@@ -208,14 +267,14 @@ describe("copies", () => {
   ])("%s are made or not", async (_, policy, isMade) => {
     const { parts, filters, accelerator } = await start("cpu", { ...EAGER, ...policy });
     const before = accelerator.memory().usedBytes;
-    for (let turn = 0; turn < 5; turn += 1) await answers(parts, [asked]);
+    for (let turn = 0; turn < 5; turn += 1) await answers(parts, [ASKED]);
     await filters.copied;
     expect(accelerator.memory().usedBytes > before).toBe(isMade);
   });
 
   test("of a partition that is released are released with it, also while they are made", async () => {
     const { parts, filters, accelerator } = await start("cpu", EAGER);
-    for (let turn = 0; turn < 2; turn += 1) await answers(parts, [asked]);
+    for (let turn = 0; turn < 2; turn += 1) await answers(parts, [ASKED]);
     filters.forget(parts.table.at(0));
     await filters.copied;
     filters.forget(parts.table.at(1));

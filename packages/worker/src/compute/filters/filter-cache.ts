@@ -4,8 +4,8 @@
 // then, and where there is no such memory, searches use the bitmap.
 
 import type { Accelerator, RowFilter } from "@winnow/accelerator";
-import { admittedRows, parseFilterText, nextLoopTurn } from "@winnow/core";
-import type { Filter } from "@winnow/core";
+import { admittedRows, admittedRowsInSteps, parseFilterText, nextLoopTurn } from "@winnow/core";
+import type { Filter, FilteredRows } from "@winnow/core";
 
 import { copyRows, rowsOfBits } from "./admitted-copy.ts";
 import type { AdmittedCopy } from "./admitted-copy.ts";
@@ -56,6 +56,14 @@ const COPY_POLICY: CopyPolicy = {
 /** Bytes of a copy ÷ bytes of its float32 values: filter codes, order and bounds add at least a quarter. */
 const COPY_BYTES_PER_VALUE_BYTE = 1.5;
 
+/** Filters to be evaluated. */
+interface WantedFilters {
+  readonly texts: ReadonlySet<string>;
+  readonly partitions: readonly ResidentPartition[];
+  /** Whether a search for all of them follows at once. Default: no. */
+  readonly isSearchNext?: boolean;
+}
+
 interface FilterCacheOptions {
   readonly policy?: CopyPolicy;
   readonly onAdded?: () => void;
@@ -102,9 +110,8 @@ export class FilterCache {
    * @throws WinnowError INVALID_ARGUMENT for a text that is no filter of the partition's attributes
    */
   of(partition: ResidentPartition, text: string): KnownFilter {
-    const known = this.#byPartition.get(partition)?.get(text) ?? this.#add(partition, text);
-    this.#kept.delete(known);
-    this.#kept.add(known);
+    const known = this.#known(partition, text) ?? this.#add(partition, text);
+    this.#touch(known);
     known.uses += 1;
     if (!known.isCopyTried && this.#isWorthCopying(known)) {
       known.isCopyTried = true;
@@ -114,32 +121,54 @@ export class FilterCache {
   }
 
   /**
-   * Evaluates the filters of these texts that are not known yet, one text and partition at a time, so that
-   * other work can run in between: many conditions over many rows take a while. The limit of bytes is kept
-   * after each step, because no search may follow that would call `trim`. `onStep` is called after each step
-   * and tells whether to go on. @throws WinnowError as `of`
+   * Evaluates the filters of these texts that are not known yet, in steps of a millisecond or two, so that
+   * other work can run in between: many conditions over many rows take seconds. The limit of bytes is kept
+   * after each filter, because no search may follow that would call `trim`; where one follows at once
+   * (`isSearchNext`), none of these filters is dropped for another one of them, and the caller calls `trim` in
+   * the end. `onStep` is called after each step and tells whether to go on. @throws WinnowError as `of`
    */
   async prepare(
-    texts: ReadonlySet<string>,
-    partitions: readonly ResidentPartition[],
+    { texts, partitions, isSearchNext = false }: WantedFilters,
     onStep: () => boolean,
   ): Promise<void> {
     for (const text of texts) {
+      let filter: Filter | undefined;
       for (const partition of partitions) {
-        if (this.#byPartition.get(partition)?.has(text) === true) continue;
-        this.#kept.add(this.#add(partition, text));
-        this.trim();
+        const known = this.#known(partition, text);
+        if (known !== undefined) {
+          this.#touch(known);
+          continue;
+        }
+        filter ??= parseFilterText(text);
+        const bits = await rowsInSteps(filter, partition, onStep);
+        if (bits === undefined) return;
+        // Somebody else may have asked for the same filter meanwhile.
+        if (this.#known(partition, text) === undefined) {
+          this.#touch(this.#add(partition, text, bits));
+          this.trim(isSearchNext ? texts : undefined);
+        }
         await nextLoopTurn();
         if (!onStep()) return;
       }
     }
   }
 
-  #add(partition: ResidentPartition, text: string): KeptFilter {
-    const filter = this.#device.filter(
-      partition.resident,
-      rowsOf(parseFilterText(text), partition),
-    );
+  /** Makes a filter the most recently used one. */
+  #touch(kept: KeptFilter): void {
+    this.#kept.delete(kept);
+    this.#kept.add(kept);
+  }
+
+  #known(partition: ResidentPartition, text: string): KeptFilter | undefined {
+    return this.#byPartition.get(partition)?.get(text);
+  }
+
+  #add(
+    partition: ResidentPartition,
+    text: string,
+    bits: Uint8Array = rowsOf(parseFilterText(text), partition),
+  ): KeptFilter {
+    const filter = this.#device.filter(partition.resident, bits);
     const bytes = filter.bytes + 2 * text.length;
     const uncopied = { copy: undefined, isCopyTried: false, uses: 0 };
     const kept: KeptFilter = { partition, text, filter, bytes, ...uncopied };
@@ -167,7 +196,9 @@ export class FilterCache {
     const room = capacityBytes * this.#policy.memoryFractionMax - this.#copyBytes;
     if (!this.#kept.has(kept) || bytes > Math.min(room, capacityBytes - usedBytes)) return;
     try {
-      const bits = rowsOf(parseFilterText(text), partition);
+      const stillKept = (): boolean => this.#kept.has(kept);
+      const bits = await rowsInSteps(parseFilterText(text), partition, stillKept);
+      if (bits === undefined) return;
       const copy = await copyRows(this.#device, partition, rowsOfBits(bits, filter.admitted));
       if (!this.#kept.has(kept)) return await this.#device.release(copy.resident);
       kept.copy = copy;
@@ -177,11 +208,14 @@ export class FilterCache {
     }
   }
 
-  /** Drops the least recently used filters above the limit. Searches under way keep their filters. */
-  trim(): void {
+  /**
+   * Drops the least recently used filters above the limit, but none of these texts. Searches under way keep
+   * their filters.
+   */
+  trim(exceptFor: ReadonlySet<string> = new Set()): void {
     for (const kept of this.#kept) {
       if (this.#bytes <= this.#bytesMax) break;
-      this.#drop(kept);
+      if (!exceptFor.has(kept.text)) this.#drop(kept);
     }
   }
 
@@ -216,7 +250,30 @@ export class FilterCache {
 }
 
 /** The rows of a partition that a filter admits, as a bitmap. */
-export function rowsOf(filter: Filter, { attributes, resident }: ResidentPartition): Uint8Array {
+function rowsOf(filter: Filter, partition: ResidentPartition): Uint8Array {
+  return admittedRows(filter, filteredRows(partition));
+}
+
+/**
+ * The rows of a partition that a filter admits, found in steps between which other work runs; `undefined` if
+ * `onStep` says that nobody wants them any more. @throws WinnowError INVALID_ARGUMENT
+ */
+export async function rowsInSteps(
+  filter: Filter,
+  partition: ResidentPartition,
+  onStep: () => boolean,
+): Promise<Uint8Array | undefined> {
+  const steps = admittedRowsInSteps(filter, filteredRows(partition));
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+    await nextLoopTurn();
+    if (!onStep()) return undefined;
+  }
+}
+
+/** The rows of a partition as filters are evaluated for them. */
+export function filteredRows({ attributes, resident }: ResidentPartition): FilteredRows {
   const { rows, firstRow } = resident;
-  return admittedRows(filter, { columns: attributes ?? new Map(), rows, firstRow });
+  return { columns: attributes ?? new Map(), rows, firstRow };
 }

@@ -12,7 +12,7 @@ export function countOf(block: TopKBlock, query: number, k: number): number {
   return Math.min(k, block.counts[query]!);
 }
 
-/** Whether an ask has no lists of ids and no filters, and wants no attributes: such asks can be joined. */
+/** Whether an ask has no lists of ids and no filters, and wants no attributes. */
 export function isPlain({
   excluded,
   filters = [],
@@ -37,14 +37,20 @@ export function wantedRows(block: TopKBlock, asks: readonly ScanAsk[]): Uint32Ar
   return rows.subarray(0, wanted);
 }
 
-/** Joins neighbouring plain asks of equal k into one, for fewer objects between the threads. */
+/** Whether all queries of an ask may return the same rows, and it wants no attributes of them. */
+function isUniform({ excluded, filters = [], included = [], attributes = [] }: ScanAsk): boolean {
+  return filters.length <= 1 && excluded.length + included.length + attributes.length === 0;
+}
+
+/** Joins neighbouring uniform asks of equal k and filter into one, for fewer objects between the threads. */
 export function joinAsks(asks: readonly ScanAsk[]): ScanAsk[] {
   const joined: { -readonly [Field in keyof ScanAsk]: ScanAsk[Field] }[] = [];
   for (const ask of asks) {
-    const { queries, k, rowsOnly } = ask;
+    const { queries, k, rowsOnly, filters } = ask;
     const last = joined.at(-1);
-    const isAlike = last?.k === k && last.rowsOnly === rowsOnly;
-    if (isAlike && isPlain(last) && isPlain(ask)) last.queries += queries;
+    const isAlike =
+      last?.k === k && last.rowsOnly === rowsOnly && last.filters?.[0] === filters?.[0];
+    if (isAlike && isUniform(last) && isUniform(ask)) last.queries += queries;
     else joined.push({ ...ask });
   }
   return joined;

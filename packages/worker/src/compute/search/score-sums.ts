@@ -13,7 +13,7 @@ import {
   sumsText,
 } from "@winnow/core";
 
-import { rowsOf } from "../filters/filter-cache.ts";
+import { rowsInSteps } from "../filters/filter-cache.ts";
 import type { ResidentPartition } from "../resident-table.ts";
 import type { VectorSource } from "./winner-attributes.ts";
 
@@ -85,10 +85,15 @@ async function admittedIn(
 ): Promise<ReadonlyMap<string, Uint8Array>> {
   const admitted = new Map<string, Uint8Array>();
   for (const text of filters) {
-    signal.throwIfAborted();
-    admitted.set(text, rowsOf(parseFilterText(text), held));
+    const bits = await rowsInSteps(parseFilterText(text), held, () => {
+      onStep();
+      signal.throwIfAborted();
+      return true;
+    });
+    admitted.set(text, bits!);
     onStep();
     await nextLoopTurn();
+    signal.throwIfAborted();
   }
   return admitted;
 }

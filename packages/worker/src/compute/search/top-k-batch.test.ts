@@ -113,6 +113,24 @@ describe("topK", () => {
     expect(joinAsks([ask({ rowsOnly: true }), ask()])).toHaveLength(2);
   });
 
+  test("so do asks of one filter, but not those of several, or with lists or attributes", () => {
+    const [one, other] = [{ filters: ["f"] }, { filters: ["g"] }];
+    const each = ask({ queries: 2, filters: ["f", "g"] });
+    const apart = [
+      [ask(one), ask(other)],
+      [ask(one), ask()],
+      [ask(one), each],
+      [each, each],
+      [ask({ ...one, included: excludedKeys([1]) }), ask(one)],
+      [ask(one), ask({ ...one, attributes: ["year"] })],
+    ];
+
+    const joined = joinAsks([ask(one), ask({ ...one, queries: 3 }), ask(), ask({ filters: [] })]);
+
+    expect(joined).toEqual([ask({ ...one, queries: 4 }), ask({ queries: 2 })]);
+    for (const asks of apart) expect(joinAsks(asks)).toEqual(asks);
+  });
+
   test.each<[string, Tensor]>([
     ["int64", integers(Array.from({ length: 20 }, (_, row) => 1000 + row))],
     ["int32", int32(Array.from({ length: 20 }, (_, row) => 1000 + row))],
