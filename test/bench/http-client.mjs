@@ -62,14 +62,59 @@ function drive({ host, port, requests, endMs, answers, outcome, first }) {
   });
 }
 
+/**
+ * A connection on which a request follows the answer before it, opened again where the server has closed it: `ask`
+ * sends the bytes of a request, and gives the body of its answer and the ms until the body was whole.
+ */
+export function openConnection({ host, port }) {
+  let socket;
+  let waiting;
+  let received = Buffer.alloc(0);
+  const end = (error) => {
+    const asked = waiting;
+    [socket, waiting, received] = [undefined, undefined, Buffer.alloc(0)];
+    asked?.reject(error);
+  };
+  const take = (chunk) => {
+    received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
+    const answer = answerAt(received);
+    // What comes unasked says that the connection has rested for too long.
+    if (answer === undefined || waiting === undefined) return;
+    const { sentMs, resolve, reject } = waiting;
+    const elapsed = performance.now() - sentMs;
+    const text = received.toString("utf8", answer.bodyAt, answer.end);
+    [waiting, received] = [undefined, received.subarray(answer.end)];
+    if (answer.status === 200) resolve({ elapsed, text });
+    else reject(new Error(text));
+  };
+  const opened = () =>
+    new Promise((resolve, reject) => {
+      const made = connect({ host, port, noDelay: true });
+      made.once("connect", () => resolve((socket = made))).once("error", reject);
+      made.on("data", take);
+      made.on("close", () => end(new Error("the connection was closed")));
+    });
+  return {
+    async ask(bytes) {
+      if (socket === undefined) await opened();
+      return new Promise((resolve, reject) => {
+        waiting = { resolve, reject, sentMs: performance.now() };
+        socket.write(bytes);
+      });
+    },
+    close: () => socket?.destroy(),
+  };
+}
+
 /** Where the answer at the start of these bytes ends; `undefined` while it is not whole. */
 function answerAt(bytes) {
   const headEnd = bytes.indexOf(HEAD_END);
   if (headEnd < 0) return undefined;
   const head = bytes.latin1Slice(0, headEnd);
   const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0);
-  const end = headEnd + HEAD_END.length + length;
-  return bytes.length < end ? undefined : { status: Number(head.slice(9, 12)), end };
+  const bodyAt = headEnd + HEAD_END.length;
+  const end = bodyAt + length;
+  return bytes.length < end ? undefined : { status: Number(head.slice(9, 12)), bodyAt, end };
 }
 
 /** A share of sorted times, in ms. */

@@ -25,11 +25,17 @@ export async function writeTable(folder, { name, rows, dim, k }) {
     await writeDemo(directory, { items: rows, dim, k, users: USERS });
     return { directory, models };
   }
+  writeSearched(path.join(directory, "movies", "1"), { rows, dim, k });
+  return { directory, models };
+}
+
+/** Writes a retrieval model of independent normal values. */
+export function writeSearched(folder, { rows, dim, k }) {
   const { table, vectors } = searchData("normal", { rows, dim, queries: USERS });
   // Row 0 of the users is what an unknown one gets.
   const users = new Float32Array((USERS + 1) * dim);
   users.set(vectors, dim);
-  writeRetrievalModel(path.join(directory, "movies", "1"), {
+  writeRetrievalModel(folder, {
     users: {
       vocabulary: names(USERS, ""),
       embedding: { rows: USERS + 1, dim, pieces: () => [users] },
@@ -38,5 +44,4 @@ export async function writeTable(folder, { name, rows, dim, k }) {
     identifiers: names(rows, "item "),
     k,
   });
-  return { directory, models };
 }
