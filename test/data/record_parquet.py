@@ -7,6 +7,7 @@ has what pyarrow reads of them.
 """
 
 import json
+from decimal import Decimal
 import pathlib
 
 import numpy as np
@@ -70,6 +71,17 @@ for name, rows in wrong.items():
     pq.write_table(pa.table(columns), HERE / f"{name}.parquet")
 doubles = pa.array(lists, type=pa.list_(pa.float64()))
 pq.write_table(pa.table({"id": ["a"] * 8, "embedding": doubles}), HERE / "doubles.parquet")
+
+kinds = {
+    "uint32": pa.array(np.arange(8, dtype=np.uint32) + np.uint32(2**32 - 8)),
+    "uint16": pa.array(np.arange(8, dtype=np.uint16) + np.uint16(2**16 - 8)),
+    "uint64": pa.array(np.arange(8, dtype=np.uint64) + np.uint64(2**63 - 8)),
+    "beyond": pa.array(np.arange(8, dtype=np.uint64) + np.uint64(2**63 - 7)),
+    "date": pa.array(np.arange(8, dtype=np.int32)).cast(pa.date32()),
+    "decimal": pa.array([Decimal(row) for row in range(8)], type=pa.decimal128(9, 0)),
+    "embedding": pa.array(lists, type=pa.list_(pa.float32())),
+}
+pq.write_table(pa.table(kinds), HERE / "kinds_of_ids.parquet", store_decimal_as_integer=True)
 
 found = pq.read_table(HERE / "plain.parquet").to_pydict()
 (HERE / "values.json").write_text(json.dumps(found, ensure_ascii=False) + "\n")

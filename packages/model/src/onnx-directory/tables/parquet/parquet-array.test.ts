@@ -110,6 +110,20 @@ test("a checksum is that of the values, as numpy and a text file have them", () 
   expect(ids!.checksum).toBe(crc32c(Buffer.from(recorded.id.map((id) => `${id}\n`).join(""))));
 });
 
+test.each([
+  ["uint32", 2n ** 32n - 8n],
+  ["uint16", 2n ** 16n - 8n],
+  ["uint64", 2n ** 63n - 8n],
+])("ids of %s are answered as int64, in any number of partitions", (tensor, first) => {
+  for (const partitionBytes of [2 ** 20, 40]) {
+    const version = opened(contentOf("kinds_of_ids"), { ids: { tensor }, partitionBytes });
+    const [spec] = version.program.tables;
+
+    expect(spec).toMatchObject({ idDtype: "int64", partitions: partitionBytes === 40 ? 4 : 1 });
+    expect(read(version).ids).toEqual(Array.from({ length: 8 }, (_, row) => first + BigInt(row)));
+  }
+});
+
 test("where the checksum is told, a partition reads the pages of its rows alone", () => {
   const checksum = crc32c(new Uint8Array(Float32Array.from(recorded.embedding.flat()).buffer));
   const content = contentOf("many_row_groups");
@@ -159,6 +173,9 @@ describe("is refused", () => {
       /column "embedding" of items\.parquet is FLOAT; write ids as texts/,
     ],
     ["plain", {}, /name one of them as "tensor"/],
+    ["kinds_of_ids", { tensor: "beyond" }, /the id of row 7 is 2\^63 or more; write ids as texts/],
+    ["kinds_of_ids", { tensor: "date" }, /is INT32 \(date\); write ids as texts, int64 or int32/],
+    ["kinds_of_ids", { tensor: "decimal" }, /is INT32 \(decimal\); write ids as texts/],
     [
       "plain",
       { tensor: "id", crc32c: "00000000" },

@@ -44,10 +44,15 @@ export function parquetItems(file: RegionFile, wanted: TensorFile): StoredArray 
 export function parquetIds(file: RegionFile, wanted: TensorFile): StoredArray | TextColumn {
   const column = chosen(file, wanted, isId);
   if (!isId(column)) {
-    const text = `${wanted.where}: column "${excerpt(column.name)}" of ${file.name} is ${column.type}`;
+    const { name, type, meaning } = column;
+    const what = meaning === undefined || meaning === "unsigned" ? type : `${type} (${meaning})`;
+    const text = `${wanted.where}: column "${excerpt(name)}" of ${file.name} is ${what}`;
     throw new WinnowError("INVALID_ARGUMENT", `${text}; write ids as texts, int64 or int32`);
   }
-  if (column.type !== "BYTE_ARRAY") return arrayOf(file, column);
+  if (column.type !== "BYTE_ARRAY") {
+    const array = arrayOf(file, column);
+    return column.meaning === "unsigned" ? unsignedAsInt64(array) : array;
+  }
   const values = new ColumnValues(file, column, 1);
   const rows = column.chunks.reduce((sum, chunk) => sum + chunk.rows, 0);
   return {
@@ -59,8 +64,37 @@ export function parquetIds(file: RegionFile, wanted: TensorFile): StoredArray | 
   };
 }
 
-function isId({ type, repetitionLevel }: ParquetColumn): boolean {
-  return repetitionLevel === 0 && (type === "BYTE_ARRAY" || type === "INT64" || type === "INT32");
+/** Dates, times and decimals are stored as integers or bytes too, which would be ids that nobody knows. */
+function isId({ type, meaning, repetitionLevel }: ParquetColumn): boolean {
+  if (repetitionLevel > 0) return false;
+  if (type === "BYTE_ARRAY") return meaning === undefined;
+  return (type === "INT64" || type === "INT32") && [undefined, "unsigned"].includes(meaning);
+}
+
+/** Unsigned integers as int64: those of 32 bits are widened, those of 64 bits must be below 2⁶³. */
+function unsignedAsInt64({
+  elementBytes: storedBytes,
+  region,
+  ...array
+}: StoredArray): StoredArray {
+  const elementBytes = 8;
+  const size = (region.size / storedBytes) * elementBytes;
+  const read = (offset: number, target: Uint8Array): void => {
+    const first = Math.floor(offset / elementBytes);
+    const end = Math.ceil((offset + target.length) / elementBytes);
+    const stored = new Uint32Array(((end - first) * storedBytes) / 4);
+    region.read(first * storedBytes, new Uint8Array(stored.buffer));
+    const words = storedBytes === 8 ? stored : new Uint32Array(2 * (end - first));
+    for (let at = 0; at < end - first; at += 1) {
+      if (storedBytes === 4) words[2 * at] = stored[at]!;
+      else if (words[2 * at + 1]! >= 2 ** 31) {
+        const text = `Cannot read ${region.name}: the id of row ${first + at} is 2^63 or more`;
+        throw new WinnowError("INVALID_ARGUMENT", `${text}; write ids as texts or int64`);
+      }
+    }
+    target.set(new Uint8Array(words.buffer, offset - first * elementBytes, target.length));
+  };
+  return { ...array, type: "int64", elementBytes, region: { ...region, size, read } };
 }
 
 /** The column that the description names, or the only one that fits. */
