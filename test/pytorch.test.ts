@@ -5,8 +5,18 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import type { Tensor } from "@winnow/core";
 import { openModelVersion } from "@winnow/model";
+import {
+  graphOf,
+  modelOf,
+  writeExport,
+} from "../packages/model/src/onnx-directory/fixtures/onnx-exports.ts";
+import {
+  tensorMessage,
+  valueMessage,
+} from "../packages/model/src/saved-model/graph/onnx/onnx-message.ts";
 import { ProgramMachine } from "./models/program-machine.ts";
 import { inputTensors, recordedModels } from "./models/recorded-answers.ts";
+import { temporaryDirectory } from "./temporary-directory.ts";
 
 const models = recordedModels("test/data/torch");
 
@@ -56,4 +66,57 @@ test("a loop over what a request sends ends with an error that names it", async 
 
   await expect(ask(100_001)).rejects.toThrow(/loop \S+ takes more than 100000 iterations/);
   await expect(ask(100_000)).resolves.toBeDefined();
+});
+
+/** A model that counts up to the largest of `steps`, in a loop that ends by a condition alone. */
+function countingModel(): Uint8Array {
+  const integer = (name: string): ReturnType<typeof valueMessage> =>
+    valueMessage(name, "int64", []);
+  const constant = (name: string, value: bigint): ReturnType<typeof valueMessage> =>
+    tensorMessage(name, { dtype: "int64", shape: [], data: BigInt64Array.of(value) });
+  const body = graphOf({
+    nodes: [
+      { op: "Add", inputs: ["count", "one"], outputs: ["next"] },
+      { op: "Less", inputs: ["next", "limit"], outputs: ["goes_on"] },
+    ],
+    inputs: [integer("iteration"), valueMessage("go", "bool", []), integer("count")],
+    outputs: [valueMessage("goes_on", "bool", []), integer("next")],
+  });
+  const loop = {
+    op: "Loop",
+    name: "counting",
+    inputs: ["", "first", "zero"],
+    outputs: ["counted"],
+    attributes: { body },
+  };
+  return modelOf({
+    nodes: [
+      { op: "ReduceMax", inputs: ["steps"], outputs: ["limit"], attributes: { keepdims: 0 } },
+      { op: "Less", inputs: ["zero", "limit"], outputs: ["first"] },
+      loop,
+      { op: "Add", inputs: ["steps", "counted"], outputs: ["sum"] },
+    ],
+    initialisers: [constant("zero", 0n), constant("one", 1n)],
+    inputs: [valueMessage("steps", "int64", [-1])],
+    outputs: [valueMessage("sum", "int64", [-1])],
+  });
+}
+
+test("a loop that ends by a condition alone ends with an error that names it", async () => {
+  const directory = writeExport(temporaryDirectory(), { "model.onnx": countingModel() });
+  const version = openModelVersion(directory);
+  const machine = await ProgramMachine.load(version);
+  const signature = machine.signature("serving_default");
+  const counted = async (steps: bigint): Promise<unknown> => {
+    const data = BigInt64Array.of(steps);
+    const inputs = new Map([["steps", { dtype: "int64", shape: [1], data } as const]]);
+    return (await machine.run(signature, inputs)).get("sum")?.data;
+  };
+  version.close();
+
+  await expect(counted(0n)).resolves.toEqual(BigInt64Array.of(0n));
+  await expect(counted(100_000n)).resolves.toEqual(BigInt64Array.of(200_000n));
+  await expect(counted(100_001n)).rejects.toThrow(
+    /loop counting takes more than 100000 iterations/,
+  );
 });

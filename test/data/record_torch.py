@@ -259,6 +259,79 @@ def parquet(version):
             for kind, rows in (("one", [5]), ("many", [0, 19, 5]))]
 
 
+class Interests(nn.Module):
+    """Three vectors for each reader: the score of an item is that of the nearest."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(9)
+        self.readers = nn.Embedding(20, 3 * 8)
+
+    def forward(self, reader):
+        return self.readers(reader).reshape(-1, 3, 8)
+
+
+@model("interests")
+def interests(version):
+    tower = Interests().eval()
+    export(tower, (torch.tensor([0, 1]),), ["reader"], ["query"], version)
+    items = torch.randn(70, 8)
+    np.save(version / "items.npy", items.numpy())
+    describe(version, retrieval={"items": {"file": "items.npy"}, "similarity": "cosine", "k": K})
+    cases = []
+    for kind, rows in (("one", [5]), ("many", [0, 19, 5])):
+        vectors = nn.functional.normalize(tower(torch.tensor(rows)), dim=-1)
+        scores = (vectors @ nn.functional.normalize(items, dim=1).T).max(dim=1).values
+        # The scores are those of the unit matrix.
+        cases.append(retrieval_case(kind, {"reader": rows}, scores, torch.eye(70), list(range(70))))
+    return cases
+
+
+@model("bag")
+def bag(version):
+    """An EmbeddingBag, which becomes a Loop that ends by a condition."""
+    torch.manual_seed(11)
+    tower = nn.EmbeddingBag(30, 8, mode="mean").eval()
+    export(tower, (torch.ones(2, 4, dtype=torch.int64),), ["history"], ["query"], version)
+    items = torch.randn(70, 8)
+    np.save(version / "items.npy", items.numpy())
+    describe(version, retrieval={"items": {"file": "items.npy"}, "k": K})
+    return [retrieval_case(kind, {"history": rows}, tower(torch.tensor(rows)), items, list(range(70)))
+            for kind, rows in (("one", [[5, 5, 29, 1]]), ("many", [[7, 0, 0, 0], [1, 2, 3, 4], [0, 9, 0, 29]]))]
+
+
+class Halves(nn.Module):
+    """
+    Inputs and outputs of half precision, and a temperature for all instances. ONNX Runtime computes in float32 and
+    rounds as it likes, so all values are such that no result is rounded.
+    """
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(10)
+        self.readers = nn.Embedding.from_pretrained(torch.randint(-127, 128, (20, 4)) / 64)
+
+    def forward(self, reader, age, temperature):
+        return self.readers(reader) + age, (self.readers(reader) / temperature).bfloat16()
+
+
+@model("halves")
+def halves(version):
+    module = Halves().half().eval()
+    examples = (torch.tensor([0, 1]), torch.zeros(2, 1).half(), torch.tensor(1.0).half())
+    axes = {name: {0: "batch"} for name in ("reader", "age", "sum", "ratio")}
+    torch.onnx.export(module, examples, version / "model.onnx", input_names=["reader", "age", "temperature"],
+                      output_names=["sum", "ratio"], dynamo=False, opset_version=17, dynamic_axes=axes)
+    cases = []
+    for kind, rows in (("one", [5]), ("many", [0, 19, 5])):
+        age = torch.arange(len(rows)).reshape(-1, 1) / 8 - 1
+        total, ratio = module(torch.tensor(rows), age.half(), torch.tensor(0.5).half())
+        inputs = {"reader": rows, "age": listed(age), "temperature": 0.5}
+        cases.append({"kind": kind, "inputs": inputs,
+                      "outputs": {"sum": listed(total.float()), "ratio": listed(ratio.float())}})
+    return cases
+
+
 def record(name):
     HERE.mkdir(exist_ok=True)
     folder = HERE / name

@@ -189,6 +189,12 @@ describe("retrieval", () => {
     "items.npy": items,
     "winnow.json": { retrieval: { items: { file: "items.npy" }, k: 2, ...retrieval } },
   });
+  const vectorsModel = (shape: readonly number[]): Uint8Array =>
+    modelOf({
+      nodes: [{ op: "Relu", inputs: ["x"], outputs: ["y"] }],
+      inputs: [floats("x", shape)],
+      outputs: [floats("y", shape)],
+    });
   const twoOutputs = modelOf({
     nodes: [
       { op: "Relu", inputs: ["x"], outputs: ["y"] },
@@ -212,7 +218,28 @@ describe("retrieval", () => {
     expect(signature!.steps.map(({ kind }) => kind)).toEqual(["dense", "topK"]);
   });
 
+  test("searches with the best of several vectors if the query has them", () => {
+    const files = { ...wanted({ ids: { file: "ids.txt" } }), "ids.txt": "a\nb\nc\n" };
+    const version = opened({ ...files, "model.onnx": vectorsModel([-1, 3, 2]) });
+    const { steps } = version.program.signatures[0]!;
+    version.close();
+
+    expect(steps.map(({ kind }) => kind)).toEqual(["dense", "dense", "topK"]);
+    // Lists are put together by rows, whatever is answered.
+    expect(steps[2]).toMatchObject({ vectors: 3, rows: expect.any(Number) as number });
+  });
+
   test.each<[string, Files, RegExp]>([
+    [
+      "more vectors than a query may have",
+      { ...wanted({}), "model.onnx": vectorsModel([-1, 16_385, 2]) },
+      /a query of 16385 vectors of 2 values; it may have 32768 values/,
+    ],
+    [
+      "a number of vectors that is not told",
+      { ...wanted({}), "model.onnx": vectorsModel([-1, -1, 2]) },
+      /float32 \[-1,-1,2\] where float32 \[batch,2\], .*, or \[batch,vectors,2\] with a fixed number of vectors/,
+    ],
     [
       "more items than there are",
       wanted({ k: 4 }),

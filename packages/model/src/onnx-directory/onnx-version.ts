@@ -53,6 +53,8 @@ const SIGNATURE = "serving_default";
 const METHOD = "tensorflow/serving/predict";
 const WHOLE_LINE = -2;
 const LINE_NUMBER = -1;
+/** Values of all vectors of a query, at most: as many as a row has. */
+const QUERY_VALUES_MAX = 32_768;
 /** As in `torch.nn.functional.normalize`: a query of zeros stays zero. */
 const LENGTH_MIN = 1e-12;
 
@@ -139,15 +141,15 @@ class ProgramWriter {
       const isText = description.inputs.has(input.name);
       return this.#declared({ ...input, dtype: isText ? "string" : input.dtype }, this.#newValue());
     });
-    const read = inputs.map(({ name, value }, at) => ({
-      name,
+    const read = inputs.map(({ value }, at) => ({
+      name: this.#graph.inputs[at]!.modelName,
       value: this.#integersOf(this.#graph.inputs[at]!, value),
     }));
     const computed = this.#graph.outputs.map((output) => ({ ...output, value: this.#newValue() }));
     const denseModels = [selfContainedModel(file, files)];
     const { retrieval } = description;
     const wanted = retrieval === undefined ? computed : [queryOf(computed, retrieval, table)];
-    const outputs = wanted.map(({ name, value, dtype }) => ({ name, value, dtype }));
+    const outputs = wanted.map(({ modelName: name, value, dtype }) => ({ name, value, dtype }));
     this.#steps.push({ kind: "dense", model: 0, inputs: read, outputs });
     const declared =
       retrieval === undefined
@@ -278,22 +280,28 @@ class ProgramWriter {
       const text = `${where}.k: ${k} items are wanted where the table has ${rows}`;
       throw new WinnowError("INVALID_ARGUMENT", text);
     }
+    const vectors = vectorsOf(query, table.spec.dim);
     let searched = query.value;
-    if (similarity === "cosine") {
+    if (similarity === "cosine" || vectors !== undefined) {
       searched = this.#newValue();
-      const model = denseModels.push(unitLengthModel(table.spec.dim)) - 1;
+      const shape = { dim: table.spec.dim, vectors };
+      const model = denseModels.push(queryModel(shape, similarity)) - 1;
       const inputs = [{ name: "input_0", value: query.value }];
       const outputs = [{ name: "output_0", value: searched, dtype: "float32" }] as const;
       this.#steps.push({ kind: "dense", model, inputs, outputs });
     }
     const [scores, ids] = [this.#newValue(), this.#newValue()];
-    const answer = idDtype === undefined ? { rows: ids, ids: undefined } : { rows: undefined, ids };
+    // The lists of several vectors are put together by their rows.
+    const rowsBesideIds = vectors === undefined ? undefined : this.#newValue();
+    const answer =
+      idDtype === undefined ? { rows: ids, ids: undefined } : { rows: rowsBesideIds, ids };
     const node = "retrieval";
     this.#steps.push({
       kind: "topK",
       table: 0,
       node,
       query: searched,
+      ...(vectors !== undefined && { vectors }),
       k,
       capped: false,
       scores,
@@ -390,25 +398,54 @@ function queryOf(
     throw new WinnowError("INVALID_ARGUMENT", text);
   }
   const dim = table?.spec.dim ?? 0;
-  if (isVector(found, dim)) return found;
+  if (isQuery(found, dim)) return found;
   const { name, dtype, shape = [] } = found;
   const given = `output "${excerpt(name)}" of ${MODEL_FILE} is ${dtype} [${shape.join(",")}]`;
-  const wanted = `float32 [batch,${dim}], as the rows of ${excerpt(items.file)}, belongs`;
+  const several =
+    shape.length === 3 ? `, or [batch,vectors,${dim}] with a fixed number of vectors,` : "";
+  const wanted = `float32 [batch,${dim}], as the rows of ${excerpt(items.file)}${several} belongs`;
   throw new WinnowError("INVALID_ARGUMENT", `${where}.query: ${given} where ${wanted}`);
 }
 
-function isVector({ dtype, shape }: ServedValue, dim: number): boolean {
+/** Whether an output is one vector for each instance, or a fixed number of them. */
+function isQuery({ dtype, shape }: ServedValue, dim: number): boolean {
   if (dtype !== "float32") return false;
-  return shape === undefined || (shape.length === 2 && [-1, dim].includes(shape[1]!));
+  if (shape === undefined) return true;
+  const isOfVectors = shape.length === 2 || (shape.length === 3 && shape[1]! >= 1);
+  return isOfVectors && [-1, dim].includes(shape.at(-1)!);
 }
 
-/** Brings queries to length 1, as `torch.nn.functional.normalize` does. */
-function unitLengthModel(dim: number): Uint8Array {
+/** How many vectors a query has, the best of which is the score of an item; `undefined`: one. */
+function vectorsOf({ shape }: ServedValue, dim: number): number | undefined {
+  if (shape?.length !== 3) return undefined;
+  const vectors = shape[1]!;
+  if (vectors * dim <= QUERY_VALUES_MAX) return vectors;
+  const text = `Cannot serve ${MODEL_FILE}: a query of ${vectors} vectors of ${dim} values`;
+  throw new WinnowError("RESOURCE_EXHAUSTED", `${text}; it may have ${QUERY_VALUES_MAX} values`);
+}
+
+interface QueryShape {
+  readonly dim: number;
+  readonly vectors: number | undefined;
+}
+
+/**
+ * Brings the vectors of queries to length 1 for cosines, as `torch.nn.functional.normalize` does, and puts several
+ * one after the other.
+ */
+function queryModel({ dim, vectors }: QueryShape, similarity: Retrieval["similarity"]): Uint8Array {
   const model = new OnnxModel();
-  const query = model.input("float32", [-1, dim]);
-  const length = model.node("ReduceL2", [query], { axes: [1], keepdims: 1 });
-  const bounded = model.node("Max", [length, model.scalar("float32", LENGTH_MIN)]);
-  model.output(model.node("Div", [query, bounded]), "float32");
+  let query = model.input("float32", vectors === undefined ? [-1, dim] : [-1, vectors, dim]);
+  if (similarity === "cosine") {
+    const length = model.node("ReduceL2", [query], { axes: [-1], keepdims: 1 });
+    const bounded = model.node("Max", [length, model.scalar("float32", LENGTH_MIN)]);
+    query = model.node("Div", [query, bounded]);
+  }
+  if (vectors !== undefined) {
+    // A size of 0 stands for the size of the input: there may be no query at all.
+    query = model.node("Reshape", [query, model.integers([0, vectors * dim])]);
+  }
+  model.output(query, "float32");
   return model.toBytes();
 }
 

@@ -65,8 +65,8 @@ function loopOf(iterations: string, inner: readonly WrittenNode[] = []): Written
 describe("a model.onnx is refused", () => {
   test.each([
     ["of a later format", { irVersion: 14 }, /version 14 of the format; up to 13 are read/],
-    ["of an older operator set", { opsets: { "": 12 } }, /operator set 12; 13 to 26 are read/],
-    ["of a later operator set", { opsets: { "": 27 } }, /operator set 27; 13 to 26 are read/],
+    ["of an older operator set", { opsets: { "": 6 } }, /operator set 6; 7 to 26 are read/],
+    ["of a later operator set", { opsets: { "": 27 } }, /operator set 27; 7 to 26 are read/],
     ["of no operator set", { opsets: {} }, /names no operator set of ONNX/],
   ])("%s", (_, model, message) => {
     expect(open(modelOf({ nodes: [relu] }, model))).toThrow(message);
@@ -99,7 +99,7 @@ describe("a model.onnx is refused", () => {
       /input "x" has the fixed shape \[1,2\]; export with .*dynamic_shapes/,
     ],
     [
-      "with a scalar for an input",
+      "with scalars for all inputs, which tell no number of instances",
       { nodes: [relu], inputs: [floats("x", [])] },
       /input "x" has the fixed shape \[\]/,
     ],
@@ -116,14 +116,19 @@ describe("a model.onnx is refused", () => {
       /input "x" is of type string; let it be an integer, .*vocabulary in winnow\.json/,
     ],
     [
-      "with an output of half precision",
-      { nodes: [relu], outputs: [valueOfType("y", 10)] },
-      /output "y" is of type float16; cast it to float32/,
+      "with strings for an output",
+      { nodes: [relu], outputs: [valueOfType("y", 8)] },
+      /output "y" is of type string; leave it out of the model, or let it be an integer/,
+    ],
+    [
+      "with complex numbers for an output",
+      { nodes: [relu], outputs: [valueOfType("y", 14)] },
+      /output "y" is of type complex64; cast it to float32/,
     ],
     [
       "with a sequence for an output",
       { nodes: [relu], outputs: [new OnnxMessage().bytes(1, "y").message(2, new OnnxMessage())] },
-      /output "y" is no tensor/,
+      /output "y" is a sequence, a map or an optional value, .*zipmap=False/,
     ],
   ])("%s", (_, graph, message) => {
     expect(open(modelOf(graph))).toThrow(message);
@@ -146,6 +151,28 @@ describe("a model.onnx is refused", () => {
     expect(open(modelOf({ nodes: [node] }))).toThrow(
       /graphs lie 17 deep in each other; at most 16/,
     );
+  });
+});
+
+describe("a model.onnx is served", () => {
+  test.each<[string, WrittenGraph, Readonly<Record<string, number>>]>([
+    [
+      "with a scalar beside inputs with instances",
+      { nodes: [relu], inputs: [floats("temperature", []), floats("x", [-1, 2])] },
+      { "": 17 },
+    ],
+    ["of operator set 7", { nodes: [relu] }, { "": 7 }],
+    [
+      "of trees alone, which need no operator set of ONNX",
+      { nodes: [{ ...relu, op: "TreeEnsembleRegressor", domain: "ai.onnx.ml" }] },
+      { "ai.onnx.ml": 1 },
+    ],
+  ])("%s", (_, graph, opsets) => {
+    const model = modelOf(graph, { opsets });
+    const version = opened({ "model.onnx": model });
+
+    expect(version.program.denseModels).toEqual([model]);
+    version.close();
   });
 });
 
@@ -178,10 +205,23 @@ describe("loops", () => {
     version.close();
   });
 
-  test("without a number of iterations are refused", () => {
-    expect(open(modelOf({ nodes: [loopOf("")] }))).toThrow(
-      /node doubling ends only by a condition.*; give the loop a number of iterations/,
+  test("that end by a condition are bounded in their bodies, and refused without one or within another graph", () => {
+    const go = tensorMessage("go_first", { dtype: "bool", shape: [], data: Uint8Array.of(1) });
+    const conditional = { ...loopOf(""), inputs: ["", "go_first", "x"] };
+    const inner = { ...conditional, inputs: ["", "go_first", "sum"], outputs: ["z"] };
+    const initialisers = [go, integer("two", 2)];
+    const version = opened({ "model.onnx": modelOf({ nodes: [conditional], initialisers }) });
+
+    expect(Buffer.from(version.program.denseModels[0]!).toString("latin1")).toContain(
+      "loop doubling takes more than 100000 iterations",
     );
+    expect(open(modelOf({ nodes: [loopOf("")] }))).toThrow(
+      /node doubling never ends, so .*; give the loop a number of iterations/,
+    );
+    expect(open(modelOf({ nodes: [loopOf("two", [inner])], initialisers }))).toThrow(
+      /node doubling ends only by a condition inside of another graph, so/,
+    );
+    version.close();
   });
 
   test("that compute their iterations are bounded in the model, and refused within another loop or a function", () => {

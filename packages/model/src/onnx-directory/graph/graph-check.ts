@@ -34,15 +34,18 @@ const DTYPES: ReadonlyMap<number, Dtype> = new Map([
 ]);
 const OTHER_TYPES: ReadonlyMap<number, string> = new Map([
   [8, "string"],
-  [10, "float16"],
   [14, "complex64"],
   [15, "complex128"],
-  [16, "bfloat16"],
 ]);
+
+/** Half precision, which clients see as float32: every value of it is one of float32 too. */
+const HALVES: ReadonlySet<number> = new Set([10, 16]);
 
 /** An input or an output that can be served. */
 export interface ServedValue {
   readonly name: string;
+  /** The name in the model that is served, which differs from `name` if it is of half precision. */
+  readonly modelName: string;
   readonly dtype: Exclude<Dtype, "string">;
   readonly shape: readonly number[] | undefined;
 }
@@ -58,27 +61,45 @@ export function checkedGraph(file: OnnxFile): ServedGraph {
   checkVersions(file);
   checkOperations(file);
   checkLoops(file);
-  const given = new Set(file.graph.initialisers.map(({ name }) => name));
-  // Up to version 4 of the format, initialisers had to be listed as inputs.
-  const inputs = file.graph.inputs.filter(({ name }) => !given.has(name));
+  const inputs = givenInputs(file);
   if (inputs.length === 0) throw refused("INVALID_ARGUMENT", "it has no input");
   if (file.graph.outputs.length === 0) throw refused("INVALID_ARGUMENT", "it has no output");
   checkNames(inputs, "inputs");
   checkNames(file.graph.outputs, "outputs");
-  for (const input of inputs) checkBatch(input);
+  checkBatches(inputs);
   return {
     inputs: inputs.map((value) => servedValue(value, "input")),
     outputs: file.graph.outputs.map((value) => servedValue(value, "output")),
   };
 }
 
-function checkVersions({ irVersion, opsets }: OnnxFile): void {
+/** The inputs that requests give. Up to version 4 of the format, initialisers had to be listed as inputs. */
+export function givenInputs({ graph }: OnnxFile): readonly OnnxValue[] {
+  const initialised = new Set(graph.initialisers.map(({ name }) => name));
+  return graph.inputs.filter(({ name }) => !initialised.has(name));
+}
+
+/** Whether an input or an output is of half precision. */
+export function isHalf({ type }: OnnxValue): boolean {
+  return type !== undefined && HALVES.has(type);
+}
+
+/** The name of the float32 value that stands for an input or output of half precision. */
+export function wideNameOf(name: string): string {
+  return `winnow/float32/${name}`;
+}
+
+function checkVersions({ irVersion, opsets, graph: { nodes } }: OnnxFile): void {
   if (irVersion > IR_VERSION_MAX) {
     const text = `it has version ${irVersion} of the format; up to ${IR_VERSION_MAX} are read`;
     throw refused("UNIMPLEMENTED", `${text}: export with an older onnx, or a lower opset_version`);
   }
   const opset = opsets.get("");
-  if (opset === undefined) throw refused("INVALID_ARGUMENT", "it names no operator set of ONNX");
+  if (opset === undefined) {
+    // A model of nothing but trees needs none of ONNX's own operations, and names their set nowhere.
+    if (nodes.every(({ domain }) => domain !== "")) return;
+    throw refused("INVALID_ARGUMENT", "it names no operator set of ONNX");
+  }
   if (opset >= OPSETS.least && opset <= OPSETS.most) return;
   const text = `it uses operator set ${opset}; ${OPSETS.least} to ${OPSETS.most} are read`;
   throw refused("UNIMPLEMENTED", `${text}: export with opset_version=17, say`);
@@ -129,8 +150,9 @@ function* nodesOf(nodes: readonly OnnxNode[]): Generator<OnnxNode> {
 
 /**
  * Refuses loops that could take more iterations than `ITERATIONS_MAX`. A loop of the outermost graph may
- * compute its number of iterations, which `self-contained-model.ts` then bounds. A loop inside another graph
- * must have a constant number, because it is multiplied by the iterations of all loops around it.
+ * compute its number of iterations or end by a condition, as PyTorch writes an EmbeddingBag;
+ * `self-contained-model.ts` then bounds it. A loop inside another graph must have a constant number, because
+ * it is multiplied by the iterations of all loops around it.
  */
 function checkLoops({ graph, functions }: OnnxFile): void {
   checkIterations([graph], { iterations: 1, isInner: false });
@@ -179,8 +201,9 @@ function iterationsOf(
 ): number {
   const name = loop.inputs[0] ?? "";
   const count = constants.get(name);
-  if (name === "") {
-    const text = `${titleOf(loop)} ends only by a condition, so its iterations are not bounded`;
+  if (name === "" && (isInner || (loop.inputs[1] ?? "") === "")) {
+    const ends = isInner ? "ends only by a condition inside of another graph" : "never ends";
+    const text = `${titleOf(loop)} ${ends}, so its iterations are not bounded`;
     throw refused("UNIMPLEMENTED", `${text}; give the loop a number of iterations at most`);
   }
   if (count === undefined && isInner) {
@@ -205,7 +228,7 @@ function constantsOf(graphs: readonly OnnxGraph[]): ReadonlyMap<string, number> 
   return constants;
 }
 
-/** Loops of the outermost graph whose number of iterations is computed. */
+/** Loops of the outermost graph whose number of iterations is computed, or that end by a condition. */
 export function computedLoops({ graph }: OnnxFile): readonly OnnxNode[] {
   const constants = constantsOf([graph]);
   return graph.nodes.filter((node) => isLoop(node) && !constants.has(node.inputs[0] ?? ""));
@@ -221,6 +244,15 @@ function checkNames(values: readonly OnnxValue[], what: string): void {
   }
 }
 
+/**
+ * Refuses inputs for a fixed number of instances. Scalars, such as a temperature, are for all instances of a request,
+ * but one input must tell how many there are.
+ */
+function checkBatches(inputs: readonly OnnxValue[]): void {
+  const batches = inputs.filter(({ shape }) => shape?.length !== 0);
+  for (const input of batches.length === 0 ? inputs : batches) checkBatch(input);
+}
+
 function checkBatch({ name, shape }: OnnxValue): void {
   if (shape === undefined || (shape.length > 0 && shape[0] === -1)) return;
   const text = `input "${excerpt(name)}" has the fixed shape [${shape.join(",")}]`;
@@ -231,16 +263,23 @@ function checkBatch({ name, shape }: OnnxValue): void {
 
 function servedValue(value: OnnxValue, what: "input" | "output"): ServedValue {
   const { name, type, shape } = value;
+  if (isHalf(value)) return { name, modelName: wideNameOf(name), dtype: "float32", shape };
   const dtype = type === undefined ? undefined : DTYPES.get(type);
-  if (dtype !== undefined && dtype !== "string") return { name, dtype, shape };
+  if (dtype !== undefined && dtype !== "string") return { name, modelName: name, dtype, shape };
   const title = `${what} "${excerpt(name)}"`;
-  if (type === undefined) throw refused("UNIMPLEMENTED", `${title} is no tensor`);
+  if (type === undefined) {
+    const text = `${title} is a sequence, a map or an optional value, not a tensor`;
+    throw refused("UNIMPLEMENTED", `${text}; export tensors (of a classifier: zipmap=False)`);
+  }
   const found = `${title} is of type ${OTHER_TYPES.get(type) ?? `number ${type}`}`;
-  const remedy =
-    type === 8
-      ? "let it be an integer, and declare the strings as its vocabulary in winnow.json"
-      : "cast it to float32, or another type that NumPy has, within the model";
-  throw refused("UNIMPLEMENTED", `${found}; ${remedy}`);
+  throw refused("UNIMPLEMENTED", `${found}; ${remedyOf(type, what)}`);
+}
+
+function remedyOf(type: number, what: "input" | "output"): string {
+  if (type !== 8) return "cast it to float32, or another type that is served, within the model";
+  return what === "input"
+    ? "let it be an integer, and declare the strings as its vocabulary in winnow.json"
+    : "leave it out of the model, or let it be an integer";
 }
 
 function listOf(found: ReadonlyMap<string, string>): string {

@@ -1,9 +1,9 @@
-// Which operations a `model.onnx` may use: those of ONNX (operator sets 13 to 26, from its schemas) and those
+// Which operations a `model.onnx` may use: those of ONNX (operator sets 7 to 26; names from the schemas of 13 and later) and those
 // of the sets that ONNX Runtime adds. Operations that draw random numbers are excluded, because every replica
 // and every repetition must give the same answer.
 
 /** Accepted operator sets of ONNX's own domain. */
-export const OPSETS: { readonly least: number; readonly most: number } = { least: 13, most: 26 };
+export const OPSETS: { readonly least: number; readonly most: number } = { least: 7, most: 26 };
 /** The highest version of the file format that is accepted. */
 export const IR_VERSION_MAX = 13;
 /** Operator sets that ONNX Runtime adds to ONNX's own. */

@@ -1,27 +1,38 @@
-// A model for routers, which have no files: weights in files beside `model.onnx` are put into it, and loops
-// that compute their number of iterations fail if it exceeds `ITERATIONS_MAX`. Everything else stays the
-// same, byte for byte.
+// A model for routers, which have no files: weights in files beside `model.onnx` are put into it, loops that
+// compute their number of iterations fail if it exceeds `ITERATIONS_MAX`, and inputs and outputs of half
+// precision become float32, with a Cast between. Everything else stays the same, byte for byte.
 //
 //   iterations ──▶ Greater(ITERATIONS_MAX) ─▶ Cast ─▶ Gather from [0] ──▶ Add ──▶ Loop
 //     └────────────────────────────────────────────────────────▲
 //
 // ONNX has no operation that fails on purpose; a Gather beyond the end of a list does, and ONNX Runtime names
-// the node in its message.
+// the node in its message. A loop that ends by a condition alone has no number to bound; there the same nodes
+// stand in its body, for the number of the iteration, and the condition depends on them.
 
 import { WinnowError, elementCount, excerpt } from "@winnow/core";
 import {
   OnnxMessage,
   nodeMessage,
   tensorMessage,
+  valueMessage,
 } from "../../saved-model/graph/onnx/onnx-message.ts";
 import { messageReader } from "../../saved-model/message.ts";
 import type { DirectoryFiles } from "../directory-files.ts";
-import { ITERATIONS_MAX, computedLoops } from "./graph-check.ts";
+import { ITERATIONS_MAX, computedLoops, givenInputs, isHalf, wideNameOf } from "./graph-check.ts";
 import { MODEL_FILE } from "./model-file.ts";
-import type { ByteRange, OnnxFile, OnnxGraph, OnnxNode, OnnxTensor } from "./model-file.ts";
+import type {
+  ByteRange,
+  OnnxFile,
+  OnnxGraph,
+  OnnxNode,
+  OnnxTensor,
+  OnnxValue,
+} from "./model-file.ts";
 
 /** Protocol Buffers' own limit of a message. */
 const MODEL_BYTES_MAX = 2 ** 31 - 1;
+const FLOAT32 = 1;
+const BOOL = 9;
 const INT64 = 7;
 const LEVELS = "iterations";
 
@@ -45,7 +56,8 @@ export function selfContainedModel(file: OnnxFile, files: DirectoryFiles): Uint8
   const outside = file.graph.initialisers.filter(({ external }) => external !== undefined);
   checkInnerTensors(file);
   const loops = computedLoops(file);
-  if (outside.length === 0 && loops.length === 0) return file.bytes;
+  const halves = [...givenInputs(file), ...file.graph.outputs].filter(isHalf);
+  if (outside.length + loops.length + halves.length === 0) return file.bytes;
   const total = outside.reduce((sum, tensor) => sum + tensorBytes(tensor), file.bytes.length);
   if (total > MODEL_BYTES_MAX) {
     const text = `with the weights beside it, it takes ${total} bytes; up to ${MODEL_BYTES_MAX} are served`;
@@ -53,7 +65,7 @@ export function selfContainedModel(file: OnnxFile, files: DirectoryFiles): Uint8
     throw new WinnowError("RESOURCE_EXHAUSTED", `Cannot serve ${MODEL_FILE}: ${text}; ${remedy}`);
   }
   const weights = new ExternalWeights(files);
-  const graph = rewrittenGraph(file, { loops: new Set(loops), weights });
+  const graph = rewrittenGraph(file, { loops: new Set(loops), weights, halves });
   return copied(file.bytes, { from: 0, to: file.bytes.length }, (message, field) => {
     if (field !== 7) return false;
     message.message(7, graph);
@@ -88,16 +100,35 @@ function refuseExternal({ name, external }: OnnxTensor): void {
 interface Changes {
   readonly loops: ReadonlySet<OnnxNode>;
   readonly weights: ExternalWeights;
+  /** Inputs and outputs of half precision. */
+  readonly halves: readonly OnnxValue[];
 }
 
-function rewrittenGraph({ bytes, graph }: OnnxFile, { loops, weights }: Changes): OnnxMessage {
+function rewrittenGraph({ bytes, graph }: OnnxFile, changes: Changes): OnnxMessage {
+  const { loops, weights } = changes;
+  const halves = new Set(changes.halves);
   let node = 0;
   let initialiser = 0;
-  const message = copied(bytes, graph.range, (into, field) => {
+  let input = 0;
+  let output = 0;
+  const message = new OnnxMessage();
+  for (const value of graph.inputs) {
+    if (halves.has(value))
+      message.message(1, castNode(wideNameOf(value.name), value.name, value.type!));
+  }
+  copy(message, { bytes, range: graph.range }, (into, field) => {
+    if (field === 11 || field === 12) {
+      const value = field === 11 ? graph.inputs[input++]! : graph.outputs[output++]!;
+      if (!halves.has(value)) return false;
+      into.message(field, valueMessage(wideNameOf(value.name), "float32", value.shape));
+      return true;
+    }
     if (field === 1) {
       const loop = graph.nodes[node++]!;
       if (!loops.has(loop)) return false;
-      writeBoundedLoop(into, { bytes, loop, number: node });
+      const written = { bytes, loop, number: node };
+      if (endsByCondition(loop)) into.message(1, withBoundedBody(written));
+      else writeBoundedLoop(into, written);
       return true;
     }
     if (field !== 5) return false;
@@ -106,14 +137,31 @@ function rewrittenGraph({ bytes, graph }: OnnxFile, { loops, weights }: Changes)
     into.message(5, withValues(bytes, tensor, weights.read(tensor, tensor.external)));
     return true;
   });
+  for (const value of graph.outputs) {
+    if (halves.has(value))
+      message.message(1, castNode(value.name, wideNameOf(value.name), FLOAT32));
+  }
   if (loops.size === 0) return message;
-  const most = BigInt64Array.of(BigInt(ITERATIONS_MAX));
-  return message
-    .message(5, tensorMessage(nameOf("most"), { dtype: "int64", shape: [], data: most }))
-    .message(
-      5,
-      tensorMessage(nameOf("none"), { dtype: "int64", shape: [1], data: new BigInt64Array(1) }),
-    );
+  const scalar = (part: string, value: number): OnnxMessage =>
+    tensorMessage(nameOf(part), {
+      dtype: "int64",
+      shape: [],
+      data: BigInt64Array.of(BigInt(value)),
+    });
+  const none = { dtype: "int64", shape: [1], data: new BigInt64Array(1) } as const;
+  const kinds = new Set([...loops].map(endsByCondition));
+  if (kinds.has(false)) message.message(5, scalar("most", ITERATIONS_MAX));
+  if (kinds.has(true)) message.message(5, scalar("last", ITERATIONS_MAX - 1));
+  return message.message(5, tensorMessage(nameOf("none"), none));
+}
+
+function castNode(from: string, into: string, type: number): OnnxMessage {
+  const attributes = { to: type };
+  return nodeMessage({ op: "Cast", name: into, inputs: [from], outputs: [into], attributes });
+}
+
+function endsByCondition({ inputs }: OnnxNode): boolean {
+  return (inputs[0] ?? "") === "";
 }
 
 const nameOf = (part: string): string => `winnow/${LEVELS}/${part}`;
@@ -124,32 +172,80 @@ interface WrittenLoop {
   readonly number: number;
 }
 
-/** Writes the nodes that bound a loop's iterations, and the loop with the bounded number. */
+/** Writes the nodes that bound a loop's number of iterations, and the loop with the bounded number. */
 function writeBoundedLoop(into: OnnxMessage, { bytes, loop, number }: WrittenLoop): void {
-  const name = (part: string): string => nameOf(`${number}/${part}`);
-  const node = (
-    op: string,
-    inputs: readonly string[],
-    { output, title = output, attributes = {} }: NodeWords,
-  ): void => {
-    into.message(1, nodeMessage({ op, name: title, inputs, outputs: [output], attributes }));
-  };
   const [iterations = ""] = loop.inputs;
-  node("Greater", [iterations, nameOf("most")], { output: name("beyond") });
-  node("Cast", [name("beyond")], { output: name("row"), attributes: { to: INT64 } });
-  const title = `loop ${excerpt(loop.name)} takes more than ${ITERATIONS_MAX} iterations`;
-  node("Gather", [nameOf("none"), name("row")], { output: name("zero"), title });
-  node("Add", [iterations, name("zero")], { output: name("bounded") });
+  const zero = writeBound(into, { loop, number }, { count: iterations, most: nameOf("most") });
+  const bounded = nameOf(`${number}/bounded`);
+  writeNode(into, "Add", { inputs: [iterations, zero], output: bounded });
   let input = 0;
-  const bounded = copied(bytes, loop.range, (message, field) => {
+  const copiedLoop = copied(bytes, loop.range, (message, field) => {
     if (field !== 1 || input++ > 0) return false;
-    message.bytes(1, name("bounded"));
+    message.bytes(1, bounded);
     return true;
   });
-  into.message(1, bounded);
+  into.message(1, copiedLoop);
+}
+
+/** A loop that ends by a condition, which fails in the iteration after the last one that is allowed. */
+function withBoundedBody({ bytes, loop, number }: WrittenLoop): OnnxMessage {
+  const body = loop.graphs[0]!;
+  const [count, condition] = [body.inputs[0]?.name ?? "", body.outputs[0]?.name ?? ""];
+  const goesOn = nameOf(`${number}/goes_on`);
+  let output = 0;
+  const bounded = copied(bytes, body.range, (message, field) => {
+    if (field !== 12 || output++ > 0) return false;
+    message.message(12, valueMessage(goesOn, "bool", undefined));
+    return true;
+  });
+  const zero = writeBound(bounded, { loop, number }, { count, most: nameOf("last") });
+  const no = nameOf(`${number}/no`);
+  writeNode(bounded, "Cast", { inputs: [zero], output: no, attributes: { to: BOOL } });
+  writeNode(bounded, "Or", { inputs: [condition, no], output: goesOn });
+  return copied(bytes, loop.range, (message, field, attribute) => {
+    if (field !== 5) return false;
+    const written = copied(bytes, attribute, (into, part) => {
+      if (part === 6) into.message(6, bounded);
+      return part === 6;
+    });
+    message.message(5, written);
+    return true;
+  });
+}
+
+interface CountedValue {
+  readonly count: string;
+  readonly most: string;
+}
+
+/** Writes nodes that fail where a count is above its bound, and names the value that is 0 where it is not. */
+function writeBound(
+  into: OnnxMessage,
+  { loop, number }: Omit<WrittenLoop, "bytes">,
+  { count, most }: CountedValue,
+): string {
+  const name = (part: string): string => nameOf(`${number}/${part}`);
+  writeNode(into, "Greater", { inputs: [count, most], output: name("beyond") });
+  writeNode(into, "Cast", {
+    inputs: [name("beyond")],
+    output: name("row"),
+    attributes: { to: INT64 },
+  });
+  const title = `loop ${excerpt(loop.name)} takes more than ${ITERATIONS_MAX} iterations`;
+  writeNode(into, "Gather", { inputs: [nameOf("none"), name("row")], output: name("zero"), title });
+  return name("zero");
+}
+
+function writeNode(
+  into: OnnxMessage,
+  op: string,
+  { inputs, output, title = output, attributes = {} }: NodeWords,
+): void {
+  into.message(1, nodeMessage({ op, name: title, inputs, outputs: [output], attributes }));
 }
 
 interface NodeWords {
+  readonly inputs: readonly string[];
   readonly output: string;
   readonly title?: string;
   readonly attributes?: Readonly<Record<string, number>>;
@@ -160,21 +256,30 @@ function withValues(bytes: Uint8Array, { range }: OnnxTensor, values: Uint8Array
   return copied(bytes, range, (_, field) => field === 13 || field === 14).bytes(9, values);
 }
 
+type Replace = (into: OnnxMessage, field: number, value: ByteRange) => boolean;
+
+function copied(bytes: Uint8Array, range: ByteRange, replace: Replace): OnnxMessage {
+  return copy(new OnnxMessage(), { bytes, range }, replace);
+}
+
+interface MessageBytes {
+  readonly bytes: Uint8Array;
+  readonly range: ByteRange;
+}
+
 /**
- * Copies the fields of a message. `replace` is called before each field, and tells whether it has written
- * something in its place.
+ * Copies the fields of a message. `replace` is called before each field, with the range of its value if that is
+ * a message, and tells whether it has written something in its place.
  */
-function copied(
-  bytes: Uint8Array,
-  range: ByteRange,
-  replace: (into: OnnxMessage, field: number) => boolean,
-): OnnxMessage {
-  const message = new OnnxMessage();
+function copy(message: OnnxMessage, { bytes, range }: MessageBytes, replace: Replace): OnnxMessage {
   const reader = messageReader(bytes.subarray(range.from, range.to), MODEL_FILE);
   const part = reader.bytes;
   let start = 0;
   while (reader.next()) {
-    if (!replace(message, reader.field)) message.fields(part.subarray(start, reader.position));
+    const value = { from: range.from + reader.from, to: range.from + reader.to };
+    if (!replace(message, reader.field, value)) {
+      message.fields(part.subarray(start, reader.position));
+    }
     start = reader.position;
   }
   return message;
