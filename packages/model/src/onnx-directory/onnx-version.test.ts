@@ -294,6 +294,26 @@ describe("a directory", () => {
     );
   });
 
+  test.each(["model.onnx", "items.npy", "ids.txt"])(
+    "whose %s is a pointer that Git has instead of the file is refused",
+    (name) => {
+      const files: Files = {
+        "model.onnx": identityModel(2),
+        "items.npy": npy(["<f4", [1, 2]], Float32Array.of(1, 2)),
+        "ids.txt": "a\n",
+        "winnow.json": {
+          retrieval: { items: { file: "items.npy" }, ids: { file: "ids.txt" }, k: 1 },
+        },
+      };
+      const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n";
+      opened(files).close();
+
+      expect(() => opened({ ...files, [name]: pointer })).toThrow(
+        `Cannot read ${name}: it is a pointer of Git LFS, not the file; fetch it with "git lfs pull"`,
+      );
+    },
+  );
+
   test("S7: whose table changes between opening and reading is noticed by its shares", () => {
     const values = Float32Array.of(1, 2, 3, 4);
     const directory = written({

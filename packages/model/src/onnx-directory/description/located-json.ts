@@ -21,7 +21,6 @@ export interface LocatedMember {
 const DEPTH_MAX = 32;
 const BLANK = /[ \t\r\n]/;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
-const TEXT = /"(?:[^"\\]|\\.)*"/y;
 const WORD = /true|false|null/y;
 
 /** Parses a file. @throws WinnowError INVALID_ARGUMENT naming file and line */
@@ -102,13 +101,30 @@ class LocatedParser {
   }
 
   #textValue(): string {
-    const literal = this.#match(TEXT);
+    const literal = this.#textLiteral();
     if (literal === undefined) throw this.#refused("the end of a text");
     try {
       return JSON.parse(literal) as string;
     } catch {
       throw this.#refused("a text without line breaks and unknown escapes");
     }
+  }
+
+  /** A text with its quotes, of any length: a pattern would need stack for each of its characters. */
+  #textLiteral(): string | undefined {
+    const start = this.#at;
+    let end = this.#text.indexOf('"', start + 1);
+    while (end >= 0 && this.#isEscaped(end)) end = this.#text.indexOf('"', end + 1);
+    if (end < 0) return undefined;
+    this.#at = end + 1;
+    return this.#text.slice(start, this.#at);
+  }
+
+  /** Whether an odd number of backslashes stands before a place. */
+  #isEscaped(place: number): boolean {
+    let first = place;
+    while (this.#text[first - 1] === "\\") first -= 1;
+    return (place - first) % 2 === 1;
   }
 
   #match(pattern: RegExp): string | undefined {

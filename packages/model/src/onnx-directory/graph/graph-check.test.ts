@@ -291,7 +291,7 @@ describe("weights beside the model", () => {
     [
       "in a file that is not there",
       { ...place, location: "none.bin" },
-      /none\.bin: there is no such file/,
+      /none\.bin: there is no such file; model\.onnx has weights in it: copy it too, under the name/,
     ],
     ["of another length", { ...place, length: "12" }, /length "12" where 8 bytes belong/],
     ["at no offset", { ...place, offset: "-4" }, /offset "-4"/],

@@ -316,9 +316,15 @@ class ExternalWeights {
     const known = this.#contents.get(location);
     if (known !== undefined) return known;
     const where = `${MODEL_FILE}, tensor "${excerpt(tensor)}", location`;
-    const content = this.#files.read(location, { where, bytesMax: MODEL_BYTES_MAX });
-    this.#contents.set(location, content);
-    return content;
+    try {
+      const content = this.#files.read(location, { where, bytesMax: MODEL_BYTES_MAX });
+      this.#contents.set(location, content);
+      return content;
+    } catch (error) {
+      if (!(error instanceof WinnowError) || error.code !== "NOT_FOUND") throw error;
+      const remedy = `${MODEL_FILE} has weights in it: copy it too, under the name that the export gave it`;
+      throw new WinnowError("NOT_FOUND", `${error.message}; ${remedy}`, { cause: error });
+    }
   }
 }
 

@@ -310,6 +310,17 @@ describe("a file of items is refused", () => {
     );
   });
 
+  test("of safetensors is not refused for a long text beside its tensors", () => {
+    const config = `${"x".repeat(9_000_000)}\\"`;
+    const member = { dtype: "F32", shape: [2, 2], data_offsets: [0, 16] };
+    const header = JSON.stringify({ __metadata__: { config }, items: member });
+    const files = { "t.safetensors": withHeader(header, Buffer.alloc(16)) };
+
+    expect(wholeTable(opened(files, { items: { file: "t.safetensors" }, k: 1 })).values).toEqual([
+      0, 0, 0, 0,
+    ]);
+  });
+
   test("that has several tensors, of which none or none of them is named", () => {
     const files = { "t.safetensors": safetensors({ a: entry, b: entry }) };
 
