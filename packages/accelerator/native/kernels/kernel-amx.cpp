@@ -87,9 +87,8 @@ WINNOW_AMX void begin(const FilterCall& call, uint32_t tiles, Progress& progress
         _mm512_mask_loadu_epi32(_mm512_set1_epi32(NO_QUERY), some, call.limits + q);
     _mm512_store_si512(progress.below + q, _mm512_sub_epi32(limits, _mm512_set1_epi32(1)));
   }
-  const size_t bytes = size_t{call.groups} * 4 * BLOCK_ROWS;
-  const size_t share = call.firstStripe < call.stripeStep ? bytes / call.stripeStep : 0;
-  progress.ahead = call.ahead + share * call.firstStripe;
+  const size_t share = size_t{call.groups} * call.aheadLines * 64;
+  progress.ahead = call.ahead;
   progress.aheadEnd = progress.ahead + share;
   progress.aheadStep = (share / (2 * tiles) + 63) / 64 * 64;
 }

@@ -65,8 +65,8 @@ WINNOW_AVX2 void filterTile(const FilterCall& call, uint32_t firstQuery, uint32_
 
 WINNOW_AVX2 uint64_t filter(const FilterCall& call) {
   for (uint32_t q = 0; q < call.queries; ++q) call.survivors[q] = 0;
-  const size_t blockBytes = size_t{call.groups} * 4 * BLOCK_ROWS;
-  for (size_t at = call.firstStripe * 64; at < blockBytes; at += call.stripeStep * 64) {
+  const size_t aheadBytes = size_t{call.groups} * call.aheadLines * 64;
+  for (size_t at = 0; at < aheadBytes; at += 64) {
     _mm_prefetch(reinterpret_cast<const char*>(call.ahead + at), _MM_HINT_T0);
   }
   for (uint32_t row = 0; row < BLOCK_ROWS; row += TILE_ROWS) {

@@ -35,18 +35,14 @@ WINNOW_AVX512 bool filterGroup(const FilterCall& call) {
   }
   const uint8_t* codes = call.codes;
   const uint32_t* words = call.words;
-  const size_t stripe = size_t{call.groups} * 64;
-  const size_t step = call.stripeStep * stripe;
-  const size_t ends = 4 * stripe;
-  size_t ahead = call.firstStripe * stripe;
+  const uint8_t* ahead = call.ahead;
   for (uint32_t group = 0; group < call.groups; ++group) {
     const __m512i rows0 = _mm512_load_si512(codes);
     const __m512i rows1 = _mm512_load_si512(codes + 64);
     const __m512i rows2 = _mm512_load_si512(codes + 128);
     const __m512i rows3 = _mm512_load_si512(codes + 192);
-    const size_t offset = size_t{group} * 64;
-    for (size_t at = ahead; at < ends; at += step) {
-      _mm_prefetch(reinterpret_cast<const char*>(call.ahead + at + offset), _MM_HINT_T0);
+    for (uint32_t line = 0; line < call.aheadLines; ++line, ahead += 64) {
+      _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T0);
     }
 #pragma GCC unroll 8
     for (uint32_t q = 0; q < QUERIES; ++q) {

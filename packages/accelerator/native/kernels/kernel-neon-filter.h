@@ -80,8 +80,8 @@ WINNOW_NEON bool filterQueries(const FilterCall& call) {
 }
 
 uint64_t filter(const FilterCall& call) {
-  const size_t blockBytes = size_t{call.groups} * 4 * BLOCK_ROWS;
-  for (size_t at = call.firstStripe * 64; at < blockBytes; at += call.stripeStep * 64) {
+  const size_t aheadBytes = size_t{call.groups} * call.aheadLines * 64;
+  for (size_t at = 0; at < aheadBytes; at += 64) {
     __builtin_prefetch(call.ahead + at);
   }
   constexpr bool (*FILTERS[GROUP_QUERIES])(const FilterCall&) = {

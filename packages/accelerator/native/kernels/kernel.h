@@ -34,10 +34,9 @@ struct FilterCall {
   const uint32_t* words;
   /** Per query, the least sum of products a row must have to survive. */
   const int32_t* limits;
-  /** Where codes to come begin; the call fetches every `stripeStep`th quarter from `firstStripe` on. */
+  /** Codes to come, of which the call fetches so many cache lines for each group, in their order. */
   const uint8_t* ahead;
-  uint32_t firstStripe;
-  uint32_t stripeStep;
+  uint32_t aheadLines;
   /** Out: per query, one bit per surviving row. Valid only for queries that the call returns. */
   uint64_t* survivors;
   /** Out: sum of products minus limit, [queries][64 rows]. Valid only where a row survives. */

@@ -95,7 +95,7 @@ void checkFilter(const Kernel& kernel, const Codes& codes, std::vector<int32_t> 
   uint64_t survivors[GROUP_QUERIES_MAX] = {};
   alignas(64) int32_t margins[GROUP_QUERIES_MAX * BLOCK_ROWS] = {};
   const FilterCall call{codes.bytes.as<uint8_t>(), codes.groups, queries, words.data(),
-                        limits.data(), codes.bytes.as<uint8_t>(), 0, 1, survivors, margins};
+                        limits.data(), codes.bytes.as<uint8_t>(), 4, survivors, margins};
   if (kernel.enter != nullptr) kernel.enter();
   const uint64_t found = kernel.filter(call);
   if (kernel.leave != nullptr) kernel.leave();

@@ -45,6 +45,9 @@ struct PassedRows {
   }
 };
 
+/** Cache lines of a block's codes for each four dims. */
+constexpr uint32_t LINES_PER_GROUP = 4 * BLOCK_ROWS / 64;
+
 class UnitScan {
  public:
   /** Takes no memory before the first unit is run. Request, batch and states outlive the scan. */
@@ -167,23 +170,27 @@ void UnitScan::filterBlock(uint32_t block, const UnitQueue& queue, const Take& t
   kernel.computeLimits(table.bounds(block), lanes, request_.weights, limits_.data());
   const Coming coming = comingAfter(block, queue);
   __builtin_prefetch(coming.bounds);
-  // A call fetches a quarter of the codes to come at most: that many calls share them.
-  constexpr uint32_t STRIPES = 4;
-  const uint32_t stripeStep = std::min(static_cast<uint32_t>(groups_.size()), STRIPES);
+  // The calls share the codes to come, each fetching one run of them: lines that a call fetched by turns
+  // from four places cost AMD's processors twice the time.
+  const uint8_t* ahead = coming.codes;
+  uint32_t linesLeft = LINES_PER_GROUP;
+  uint32_t callsLeft = static_cast<uint32_t>(groups_.size());
   uint64_t survivors[GROUP_QUERIES_MAX];
   alignas(64) int32_t margins[GROUP_QUERIES_MAX * BLOCK_ROWS];
-  uint32_t stripe = 0;
   for (const Group& group : groups_) {
+    const uint32_t lines = (linesLeft + callsLeft - 1) / callsLeft;
     const FilterCall call{table.codes(block),
                           batch_.groups(),
                           group.size,
                           words_.data() + group.firstWord,
                           limits_.data() + group.firstLane,
-                          coming.codes,
-                          stripe++,
-                          stripeStep,
+                          ahead,
+                          lines,
                           survivors,
                           margins};
+    ahead += size_t{lines} * call.groups * 64;
+    linesLeft -= lines;
+    --callsLeft;
     for (uint64_t found = kernel.filter(call); found != 0; found &= found - 1) {
       const uint32_t i = static_cast<uint32_t>(__builtin_ctzll(found));
       const uint32_t lane = group.firstLane + i;
