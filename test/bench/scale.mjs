@@ -33,7 +33,8 @@ const options = scriptOptions({
   /** Answers before anything is measured, and answers of one figure at least; up to six times `seconds`. */
   warm: { type: "string", default: "4000" },
   answers: { type: "string", default: "500" },
-  settle: { type: "string", default: "6" },
+  /** V8 collects what a start left behind for half a minute. */
+  settle: { type: "string", default: "45" },
   idle: { type: "string", default: "10" },
   threads: { type: "string", default: "1" },
   against: { type: "string" },

@@ -26,5 +26,7 @@ export { startGpuSurvey } from "./gpu/survey-start.ts";
 export type { DenseEngine, DenseModel, DenseOwner } from "./dense/dense-engine.ts";
 export { createDenseEngine } from "./dense/onnx-engine.ts";
 export type { DenseEngineOptions, DenseLaneName, DenseObserver } from "./dense/onnx-engine.ts";
+export { createFolderLook } from "./folder-look.ts";
+export type { AskedFolder, FolderEntry, LookIntoFolders } from "./folder-look.ts";
 export { exitAtOnce } from "./process-exit.ts";
 export { createReferenceAccelerator } from "./reference/accelerator.ts";

@@ -51,6 +51,16 @@ std::string toText(napi_env env, napi_value value) {
   return std::string(text, length);
 }
 
+std::string toLongText(napi_env env, napi_value value) {
+  size_t length = 0;
+  check(env, napi_get_value_string_utf8(env, value, nullptr, 0, &length));
+  // One byte more, for the zero that is written after a text.
+  std::string text(length + 1, '\0');
+  check(env, napi_get_value_string_utf8(env, value, text.data(), length + 1, &length));
+  text.resize(length);
+  return text;
+}
+
 void* typedArrayOf(napi_env env, napi_value value, napi_typedarray_type type, size_t* count) {
   bool isTypedArray = false;
   check(env, napi_is_typedarray(env, value, &isTypedArray));
@@ -70,6 +80,17 @@ napi_value makeArray(napi_env env, napi_typedarray_type type, const void* data, 
   check(env, napi_create_arraybuffer(env, bytes, &target, &buffer));
   if (bytes > 0) std::memcpy(target, data, bytes);
   check(env, napi_create_typedarray(env, type, count, buffer, 0, &array));
+  return array;
+}
+
+napi_value makeDoubles(napi_env env, const std::vector<double>& values) {
+  napi_value buffer = nullptr;
+  napi_value array = nullptr;
+  void* target = nullptr;
+  const size_t bytes = values.size() * sizeof(double);
+  check(env, napi_create_arraybuffer(env, bytes, &target, &buffer));
+  if (bytes > 0) std::memcpy(target, values.data(), bytes);
+  check(env, napi_create_typedarray(env, napi_float64_array, values.size(), buffer, 0, &array));
   return array;
 }
 

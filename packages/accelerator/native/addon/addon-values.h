@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace winnow {
 
@@ -33,7 +34,10 @@ bool isUndefined(napi_env env, napi_value value);
 double toNumber(napi_env env, napi_value value);
 uint32_t toUint32(napi_env env, napi_value value);
 bool toBoolean(napi_env env, napi_value value);
+/** At most 63 bytes of a text. */
 std::string toText(napi_env env, napi_value value);
+/** All of a text. */
+std::string toLongText(napi_env env, napi_value value);
 
 /** The memory of a typed array of the given type; valid until JavaScript runs again. */
 template <typename T>
@@ -71,6 +75,7 @@ inline ArrayView<uint8_t> toBytes(napi_env env, napi_value value) {
 
 /** A new typed array that holds a copy. */
 napi_value makeArray(napi_env env, napi_typedarray_type type, const void* data, size_t count);
+napi_value makeDoubles(napi_env env, const std::vector<double>& values);
 napi_value makeNumber(napi_env env, double value);
 napi_value makeText(napi_env env, const char* text);
 napi_value makeUndefined(napi_env env);

@@ -20,6 +20,7 @@ const Export EXPORTS[] = {
     {"startSearch", winnow::startSearch},     {"cancelSearch", winnow::cancelSearch},
     {"runSearch", winnow::runSearch},
     {"extendChecksum", winnow::extendChecksum}, {"indexOfInfinite", winnow::indexOfInfinite},
+    {"lookIntoFolders", winnow::lookIntoFolders},
     {"exitAtOnce", winnow::exitAtOnce},
 };
 

@@ -30,6 +30,8 @@ napi_value cancelSearch(napi_env env, napi_callback_info info);
 napi_value extendChecksum(napi_env env, napi_callback_info info);
 napi_value indexOfInfinite(napi_env env, napi_callback_info info);
 
+napi_value lookIntoFolders(napi_env env, napi_callback_info info);
+
 napi_value exitAtOnce(napi_env env, napi_callback_info info);
 
 }  // namespace winnow

@@ -74,6 +74,17 @@ export interface NativeAnswer {
   readonly directQueries: number;
 }
 
+/** What a look into a folder found. */
+export interface NativeFolder {
+  /** Joined by slashes, in the order in which the file system gives them. */
+  readonly names: string;
+  /**
+   * Four of each name: its kind (1 a file, 2 a folder, 0 anything else; links are followed), its bytes, and the times
+   * of its last modification and change in milliseconds. Without facts only the kind is known.
+   */
+  readonly facts: Float64Array;
+}
+
 /** The functions of the addon. Promises reject with `ENOMEM` or `ECANCELED` as the error's code. */
 export interface NativeAddon {
   createDevice(
@@ -121,6 +132,15 @@ export interface NativeAddon {
   /** The checks of rows (core/src/checksum/row-checks.ts) over the words from `start` to `end`. */
   extendChecksum(register: number, words: Int32Array, start: number, end: number): number;
   indexOfInfinite(words: Int32Array, start: number, end: number): number;
+  /**
+   * Looks into folders in one step of the thread pool; `withFacts` has a byte for each of them. `undefined` for one
+   * that cannot be read, has more than `entriesMax` entries, or a name that is not ASCII.
+   */
+  lookIntoFolders(
+    folders: readonly string[],
+    withFacts: Uint8Array,
+    entriesMax: number,
+  ): Promise<readonly (NativeFolder | undefined)[]>;
   /** Ends the process with this code at once: no exit handler runs, and no thread is joined. */
   exitAtOnce(code: number): never;
 }

@@ -1,11 +1,19 @@
 // Model directories on a file system: the storage that `version-watch.ts` polls.
+//
+// What a worker at rest does is mostly this, so folders are looked into all at once by the native addon where it can
+// (`folder-looks.ts`). Where it cannot, which are large folders, trees, faults and machines without the addon, Node's
+// own calls look, in steps. Both find the same, and stamps are the same texts: a folder may go from one way to the
+// other between two looks.
 
 import { type Hash, createHash } from "node:crypto";
 import { opendir, realpath, stat } from "node:fs/promises";
 import path from "node:path";
 
+import { createFolderLook } from "@winnow/accelerator";
+import type { FolderEntry, LookIntoFolders } from "@winnow/accelerator";
 import { FolderWalk, WinnowError } from "@winnow/core";
 
+import { joinedLooks } from "./folder-looks.ts";
 import type { ModelStorage } from "./version-watch.ts";
 
 /** A version directory is looked into once one of these files is in it. */
@@ -30,12 +38,34 @@ const ENTRIES_AT_ONCE = 256;
 const FILES_AT_ONCE = 32;
 
 /** The local (or mounted) file system. */
-export const fileStorage: ModelStorage = {
-  directories: listDirectories,
-  stamp: stampOf,
-  join: (directory, name) => path.join(directory, name),
-  realPath: (name) => realpath(name),
-};
+export const fileStorage: ModelStorage = folderStorage(() => {
+  const look = createFolderLook(ENTRIES_AT_ONCE);
+  return look && joinedLooks(look);
+});
+
+/**
+ * The file system, looked into by what `createLook` gives on first use, and by Node's own calls.
+ * @internal tests call it
+ */
+export function folderStorage(createLook: () => LookIntoFolders | undefined): ModelStorage {
+  let created: { readonly look: LookIntoFolders } | undefined;
+  const look: LookIntoFolders = (folders) => {
+    created ??= { look: createLook() ?? (async (asked) => asked.map(() => undefined)) };
+    return created.look(folders);
+  };
+  return {
+    directories: (directory) => directoriesOf(directory, look),
+    stamp: (directory) => stampOf(directory, look),
+    join: (directory, name) => path.join(directory, name),
+    realPath: (name) => realpath(name),
+  };
+}
+
+async function directoriesOf(directory: string, look: LookIntoFolders): Promise<string[]> {
+  const [entries] = await look([{ folder: directory, withFacts: false }]);
+  if (entries === undefined) return listDirectories(directory);
+  return entries.filter(({ kind }) => kind === "folder").map(({ name }) => name);
+}
 
 async function listDirectories(directory: string): Promise<string[]> {
   const names: string[] = [];
@@ -49,17 +79,39 @@ async function listDirectories(directory: string): Promise<string[]> {
   return names;
 }
 
-async function stampOf(directory: string): Promise<string | undefined> {
-  const names = await outerNames(directory);
+async function stampOf(directory: string, look: LookIntoFolders): Promise<string | undefined> {
+  const folders = ["", ...STAMPED_FOLDERS].map((folder) => path.join(directory, folder));
+  const looks = await look(folders.map((folder) => ({ folder, withFacts: true })));
+  const [outer, ...below] = looks;
+  const names = outer?.map(({ name }) => name) ?? (await outerNames(directory));
   if (!MODEL_FILES.some((name) => names.includes(name))) return undefined;
   const hash = createHash("sha256");
-  await addFiles(hash, directory, names.toSorted());
-  for (const folder of STAMPED_FOLDERS) {
-    const below = await namesBelow(path.join(directory, folder), folder).catch(refusal);
-    if (typeof below === "string") hash.update(below);
-    else await addFiles(hash, directory, below.toSorted(byText));
+  if (outer === undefined) await addFiles(hash, directory, names.toSorted());
+  else addLines(hash, outer, "");
+  for (const [at, folder] of STAMPED_FOLDERS.entries()) {
+    const entries = below[at];
+    // Of a folder that is not there the look cannot tell more than of one that it must not list.
+    const isAbsent =
+      outer?.some(({ name, kind }) => name === folder && kind === "folder") === false;
+    if (isAbsent) continue;
+    const isTree = entries?.some(({ kind }) => kind === "folder") === true;
+    if (entries === undefined || isTree) await addFolder(hash, directory, folder);
+    else addLines(hash, entries, `${folder}/`);
   }
   return hash.digest("hex");
+}
+
+/** Adds the files of a folder at any depth. */
+async function addFolder(hash: Hash, directory: string, folder: string): Promise<void> {
+  const below = await namesBelow(path.join(directory, folder), folder).catch(refusal);
+  if (typeof below === "string") hash.update(below);
+  else await addFiles(hash, directory, below.toSorted(byText));
+}
+
+function addLines(hash: Hash, entries: readonly FolderEntry[], prefix: string): void {
+  const sorted = entries.toSorted((a, b) => byText(a.name, b.name));
+  const lines = sorted.map((each) => lineOf(prefix + each.name, each.kind === "file", each));
+  hash.update(lines.join(""));
 }
 
 async function outerNames(directory: string): Promise<string[]> {
@@ -81,14 +133,23 @@ const byText = (a: string, b: string): number => (a < b ? -1 : 1);
 async function addFiles(hash: Hash, directory: string, files: readonly string[]): Promise<void> {
   for (let start = 0; start < files.length; start += FILES_AT_ONCE) {
     const piece = files.slice(start, start + FILES_AT_ONCE);
-    const lines = await Promise.all(piece.map((file) => lineOf(directory, file)));
+    const lines = await Promise.all(piece.map((file) => readLine(directory, file)));
     hash.update(lines.join(""));
   }
 }
 
-async function lineOf(directory: string, file: string): Promise<string> {
+async function readLine(directory: string, file: string): Promise<string> {
   const facts = await stat(path.join(directory, file)).catch(() => undefined);
-  if (facts?.isFile() !== true) return "\n";
+  return lineOf(file, facts?.isFile() === true, facts);
+}
+
+/** The line of a stamp for one name. */
+function lineOf(
+  file: string,
+  isFile: boolean,
+  facts: Pick<FolderEntry, "size" | "mtimeMs" | "ctimeMs"> | undefined,
+): string {
+  if (!isFile || facts === undefined) return "\n";
   // With the change time, because a copy may have the size and modification time of the former file.
   return `${file} ${facts.size} ${facts.mtimeMs} ${facts.ctimeMs}\n`;
 }
