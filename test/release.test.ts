@@ -183,13 +183,29 @@ describe("release.yml", () => {
     const machines = jobs["scan"]?.strategy?.matrix["include"] as { readonly image: string }[];
 
     expect(
-      machines.map(({ image }) => /_([^_]*)$/.exec(image.replace("x86_64", "x64"))?.[1]),
+      machines.map(({ image }) => /_([^_:]*):/.exec(image.replace("x86_64", "x64"))?.[1]),
     ).toEqual(["x64", "aarch64"]);
+    for (const { image } of machines) expect(image).toMatch(/:[\d.]+-\d@sha256:[0-9a-f]{64}$/);
     expect(textOf(jobs["scan"])).toContain("build-native.mjs --portable prebuilds");
     expect(text).toContain("npm run pack:npm -- --prebuilds prebuilds");
     expect(text).toMatch(/npm sbom .*--sbom-format=cyclonedx/);
-    expect(text).toMatch(/npm publish \S+\.tgz --provenance/);
+    expect(text).toMatch(/npm publish \S+\.tgz --provenance .*--tag /);
     expect(jobs["npm"]?.permissions).toEqual({ contents: "read", "id-token": "write" });
+  });
+
+  test.each([
+    ["1.2.3", "latest"],
+    ["1.2.3-rc1", "next"],
+  ])("gives the npm package of version %s the tag %s", (told, tag) => {
+    const [publish] = stepsOf(jobs["npm"]).flatMap(({ run = "" }) =>
+      run.startsWith("npm publish ") ? [run] : [],
+    );
+    const [, asked] = /--tag "\$\((node -p '[^']*')\)"/.exec(publish!)!;
+
+    const given = execFileSync("sh", ["-c", asked!], { env: { ...process.env, VERSION: told } });
+
+    expect(given.toString().trim()).toBe(tag);
+    expect(before("npm")).toContain("version");
   });
 
   test("builds the image's targets with provenance and SBOM, the plain one for both architectures", () => {
@@ -199,14 +215,11 @@ describe("release.yml", () => {
       readonly platforms: string;
     }[];
     const stages = dockerStages();
-    const given = Array.from(
-      String(build?.with?.["build-args"]).matchAll(/^(\w+)=/gm),
-      (match) => match[1],
-    );
-    const declared = stages[0]!.instructions.map(({ text }) => text.split("=")[0]);
 
     expect(build?.with).toMatchObject({ provenance: "mode=max", sbom: true });
-    expect(given).toEqual(declared);
+    // The images are those that the Dockerfile pins.
+    expect(build?.with).not.toHaveProperty("build-args");
+    expect(jobs["images"]?.permissions).toEqual({ contents: "read", packages: "write" });
     expect(stages.map(({ name }) => name)).toEqual(
       expect.arrayContaining(targets.map(({ target }) => target)),
     );

@@ -27,17 +27,19 @@ describe("deploy/Dockerfile", () => {
     return end < 0 ? rest : rest.slice(0, end);
   }
 
-  test("starts in exec form as an unprivileged user from pinned major images", () => {
+  test("starts in exec form as an unprivileged user from images pinned by digest", () => {
     expect(instructions).toContainEqual(expect.stringMatching(/^ENTRYPOINT \["node",/));
     for (const image of ["gpu", "cpu"]) expect(stageOf(image)).toContain("USER 1000");
     for (const from of instructions.filter((line) => line.startsWith("FROM "))) {
       expect(from).toMatch(/^FROM (\$\{NODE_IMAGE\}|\$\{NODE_SLIM_IMAGE\}|build|runtime) AS \S+$/);
     }
     const bases = instructions.filter((line) => line.startsWith("ARG "));
+    const [release = ""] = /node:[\d.]+-\w+/.exec(bases[0]!) ?? [];
     expect(bases).toEqual([
-      expect.stringMatching(/^ARG NODE_IMAGE=node:\d+-\w+$/),
-      `${bases[0]!.replace("NODE_IMAGE", "NODE_SLIM_IMAGE")}-slim`,
+      expect.stringMatching(/^ARG NODE_IMAGE=node:\d+\.\d+\.\d+-\w+@sha256:[0-9a-f]{64}$/),
+      expect.stringMatching(/^ARG NODE_SLIM_IMAGE=node:.*@sha256:[0-9a-f]{64}$/),
     ]);
+    expect(bases[1]).toContain(`=${release}-slim@`);
   });
 
   test("gives the image without a GPU where no target is named", () => {
