@@ -482,6 +482,17 @@ describe.skipIf(!hasKubectl)("components", () => {
     expect(ports).toContainEqual(expect.objectContaining({ name: service.port.name }));
   });
 
+  test("ingress: asks routers over TLS where they speak nothing else, and only there", () => {
+    const annotationsOf = (overlay: string): unknown =>
+      at(find(render(overlay), "Ingress", "winnow"), "metadata", "annotations");
+
+    expect(annotationsOf("overlays/prod-cloud")).toBeUndefined();
+    expect(annotationsOf("overlays/prod-cloud-secure")).toEqual({
+      "nginx.ingress.kubernetes.io/backend-protocol": "HTTPS",
+      "alb.ingress.kubernetes.io/backend-protocol": "HTTPS",
+    });
+  });
+
   test("dev: one router, two workers", () => {
     const objects = render("overlays/dev");
 
