@@ -63,7 +63,28 @@ describe("a configuration file", () => {
 
     file.text = "3";
     await clock.advanceSettled(1000);
+    await clock.advanceSettled(200);
     expect(told).toEqual([3]);
+  });
+
+  test("that is written line by line counts once it is whole, and nothing is said meanwhile", async () => {
+    const { clock, faults, file, open } = disk("12");
+    const told: number[] = [];
+    const config = await open(1000);
+    config.follow((value) => told.push(value));
+
+    for (const written of ["", "3", "34", "345"]) {
+      file.text = written;
+      await clock.advanceSettled(1000);
+      file.text = `${written}…`;
+      await clock.advanceSettled(200);
+    }
+    expect([told, faults]).toEqual([[], []]);
+    file.text = "3456";
+    await clock.advanceSettled(1000);
+    await clock.advanceSettled(200);
+
+    expect([told, faults]).toEqual([[3456], []]);
   });
 
   test.each<readonly [what: string, put: (file: string) => void, fault: string]>([
@@ -84,8 +105,10 @@ describe("a configuration file", () => {
       const config = await openConfigFile({ file: place, read, pollMs: 1000 }, { clock, log });
       config.follow((value) => told.push(value));
       const look = async (): Promise<void> => {
-        await clock.advanceSettled(1000);
-        await vi.waitFor(() => expect(clock.pendingTimers).toBe(1));
+        for (const stepMs of [1000, 200]) {
+          await clock.advanceSettled(stepMs);
+          await vi.waitFor(() => expect(clock.pendingTimers).toBe(1));
+        }
       };
 
       rmSync(place);

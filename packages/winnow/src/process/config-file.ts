@@ -1,5 +1,7 @@
 // A configuration file that is read at the start and, if wished, polled for changes. At the start a
-// faulty file is an error; later a fault is logged once, and the old configuration stays in force.
+// faulty file is an error; later a fault is logged once, and the old configuration stays in force. A change counts
+// once two readings in a row give the same text: a file that is being written may be whole up to a line, and would
+// mean that the rest of its lines are gone.
 
 import { readFile, stat } from "node:fs/promises";
 import { WinnowError, toWinnowError } from "@winnow/core";
@@ -23,6 +25,8 @@ export interface ConfigFileParts {
 }
 
 const CONFIG_BYTES_MAX = 4 * 2 ** 20;
+/** Ms between two readings of a file that has changed. */
+const STILL_MS = 200;
 
 /**
  * Opens and reads a file.
@@ -72,6 +76,15 @@ export class ConfigFile<Config> {
     });
   }
 
+  /** Whether the file still has this text after a moment. */
+  async #isStill(text: string): Promise<boolean> {
+    await new Promise<void>((resolve) => {
+      this.#timer = this.#parts.clock.setTimer(Math.min(STILL_MS, this.#settings.pollMs), resolve);
+    });
+    const again = (this.#parts.readText ?? readText)(this.#settings.file);
+    return text === (await again.catch(() => undefined)); // Gone: the next look says so, if it stays gone.
+  }
+
   async #look(): Promise<void> {
     const { file, read } = this.#settings;
     const { log } = this.#parts;
@@ -79,7 +92,7 @@ export class ConfigFile<Config> {
     try {
       const text = await (this.#parts.readText ?? readText)(file);
       isRead = true;
-      if (text === this.#seen) return;
+      if (text === this.#seen || !(await this.#isStill(text))) return;
       this.#seen = text;
       const config = read(text, file);
       this.#apply?.(config);
