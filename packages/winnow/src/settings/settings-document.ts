@@ -63,7 +63,7 @@ function listed(commands: readonly Command[]): ListedSetting[] {
     option,
     name,
     commands: of,
-    fallback: [...new Set(fallbacks)].join(" or "),
+    fallback: [...new Set(fallbacks)].filter((each) => each !== "").join(" or "),
   })).toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
