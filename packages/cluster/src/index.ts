@@ -14,9 +14,9 @@ export type { GrpcDoorParts, GrpcDoorSettings, PlaceLimits } from "./grpc-door/g
 export { readContact } from "./announcement/contact.ts";
 export type { Contact, WrittenContact } from "./announcement/contact.ts";
 export type { MembershipStore, MembershipView, SilentMember } from "./membership/membership.ts";
-export { createKey, readKeys } from "./keys/api-keys.ts";
+export { createKey, readKeys, withoutKeys } from "./keys/api-keys.ts";
 export type { ApiKeys, KeyRole, NewKey } from "./keys/api-keys.ts";
-export { KeyGuard, TooManyRequests } from "./keys/key-guard.ts";
+export { KeyGuard, TooManyRequests, authorizationOf } from "./keys/key-guard.ts";
 export type { Admitted, KeyObserver, KeyOutcome } from "./keys/key-guard.ts";
 export { checkedUrl, loadRedis } from "./membership/redis-connection.ts";
 export type { OpenRedis, RedisAccess } from "./membership/redis-connection.ts";

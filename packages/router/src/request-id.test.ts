@@ -1,5 +1,6 @@
 // Which ids of clients are taken, and that made ones differ.
 
+import { createKey } from "@winnow/cluster";
 import { describe, expect, test } from "vitest";
 import { RequestIds } from "./request-id.ts";
 
@@ -20,6 +21,15 @@ describe("the id of a request", () => {
       expect(ids.idOf(header)).toBe("iiiiiiii-2");
     },
   );
+
+  test("is made where the client sends a key as one", () => {
+    const { key } = createKey({ id: "shop", roles: ["predict"] });
+    const ids = new RequestIds(() => 0.5);
+
+    const made = [key, `trace/${key}`, key.slice(0, -1)].map((header) => ids.idOf(header));
+
+    expect(made).toEqual(["iiiiiiii-1", "iiiiiiii-2", key.slice(0, -1)]);
+  });
 
   test("of two processes differ", () => {
     const [one, other] = [0.1, 0.9].map((value) => new RequestIds(() => value).idOf(undefined));

@@ -1,10 +1,17 @@
 // The id of a request, which appears in the logs of the client, of proxies and of this router: the client's
 // own `X-Request-Id`, or one that is made here.
 
+import { withoutKeys } from "@winnow/cluster";
+
 /** Ids that are taken over from a client: visible ASCII, which can break neither a header nor a line of a log. */
 const CLIENT_ID = /^[\x21-\x7e]{1,128}$/;
 const PREFIX_DIGITS = 8;
 const RADIX = 36;
+
+/** Whether an id can be taken over. A key that a client sends as an id must not be logged as one. */
+function isClientId(header: string): boolean {
+  return CLIENT_ID.test(header) && withoutKeys(header) === header;
+}
 
 /** Makes ids for the requests of this process. The ids of two processes differ by a random prefix. */
 export class RequestIds {
@@ -21,7 +28,7 @@ export class RequestIds {
 
   /** The id in this header if it has one, otherwise a new id. */
   idOf(header: string | readonly string[] | undefined): string {
-    if (typeof header === "string" && CLIENT_ID.test(header)) return header;
+    if (typeof header === "string" && isClientId(header)) return header;
     this.#count += 1;
     return `${this.#prefix}-${this.#count.toString(RADIX)}`;
   }

@@ -33,6 +33,8 @@ const SECRET_BYTES = 32;
 const ROLES: readonly KeyRole[] = ["predict", "status", "administer"];
 const ID = /^[a-z0-9][a-z0-9-]{0,62}$/;
 const KEY = /^winnow_([a-z0-9][a-z0-9-]{0,62})_[A-Za-z0-9_-]{43}$/;
+const KEY_BEGINNING = "winnow_";
+const KEYS_WITHIN = /winnow_[a-z0-9-]+_[\w-]{43}/g;
 const KEY_CHARACTERS_MAX = 128;
 const DIGEST = /^sha256:([0-9a-f]{64})$/;
 /** Compared with the digest of a key whose id is unknown, so that the comparison takes as long. */
@@ -134,6 +136,14 @@ const refusal = (message: string): WinnowError => new WinnowError("INVALID_ARGUM
 
 function digestOf(key: string): Buffer {
   return createHash("sha256").update(key).digest();
+}
+
+/**
+ * A text of a client without any key in it: clients put keys into paths, names and ids by mistake, and what they
+ * send is logged, traced and repeated in errors.
+ */
+export function withoutKeys(text: string): string {
+  return text.includes(KEY_BEGINNING) ? text.replaceAll(KEYS_WITHIN, `${KEY_BEGINNING}…`) : text;
 }
 
 /** The presented key, if it is one of these. A text that is not in the form of a key costs no hash. */

@@ -2,6 +2,7 @@
 // whether its limits do. A request without a valid key costs a comparison and at most one hash; it is counted
 // and not logged, so that nobody can fill the log. The use of a key survives the replacement of the file.
 
+import type { IncomingMessage } from "node:http";
 import { WinnowError } from "@winnow/core";
 import type { Clock } from "@winnow/core";
 import { findKey } from "./api-keys.ts";
@@ -123,6 +124,20 @@ export class KeyGuard {
     const text = `The key "${id}" may ask ${rate} times a second; try again later`;
     throw new TooManyRequests(text, Math.max(1, Math.ceil((1 - use.tokens) / rate)));
   }
+}
+
+/** All `authorization` headers of a request: Node's `headers` has only the first. */
+export function authorizationOf({
+  headers,
+  rawHeaders,
+}: Pick<IncomingMessage, "headers" | "rawHeaders">): string | string[] | undefined {
+  const { authorization } = headers;
+  if (authorization === undefined) return undefined;
+  let count = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    if (/^authorization$/i.test(rawHeaders[at]!)) count += 1;
+  }
+  return count === 1 ? authorization : Array.from({ length: count }, () => authorization);
 }
 
 const BEARER = "bearer ";

@@ -11,6 +11,10 @@ export interface AnsweredCall {
   readonly api: string;
   /** The model as the request names it, known or not; `undefined` where it names none. */
   readonly model: string | undefined;
+  /** The version that answered, of predictions. */
+  readonly version?: string | undefined;
+  /** The id of the key with which the call was let in. */
+  readonly key?: string | undefined;
   /** Canonical code name; `OK` for success. */
   readonly code: string;
   /** Instances predicted for; 0 otherwise. */

@@ -1,5 +1,6 @@
 // An answer: status, headers and the bytes of the body; and how errors become answers.
 
+import { withoutKeys } from "@winnow/cluster";
 import { httpStatusOf } from "@winnow/core";
 import type { ErrorCode, WinnowError } from "@winnow/core";
 import { JsonWriter } from "./json/json-writer.ts";
@@ -44,8 +45,9 @@ export function emptyAnswer(status: number, contentType: string): HttpAnswer {
   return { status, headers: { "content-type": contentType }, body: NO_BYTES };
 }
 
-/** `{"error": "<text>"}`, laid out as TensorFlow Serving does. */
-export function errorBody(text: string): Buffer {
+/** `{"error": "<text>"}`, laid out as TensorFlow Serving does; texts repeat what clients sent, but no key of theirs. */
+export function errorBody(told: string): Buffer {
+  const text = withoutKeys(told);
   const writer = new JsonWriter({ bytes: text.length + 64 });
   writer.open("{");
   writer.text("error");

@@ -130,4 +130,33 @@ describe("readMonitoringConfig()", () => {
 
     expect(() => readMonitoringConfig(text, "f")).toThrow("f:1:34: path is a URL's path");
   });
+
+  test.each([
+    "/",
+    "/healthz",
+    "/readyz",
+    "/v1/models",
+    "/V1/metrics",
+    "/v2",
+    "/console/",
+    "/openapi.json",
+  ])("refuses %s, where something else is answered", (path) => {
+    const text = `prometheus_config { enable: true path: "${path}" }`;
+
+    expect(() => readMonitoringConfig(text, "f")).toThrow(
+      `f:1:34: path "${path}" is answered with something else`,
+    );
+  });
+
+  test.each(["/metrics?x", "/metrics#x"])("refuses %s, which no request would match", (path) => {
+    const text = `prometheus_config { enable: true path: "${path}" }`;
+
+    expect(() => readMonitoringConfig(text, "f")).toThrow("path is a URL's path");
+  });
+
+  test.each(["/metrics", "/v1metrics", "/consoles", "/healthz/metrics"])("takes %s", (path) => {
+    const text = `prometheus_config { enable: true path: "${path}" }`;
+
+    expect(readMonitoringConfig(text, "f")).toEqual({ metricsPath: path });
+  });
 });

@@ -11,6 +11,10 @@ export interface MonitoringConfig {
 
 const DEFAULT_PATH = "/monitoring/prometheus/metrics";
 
+/** Paths of predictions and states, probes, the console and the description of the API. */
+const TAKEN =
+  /^\/(?:$|v1(?:\/|$)|v2(?:\/|$)|console(?:\/|$)|(?:healthz|livez|readyz|openapi\.json)$)/i;
+
 const CONFIG: MessageShape = {
   name: "MonitoringConfig",
   fields: {
@@ -32,6 +36,12 @@ export function readMonitoringConfig(text: string, source: string): MonitoringCo
   const prometheus = readMessage(text, CONFIG, source).message("prometheus_config");
   if (prometheus?.flag("enable") !== true) return { metricsPath: undefined };
   const metricsPath = prometheus.text("path") || DEFAULT_PATH;
-  if (/^\/[\x21-\x7E]*$/.test(metricsPath)) return { metricsPath };
-  throw prometheus.fault(`path is a URL's path, as in ${DEFAULT_PATH}`, "path");
+  if (!/^\/[\x21-\x7E]*$/.test(metricsPath) || /[?#]/.test(metricsPath)) {
+    throw prometheus.fault(`path is a URL's path, as in ${DEFAULT_PATH}`, "path");
+  }
+  if (TAKEN.test(metricsPath)) {
+    const text = `path "${metricsPath}" is answered with something else; take another, such as /metrics or ${DEFAULT_PATH}`;
+    throw prometheus.fault(text, "path");
+  }
+  return { metricsPath };
 }

@@ -109,7 +109,7 @@ describe("the access log", () => {
 
     for (const logged of ["off", "errors", "all"] as const) {
       const both = withGrpcAccessLog(observer, logged, { log, random: () => 0.5 });
-      both.answered(call);
+      both.answered({ ...call, version: "3", key: "shop" });
       both.answered({ ...call, code: "UNAVAILABLE" });
     }
 
@@ -118,7 +118,7 @@ describe("the access log", () => {
     expect(told).toHaveLength(6);
     expect(lines).toEqual([
       { ...common, code: "UNAVAILABLE", ...sizes },
-      { ...common, code: "OK", ...sizes },
+      { ...common, version: "3", key: "shop", code: "OK", ...sizes },
       { ...common, code: "UNAVAILABLE", ...sizes },
     ]);
   });

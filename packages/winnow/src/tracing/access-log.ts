@@ -1,6 +1,7 @@
 // The access log: a line in the router's log for each request over HTTP or gRPC, for a fraction of them, or
 // for failures only. A line tells where the request's time went.
 
+import { withoutKeys } from "@winnow/cluster";
 import { type Logger, excerpt } from "@winnow/core";
 import type { AnsweredCall, AnsweredRequest, GrpcObserver, HttpObserver } from "@winnow/router";
 
@@ -61,7 +62,7 @@ function isLogged(logged: AccessLogged, isFailure: boolean, { random }: LogParts
 /** A name without parts that a client may have put there and that must not be logged: a query string, a key. */
 function withoutQuery(model: string): string {
   const [name = ""] = model.split("?", 1);
-  return name.replaceAll(/winnow_[a-z0-9-]+_[\w-]{43}/g, "winnow_…");
+  return withoutKeys(name);
 }
 
 function fieldsOf(request: AnsweredRequest): Record<string, unknown> {
@@ -81,11 +82,13 @@ function fieldsOf(request: AnsweredRequest): Record<string, unknown> {
 }
 
 function callFieldsOf(call: AnsweredCall): Record<string, unknown> {
-  const { requestId, api, model, code, instances } = call;
+  const { requestId, api, model, version, key, code, instances } = call;
   return {
     requestId,
     api: `grpc:${api}`,
     ...(model !== undefined && { model: excerpt(withoutQuery(model)) }),
+    ...(version !== undefined && { version }),
+    ...(key !== undefined && { key }),
     code,
     ...(instances > 0 && { instances }),
     ...timesAndBytesOf(call),

@@ -2,11 +2,14 @@
 
 import { once } from "node:events";
 import { request } from "node:http";
+import type { IncomingHttpHeaders } from "node:http";
 import { request as secureRequest } from "node:https";
 import type { RequestOptions } from "node:https";
 import { connect } from "node:net";
 import type { TLSSocket } from "node:tls";
 
+import { KeyGuard, createKey, readKeys } from "@winnow/cluster";
+import { systemClock } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
 
 import { ReplacedTls, tlsOf } from "../../../../test/doubles/replaced-tls.ts";
@@ -37,6 +40,34 @@ test("/metrics is the page in Prometheus' format, also with a query string", asy
   expect(response.status).toBe(200);
   expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
   expect(await response.text()).toBe(PAGE);
+});
+
+test("metrics want one key with the role for states, and refusals say what a client can do", async () => {
+  const [monitor, shop] = [
+    createKey({ id: "monitor", roles: ["status"], rate: 1 }),
+    createKey({ id: "shop", roles: ["predict"] }),
+  ];
+  const keys = new KeyGuard(readKeys(`${monitor.line}\n${shop.line}`, "file"), systemClock);
+  const url = await serve({ keys });
+  const ask = (...lines: string[]) =>
+    new Promise<[number | undefined, IncomingHttpHeaders]>((resolve, reject) => {
+      const headers = lines.flatMap((key) => ["authorization", `Bearer ${key}`]);
+      const sent = request(`${url}/metrics`, { headers: ["host", "x", ...headers] }, (response) => {
+        response.resume();
+        resolve([response.statusCode, response.headers]);
+      });
+      sent.on("error", reject);
+      sent.end();
+    });
+
+  const [without, wrong, twice] = [await ask(), await ask(shop.key), await ask(monitor.key, "x")];
+  const [good, often] = [await ask(monitor.key), await ask(monitor.key)];
+
+  expect([without, wrong, twice, good, often].map(([status]) => status)).toEqual([
+    401, 403, 401, 200, 429,
+  ]);
+  expect(without[1]["www-authenticate"]).toBe("Bearer");
+  expect(often[1]["retry-after"]).toBe("1");
 });
 
 test("a page that cannot be made is a 500 with the reason, and the server lives on", async () => {

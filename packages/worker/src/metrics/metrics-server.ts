@@ -13,7 +13,13 @@ import { createServer } from "node:http";
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-import { assertCertified, createHttpsServer, keepRoom } from "@winnow/cluster";
+import {
+  TooManyRequests,
+  assertCertified,
+  authorizationOf,
+  createHttpsServer,
+  keepRoom,
+} from "@winnow/cluster";
 import type { KeyGuard, TlsSource } from "@winnow/cluster";
 import { WinnowError, httpStatusOf, toWinnowError } from "@winnow/core";
 
@@ -102,8 +108,9 @@ async function answer(
   const page = isRead
     ? await pageOf(parts, request)
     : { status: 405, body: "Only GET and HEAD are answered here\n" };
-  const { status, body, type = PLAIN_TEXT } = page;
-  response.writeHead(status, { "content-type": type, "content-length": Buffer.byteLength(body) });
+  const { status, body, type = PLAIN_TEXT, headers } = page;
+  const length = Buffer.byteLength(body);
+  response.writeHead(status, { ...headers, "content-type": type, "content-length": length });
   response.end(request.method === "HEAD" ? undefined : body);
 }
 
@@ -111,6 +118,7 @@ interface Page {
   readonly status: number;
   readonly body: string;
   readonly type?: string;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 async function pageOf(parts: MetricsServerParts, request: IncomingMessage): Promise<Page> {
@@ -132,18 +140,21 @@ async function pageOf(parts: MetricsServerParts, request: IncomingMessage): Prom
   }
 }
 
-function refusalOf(
-  { keys, tls }: MetricsServerParts,
-  { socket, headers }: IncomingMessage,
-): Page | undefined {
+function refusalOf({ keys, tls }: MetricsServerParts, request: IncomingMessage): Page | undefined {
   try {
-    assertCertified(tls, socket);
-    keys?.admit(headers.authorization, ["status"]).release();
+    assertCertified(tls, request.socket);
+    keys?.admit(authorizationOf(request), ["status"]).release();
     return undefined;
   } catch (error) {
     const { code, message } = toWinnowError(error);
-    return { status: httpStatusOf(code), body: `${message}\n` };
+    return { status: httpStatusOf(code), body: `${message}\n`, headers: headersOfRefusal(error) };
   }
+}
+
+/** The headers that a router's refusals have, too. */
+function headersOfRefusal(error: unknown): Readonly<Record<string, string>> {
+  if (error instanceof TooManyRequests) return { "retry-after": String(error.retryAfterSeconds) };
+  return toWinnowError(error).code === "UNAUTHENTICATED" ? { "www-authenticate": "Bearer" } : {};
 }
 
 async function metricsPage(metrics: MetricsServerParts["metrics"]): Promise<Page> {

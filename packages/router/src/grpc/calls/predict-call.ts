@@ -36,6 +36,8 @@ export interface GrpcCall {
 export interface GrpcAnswer {
   readonly bytes: Buffer;
   readonly instances: number;
+  /** Of a prediction: the version that answered. */
+  readonly version?: number | undefined;
   /** What the answer of a pipeline or an experiment lacks. */
   readonly degradations?: readonly Degradation[] | undefined;
   /** Of a pipeline: users that its model does not know. */
@@ -84,7 +86,7 @@ export async function predict(
       ]),
     };
     const bytes = writePredictAnswer(answer, settings.messageBytesMax);
-    return { bytes, instances, degradations, unknownUsers, arms };
+    return { bytes, instances, version: version.version, degradations, unknownUsers, arms };
   } finally {
     pinned.release();
   }

@@ -62,8 +62,9 @@ export async function modelInfer(
       settings.messageBytesMax,
     );
     const { degradations, unknownUsers, arms } = prediction;
+    const { version } = prediction.version;
     const ignored = ignoredParameters(parameters);
-    return { bytes, instances, degradations, unknownUsers, arms, ignored };
+    return { bytes, instances, version, degradations, unknownUsers, arms, ignored };
   } finally {
     pinned.release();
   }

@@ -104,6 +104,37 @@ test("the Open Inference Protocol's calls want the roles of its REST paths, and 
   expect(await codeOf(inference, ["ModelInfer", infer], shop.key)).toBe("OK");
 });
 
+test("every call is told of with its key and version, also those that are refused", async () => {
+  const { prediction, models, answered } = await guarded();
+  const metadata = new Metadata();
+  metadata.set("x-request-id", "mine-1");
+
+  await codeOf(prediction, ["Predict", RETRIEVAL], shop.key);
+  await codeOf(models, ["GetModelStatus", MODEL], shop.key);
+  const refused = prediction.begin("Predict", RETRIEVAL, metadata);
+  await expect(refused.answer).rejects.toMatchObject({ code: status.UNAUTHENTICATED });
+
+  expect(answered).toMatchObject([
+    { api: "Predict", model: "retrieval", version: "1", key: "shop", code: "OK" },
+    { api: "GetModelStatus", model: undefined, code: "PERMISSION_DENIED" },
+    { api: "Predict", code: "UNAUTHENTICATED", requestId: "mine-1" },
+  ]);
+  expect((await refused.metadata).get("x-request-id")).toEqual(["mine-1"]);
+});
+
+test("details of a status repeat no key that stands in a request", async () => {
+  const { prediction } = await guarded();
+
+  const code = await codeOf(
+    prediction,
+    ["Predict", { ...RETRIEVAL, model_spec: { name: shop.key } }],
+    shop.key,
+  );
+
+  expect(code).toMatch(/winnow_…/);
+  expect(code).not.toContain(shop.key);
+});
+
 test("a key's rate holds here too, and health checks need none", async () => {
   const { prediction, port } = await guarded();
   const Health = makeClientConstructor(healthService, "health");

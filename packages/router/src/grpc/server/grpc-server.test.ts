@@ -195,6 +195,7 @@ test("the observer hears of every call once", async () => {
       requestId: expect.stringMatching(/^[0-9a-z]{8}-1$/),
       api: "Predict",
       model: "retrieval",
+      version: "1",
       code: "OK",
       instances: 2,
       requestBytes: expect.any(Number),

@@ -84,6 +84,7 @@ class ServingServer implements GrpcServer {
       onGivenUp: (what, reason) => environment.observer?.gaveUp?.(what, reason),
       onHandshakeFailure: () => environment.observer?.gaveUp?.("connection", "handshake"),
     });
+    const handlers = new ServingHandlers(predictor, settings, environment);
     this.#server = new Server({
       ...GrpcDoor.options(Object.values(places)),
       "grpc.max_receive_message_length": settings.messageBytesMax,
@@ -95,11 +96,12 @@ class ServingServer implements GrpcServer {
       interceptors: [
         this.#door.interceptor,
         this.#gate.interceptor,
-        ...(environment.keys === undefined ? [] : [keyInterceptor(environment.keys)]),
+        ...(environment.keys === undefined
+          ? []
+          : [keyInterceptor(environment.keys, (...call) => handlers.refused(...call))]),
       ],
     });
     this.#door.guard(this.#server);
-    const handlers = new ServingHandlers(predictor, settings, environment);
     this.#serve(PREDICTION_SERVICE, handlers.predictionService());
     this.#serve(MODEL_SERVICE, handlers.modelService());
     this.#serve(INFERENCE_SERVICE, handlers.inferenceService());

@@ -1,8 +1,9 @@
 // An interceptor that checks the keys of calls before their messages are read. A key is metadata:
 // `authorization: Bearer <key>`, as in an HTTP header. Health checks and the protocol's probes need none.
+// Handlers learn the id of a call's key by the call's metadata, which is the same object for both.
 
 import { ServerInterceptingCall, ServerListenerBuilder } from "@grpc/grpc-js";
-import type { ServerInterceptor } from "@grpc/grpc-js";
+import type { Metadata, ServerInterceptor } from "@grpc/grpc-js";
 import type { Admitted, KeyGuard, KeyRole } from "@winnow/cluster";
 import type { WinnowError } from "@winnow/core";
 import { INFERENCE_SERVICE, MODEL_SERVICE, PREDICTION_SERVICE } from "../serving-definition.ts";
@@ -22,8 +23,17 @@ const PROBES: ReadonlySet<string> = new Set(
   ["ServerLive", "ServerReady"].map((method) => `/${INFERENCE_SERVICE}/${method}`),
 );
 
+/** Ids of the keys of calls that were let in. */
+const idOfKey = new WeakMap<object, string>();
+
+/** The id of the key with which the call of this metadata was let in. */
+export const keyIdOf = (metadata: object): string | undefined => idOfKey.get(metadata);
+
+/** Notes that a call was refused, and gives the metadata of its answer. */
+export type RefusedCall = (path: string, metadata: Metadata, error: WinnowError) => Metadata;
+
 /** To be passed with the server's options. */
-export function keyInterceptor(keys: KeyGuard): ServerInterceptor {
+export function keyInterceptor(keys: KeyGuard, refused: RefusedCall): ServerInterceptor {
   return ({ path }, call) => {
     if (path.startsWith(HEALTH) || PROBES.has(path)) return new ServerInterceptingCall(call);
     const roles = ROLES.get(path) ?? ["predict"];
@@ -33,7 +43,9 @@ export function keyInterceptor(keys: KeyGuard): ServerInterceptor {
         try {
           const headers = metadata.get("authorization").map(String);
           admitted = keys.admit(headers.length > 1 ? headers : headers[0], roles);
+          idOfKey.set(metadata, admitted.key);
         } catch (error) {
+          call.sendMetadata(refused(path, metadata, error as WinnowError));
           call.sendStatus(failureStatus(error as WinnowError));
           return;
         }

@@ -1,6 +1,7 @@
 // From a call of grpc-js to its answer: the context, the work of the method, the status. Nothing in this file
 // knows servers or sockets.
 
+import { withoutKeys } from "@winnow/cluster";
 import type { KeyGuard, TlsSource } from "@winnow/cluster";
 import { Metadata } from "@grpc/grpc-js";
 import { WinnowError, excerpt, parseTraceparent } from "@winnow/core";
@@ -26,6 +27,7 @@ import {
   serverMetadata,
   serverReady,
 } from "../inference/server-calls.ts";
+import { keyIdOf } from "./key-interceptor.ts";
 import { failureStatus } from "./status-details.ts";
 import type { FailureStatus } from "./status-details.ts";
 
@@ -113,6 +115,24 @@ export class ServingHandlers {
     };
   }
 
+  /** A call that was refused before its message was read; gives the metadata of its answer. */
+  refused(path: string, metadata: Metadata, { code }: WinnowError): Metadata {
+    const requestId = this.#requestIds.idOf(metadata.get(REQUEST_ID)[0]?.toString());
+    this.#environment.observer?.answered({
+      requestId,
+      api: path.slice(path.lastIndexOf("/") + 1),
+      model: undefined,
+      code,
+      instances: 0,
+      requestBytes: 0,
+      answerBytes: 0,
+      elapsedMs: 0,
+    });
+    const answered = new Metadata();
+    answered.set(REQUEST_ID, requestId);
+    return answered;
+  }
+
   #method(api: string, work: Work): Record<string, RawHandler> {
     return { [api]: (call, reply) => void this.#answer({ api, work }, call, reply) };
   }
@@ -155,6 +175,7 @@ export class ServingHandlers {
       requestId,
       api: method.api,
       model,
+      key: keyIdOf(metadata),
       ...told,
       requestBytes: bytes.length,
       elapsedMs: endMs - startMs,
@@ -212,23 +233,29 @@ function endSpan(
     instances,
     model,
     endMs,
-  }: Pick<AnsweredCall, "code" | "instances" | "model"> & { readonly endMs: number },
+    version,
+  }: Pick<AnsweredCall, "code" | "instances" | "model" | "version"> & { readonly endMs: number },
 ): void {
   if (span === undefined) return;
   const told = {
     "rpc.response.status_code": code,
     "winnow.instances": instances,
-    ...(model !== undefined && { "winnow.model": excerpt(model) }),
+    ...(model !== undefined && { "winnow.model": excerpt(withoutKeys(model)) }),
+    ...(version !== undefined && { "winnow.version": version }),
   };
   span.end(endMs, told, SERVER_FAULTS.has(code) ? code : undefined);
 }
 
 function tellingsOf(
   outcome: GrpcAnswer | WinnowError,
-): Pick<AnsweredCall, "code" | "instances" | "answerBytes" | "degradations" | "unknownUsers"> {
+): Pick<
+  AnsweredCall,
+  "code" | "instances" | "version" | "answerBytes" | "degradations" | "unknownUsers"
+> {
   if (outcome instanceof WinnowError) return { code: outcome.code, instances: 0, answerBytes: 0 };
   const { bytes, instances, degradations, unknownUsers } = outcome;
-  return { code: "OK", instances, answerBytes: bytes.length, degradations, unknownUsers };
+  const version = outcome.version?.toString();
+  return { code: "OK", instances, version, answerBytes: bytes.length, degradations, unknownUsers };
 }
 
 function notRun(api: string): never {

@@ -1,6 +1,7 @@
 // An error as a gRPC status. Details travel in a header. They are cut at 1024 bytes, as TensorFlow Serving
 // does: grpc-js connections get stuck over longer ones (grpc-node #2399).
 
+import { withoutKeys } from "@winnow/cluster";
 import { grpcStatusOf } from "@winnow/core";
 import type { WinnowError } from "@winnow/core";
 
@@ -16,7 +17,7 @@ const decoder = new TextDecoder();
 
 /** The status of an expected failure. */
 export function failureStatus(error: WinnowError): FailureStatus {
-  return { code: grpcStatusOf(error.code), details: cutDetails(error.message) };
+  return { code: grpcStatusOf(error.code), details: cutDetails(withoutKeys(error.message)) };
 }
 
 /** A text of at most 1024 bytes of UTF-8, with a mark if it was longer; always well-formed. */

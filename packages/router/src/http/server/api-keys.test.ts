@@ -3,6 +3,7 @@
 import { KeyGuard, createKey, readKeys } from "@winnow/cluster";
 import type { KeyRole } from "@winnow/cluster";
 import { systemClock } from "@winnow/core";
+import type { Tracer } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
 import { RawClient, postPredict, predictHead, send } from "../fixtures/http-client.ts";
 import { BODY, closeAll, errorOf, gate, start, until } from "./fixtures/running-server.ts";
@@ -16,6 +17,8 @@ const monitor = made("monitor", ["status"]);
 const slow = made("slow", ["predict"], { concurrency: 1 });
 const rare = made("rare", ["predict"], { rate: 1 });
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+
+const NOWHERE = { traceId: "1".repeat(32), spanId: "2".repeat(16), isSampled: true };
 
 const report = { json: () => Buffer.from("{}") };
 
@@ -168,6 +171,57 @@ describe("attacks on a server with keys", () => {
     expect(answer.status).toBe(401);
     expect(answer.text + JSON.stringify(answer.headers)).not.toContain(shop.key);
   });
+
+  test("a key in a path is in no error, no span and no id that is told", async () => {
+    const names: string[] = [];
+    const child = () => SPAN;
+    const SPAN = { context: NOWHERE, child, end: () => undefined };
+    const tracer: Tracer = {
+      begin: ({ attributes }) => {
+        names.push(JSON.stringify(attributes));
+        return SPAN;
+      },
+    };
+    const keys = new KeyGuard(readKeys(`${shop.line}\n${monitor.line}`, "file"), systemClock);
+    const { port } = await start({}, {}, { keys, tracer });
+    const paths = [
+      `/v1/models/${shop.key}`,
+      `/v1/models/a?key=${shop.key}`,
+      `/v1/models/${shop.key}/labels/x/metadata`,
+      `/v2/models/${shop.key}`,
+      `/v2/${shop.key}`,
+      `/v1/models/a/b/${shop.key}`,
+    ];
+
+    const told: string[] = [];
+    for (const path of paths) {
+      const headers = { ...bearer(monitor.key), "x-request-id": shop.key };
+      const { text, headers: answered } = await send(port, { method: "GET", path, headers });
+      told.push(text, JSON.stringify(answered));
+    }
+
+    expect(names.length).toBeGreaterThan(3);
+    expect(told.filter((each) => each.includes("winnow_…")).length).toBeGreaterThan(3);
+    expect([...names, ...told].filter((each) => each.includes(shop.key))).toEqual([]);
+  });
+
+  test.each(["/healthz", "/readyz", "/", "/console/"])(
+    "metrics that are configured to %s need the role for them",
+    async (metricsPath) => {
+      const keys = new KeyGuard(readKeys(`${shop.line}\n${monitor.line}`, "file"), systemClock);
+      const metrics = { text: async () => "secret 1\n" };
+      const page = { contentType: "text/html", body: Buffer.from(""), gzip: Buffer.from("") };
+      const pages = new Map([["/console/", page]]);
+      const { port } = await start({ metricsPath }, {}, { keys, metrics, pages });
+      const ask = (headers: Readonly<Record<string, string>>) =>
+        send(port, { method: "GET", path: metricsPath, headers });
+
+      const answers = [await ask({}), await ask(bearer(shop.key)), await ask(bearer(monitor.key))];
+
+      expect(answers.map(({ status }) => status)).toEqual([401, 403, 200]);
+      expect(answers[2]!.text).toBe("secret 1\n");
+    },
+  );
 
   test("headers of 15 KiB and thousands of wrong keys cost little, and others are answered", async () => {
     const { port, outcomes } = await guarded();

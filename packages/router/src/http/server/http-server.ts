@@ -9,7 +9,7 @@
 
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { TooManyRequests, keepRoom } from "@winnow/cluster";
+import { TooManyRequests, keepRoom, withoutKeys } from "@winnow/cluster";
 import type { Admitted, ConnectionRoom, KeyGuard, TlsSource } from "@winnow/cluster";
 import { Transfers, WinnowError, excerpt, parseTraceparent } from "@winnow/core";
 import type { Environment, HeldMemory, TraceSpan } from "@winnow/core";
@@ -292,7 +292,7 @@ class FastifyServer implements HttpServer {
       attributes: {
         "http.request.method": method,
         "winnow.api": api,
-        "winnow.model": excerpt(route.model.model),
+        "winnow.model": excerpt(withoutKeys(route.model.model)),
         "winnow.request_id": requestId,
       },
     });
