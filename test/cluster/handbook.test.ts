@@ -2,6 +2,7 @@
 // processes. Only ports are replaced by free ones. What a block prints must hold the lines that follow it.
 
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { once } from "node:events";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -39,10 +40,12 @@ function stepsOf(section: string): Step[] {
 
 /** The commands of a step with this machine's ports. */
 function localised(commands: string): string {
-  const [router, w0, w1, w2, w3] = ports;
+  const [router, w0, w1, w2, w3, secureRouter, secureWorker] = ports;
   return commands
     .replaceAll("6379", String(redis.port))
     .replaceAll("8501", String(router))
+    .replaceAll("8502", String(secureRouter))
+    .replaceAll("7610", String(secureWorker))
     .replaceAll(
       "--port 760$1",
       `--port $(echo "${w0} ${w1} ${w2} ${w3}" | cut -d' ' -f$(($1 + 1)))`,
@@ -72,7 +75,7 @@ function patternOf(line: string): RegExp {
 beforeAll(async () => {
   if (!hasRedisServer) return;
   redis = await RedisProcess.start();
-  ports = await supplyPorts(5);
+  ports = await supplyPorts(7);
   const winnow = path.join(directory, "winnow");
   const script = path.join(repositoryRoot, "packages/winnow/bin/winnow.js");
   writeFileSync(winnow, `#!/bin/sh\nexec ${process.execPath} ${script} "$@"\n`);
@@ -95,6 +98,28 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
+test.skipIf(!hasRedisServer).each([
+  ["--require-security lacks something", "router --host 0.0.0.0 --port 0 --require-security"],
+  ["--require-security lacks something", "worker --host 0.0.0.0 --port 0 --require-security"],
+  ["the keys are no keys", "router --port 0 --api-keys winnow"],
+  ["the keys are no keys", "worker --port 0 --metrics-port 0 --api-keys winnow"],
+  ["the port is taken", "router --port 6379"],
+])("a process with a Redis ends where its start fails: %s, %s", async (_, command) => {
+  const script = path.join(repositoryRoot, "packages/winnow/bin/winnow.js");
+  const args = localised(command).split(" ");
+  const child = spawn(process.execPath, [script, ...args, "--redis", redis.url], {
+    cwd: directory,
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  let told = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (told += text));
+
+  const [code] = (await once(child, "exit")) as [number | null];
+
+  expect(code).toBe(1);
+  expect(told).toMatch(/^(FAILED_PRECONDITION|INVALID_ARGUMENT|UNAVAILABLE): /m);
+});
+
 describe.skipIf(!hasRedisServer)("the handbook", () => {
   test("has its sections in order", () => {
     const names = steps.map(({ section }) => section);
@@ -103,6 +128,8 @@ describe.skipIf(!hasRedisServer)("the handbook", () => {
       "Size",
       "Start",
       "Scale",
+      "Secure",
+      "Observe",
       "Upgrade a model",
       "Roll a model back",
       "Upgrade Winnow",

@@ -22,7 +22,11 @@ async function run(): Promise<void> {
     const { args, idle } = takeArguments(process.argv);
     await createCommandLine(winnowVersion, idle).parseAsync(args);
   } catch (error) {
-    process.exitCode = report(error);
+    const code = report(error);
+    if (error instanceof CommanderError) process.exitCode = code;
+    // What a process had opened when its start failed (Redis, files that it follows) would keep it alive, and neither
+    // a supervisor nor a person would see that it does not serve.
+    else process.exit(code);
   }
 }
 

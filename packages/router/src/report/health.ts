@@ -95,7 +95,7 @@ function workerFindings({ workers, router }: HealthFacts): Finding[] {
     const heard = Math.min(...gone.map(({ heardAgoMs }) => heardAgoMs ?? Infinity));
     const since = heard === Infinity ? "" : `: last heard ${durationText(heard)} ago`;
     const text = `${workersText(gone)} cannot be reached${since}`;
-    const remedy = `Look at the log of ${namesOf(gone)} and start it again; a worker that is gone for good is taken out of --members`;
+    const remedy = `Look at the log of ${namesOf(gone)} and start it again; if it is gone for good, take it out of --members (Redis forgets it by itself)`;
     findings.push({ severity: "degraded", text, remedy });
   }
   const suspect = of("suspect");

@@ -61,7 +61,10 @@ export interface HttpEnvironment extends Environment {
 
 /** A server of the predict API. */
 export interface HttpServer {
-  /** Starts to listen; port 0 takes any free port. Gives the port. */
+  /**
+   * Starts to listen; port 0 takes any free port. Gives the port.
+   * @throws WinnowError UNAVAILABLE when the address cannot be bound
+   */
   listen(address: { readonly host: string; readonly port: number }): Promise<{ port: number }>;
   /** Stops accepting connections, answers requests on open ones, and resolves when all are closed. */
   drain(): Promise<void>;
@@ -140,7 +143,11 @@ class FastifyServer implements HttpServer {
   }
 
   async listen(address: { host: string; port: number }): Promise<{ port: number }> {
-    await this.#app.listen(address);
+    await this.#app.listen(address).catch((cause: NodeJS.ErrnoException) => {
+      const where = `${address.host}:${address.port}`;
+      const text = `Cannot listen on ${where} (${cause.code}); choose another with --port and --host`;
+      throw new WinnowError("UNAVAILABLE", text, { cause });
+    });
     return { port: (this.#app.server.address() as AddressInfo).port };
   }
 
