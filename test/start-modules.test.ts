@@ -199,6 +199,30 @@ test("what V8 made of the bundle's files is kept for the very same bytes, and us
   expect(mtimeMs).toBe(1000);
 });
 
+test("threads find what V8 made under the flags of their process, though their own options are none", async () => {
+  const root = await mkdtemp(path.join(tmpdir(), "winnow-threads-"));
+  const at = (name: string): string => path.join(root, name);
+  await copyFile(
+    path.resolve(import.meta.dirname, "../packages/winnow/scripts/bundle-loader.cjs"),
+    at("load.js"),
+  );
+  await writeFile(at("main.js"), 'require("./load.js")("main", "main-1.js");');
+  const start = `new (require("node:worker_threads").Worker)(__dirname + "/thread.js", { execArgv: [] })`;
+  await writeFile(at("main-1.js"), `${start}.on("exit", () => {});`);
+  await writeFile(at("thread.js"), 'require("./load.js")("thread", "thread-1.js");');
+  await writeFile(at("thread-1.js"), "exports.isRun = true;");
+
+  const made = ["--stack-size=900", "--stack-size=901"].map((flag) => {
+    execFileSync(process.execPath, [flag, at("main.js")]);
+    return readdirSync(at("cache")).length;
+  });
+  const kept = readdirSync(at("cache"), { recursive: true }) as string[];
+  await rm(root, { recursive: true });
+
+  expect(made).toEqual([1, 2]);
+  expect(kept.filter((name) => name.endsWith("thread/thread-1.js"))).toHaveLength(2);
+});
+
 test("what V8 made is writable for its owner alone, and kept for a few Nodes and flags", async () => {
   const root = await mkdtemp(path.join(tmpdir(), "winnow-kinds-"));
   const at = (name: string): string => path.join(root, name);
@@ -209,10 +233,9 @@ test("what V8 made is writable for its owner alone, and kept for a few Nodes and
   await writeFile(at("main.js"), 'require("./load.js")("main", "main-1.js");');
   await writeFile(at("main-1.js"), "process.exitCode = 0;");
 
-  const run = `umask 0; exec "${process.execPath}" "${at("main.js")}"`;
   for (let kind = 0; kind < 10; kind += 1) {
-    const env = { ...process.env, NODE_OPTIONS: `--max-old-space-size=${100 + kind}` };
-    execFileSync("/bin/sh", ["-c", run], { env });
+    const run = `umask 0; exec "${process.execPath}" --stack-size=${900 + kind} "${at("main.js")}"`;
+    execFileSync("/bin/sh", ["-c", run]);
   }
   const made = readdirSync(at("cache"), { recursive: true }) as string[];
   const modes = new Set(["", ...made].map((name) => statSync(at(`cache/${name}`)).mode & 0o022));

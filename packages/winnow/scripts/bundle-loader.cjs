@@ -5,11 +5,12 @@
 //   main.js, compute-thread.js, …  ──▶  load.js  ──▶  main-<hash>.js, its chunks       what there is to run
 //                                          │ ▲
 //                                          ▼ │        written once, some seconds after the first start
-//                                        cache/<node and flags>/<role>/<file>        bytecode of that file
+//                                        cache/<kind>/<role>/<file>                  bytecode of that file
 //
 // Bytecode lies beside the code and is written only where the code's folder can be: who may write one may write
-// the other. It is used only for the very bytes that it was made of, by the same Node with the same flags; V8
-// checks the latter two itself. Whatever is amiss with it, the code is compiled as if it were not there.
+// the other. It is used only for the very bytes that it was made of, by the same V8 with the same flags on a processor
+// with the same features: its kind. V8 checks the kind itself. Whatever is amiss with bytecode, the code is compiled
+// as if it were not there.
 //
 // A role is an entry, and of the command line the roles of a cluster: each uses other functions of a file.
 
@@ -18,15 +19,15 @@
 const { mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } = require("node:fs");
 const { createRequire } = require("node:module");
 const path = require("node:path");
-const { setFlagsFromString } = require("node:v8");
+const { cachedDataVersionTag, setFlagsFromString } = require("node:v8");
 const vm = require("node:vm");
-const { isMainThread } = require("node:worker_threads");
+const { getEnvironmentData, isMainThread, setEnvironmentData } = require("node:worker_threads");
 const { crc32 } = require("node:zlib");
 
 /** Most of what a process does again and again it has done by then. */
 const WRITTEN_AFTER_MS = 3000;
 const STEP_MS = 20;
-/** Caches of other Nodes and flags beside which one more is made. */
+/** Kinds beside which one more is made. */
 const KINDS_MAX = 8;
 const HEADER_BYTES = 8;
 /** Whatever the process' mask is: bytecode is code. */
@@ -36,6 +37,9 @@ const FILE_MODE = 0o644;
 const START_BUDGET_BYTES = 540_672;
 const BUDGET_BYTES = 67_584;
 const WORKER_ROLES = new Set(["worker", "compute-thread", "reader-thread"]);
+
+/** Under which the main thread tells its kind to the threads that it starts. */
+const KIND_KEY = "winnow.bytecode-kind";
 
 const PARAMETERS = "exports, require, module, __filename, __dirname, importModule";
 
@@ -136,13 +140,21 @@ function writeRest() {
   for (const one of compiled.splice(0)) write(one);
 }
 
+/** The main thread's, before any role changes a flag: threads may be started before or after that. */
+function kindOf() {
+  const told = isMainThread ? undefined : getEnvironmentData(KIND_KEY);
+  if (told !== undefined) return told;
+  const kind = `${process.version}-${process.arch}-${cachedDataVersionTag().toString(16)}`;
+  setEnvironmentData(KIND_KEY, kind);
+  return kind;
+}
+
 /** Runs the file of an entry, named as the entry is. */
 module.exports = function run(entry, file) {
   const command = isMainThread && entry === "main" ? process.argv[2] : undefined;
   role = command === "worker" || command === "router" ? command : entry;
   if (isKept) {
-    const flags = crc32(JSON.stringify([process.execArgv, process.env.NODE_OPTIONS])).toString(16);
-    cache = path.join(__dirname, "cache", `${process.version}-${process.arch}-${flags}`, role);
+    cache = path.join(__dirname, "cache", kindOf(), role);
     if (role === "worker" && isNode20)
       setFlagsFromString(`--interrupt-budget=${START_BUDGET_BYTES}`);
     setTimeout(writeInSteps, WRITTEN_AFTER_MS).unref();
