@@ -3,7 +3,7 @@
 // by asking a process, and for the bundle that is made of them (packages/winnow/scripts/bundle.mjs), by
 // reading it.
 
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, readdirSync, statSync } from "node:fs";
 import { copyFile, mkdir, mkdtemp, readFile, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -221,6 +221,28 @@ test("threads find what V8 made under the flags of their process, though their o
 
   expect(made).toEqual([1, 2]);
   expect(kept.filter((name) => name.endsWith("thread/thread-1.js"))).toHaveLength(2);
+});
+
+test("a process that says that it has started keeps what V8 made, though it is killed at once", async () => {
+  const root = await mkdtemp(path.join(tmpdir(), "winnow-told-"));
+  const at = (name: string): string => path.join(root, name);
+  await copyFile(
+    path.resolve(import.meta.dirname, "../packages/winnow/scripts/bundle-loader.cjs"),
+    at("load.js"),
+  );
+  await writeFile(at("main.js"), 'require("./load.js")("main", `main-${process.argv[2]}.js`);');
+  const kill = 'process.kill(process.pid, "SIGKILL");';
+  await writeFile(at("main-1.js"), kill);
+  await writeFile(at("main-2.js"), `process.emit("winnow:started"); ${kill}`);
+
+  const ends = ["1", "2"].map((name) => spawnSync(process.execPath, [at("main.js"), name]).signal);
+  const kept = readdirSync(at("cache"), { recursive: true }) as string[];
+  await rm(root, { recursive: true });
+
+  expect(ends).toEqual(["SIGKILL", "SIGKILL"]);
+  expect(kept.filter((name) => name.endsWith(".js")).map((name) => path.basename(name))).toEqual([
+    "main-2.js",
+  ]);
 });
 
 test("what V8 made is writable for its owner alone, and kept for a few Nodes and flags", async () => {

@@ -26,6 +26,8 @@ const { crc32 } = require("node:zlib");
 
 /** Most of what a process does again and again it has done by then. */
 const WRITTEN_AFTER_MS = 3000;
+/** What a process says (process.emit) whose event loop never waits, so that no timer of it runs in time. */
+const STARTED_EVENT = "winnow:started";
 const STEP_MS = 20;
 /** Kinds beside which one more is made. */
 const KINDS_MAX = 8;
@@ -159,6 +161,7 @@ module.exports = function run(entry, file) {
       setFlagsFromString(`--interrupt-budget=${START_BUDGET_BYTES}`);
     setTimeout(writeInSteps, WRITTEN_AFTER_MS).unref();
     process.once("exit", writeRest);
+    process.once(STARTED_EVENT, writeRest);
   }
   return load(path.join(__dirname, file));
 };

@@ -2,6 +2,7 @@
 // process alone. ONNX Runtime's `run` blocks its thread, so requests are read with blocking reads as
 // well, and handled in order, one at a time. The process ends when its parent's end of the socket does.
 
+import type { EventEmitter } from "node:events";
 import { readSync, writeSync } from "node:fs";
 import process from "node:process";
 import { isDtype, systemClock } from "@winnow/core";
@@ -30,11 +31,24 @@ send({ kind: "ready" }, []);
 void answerAll();
 
 async function answerAll(): Promise<void> {
+  let isStarted = false;
   for (let bytes = receive(); bytes > 0; bytes = receive()) {
-    for (const frame of reader.read(piece.subarray(0, bytes))) await answer(frame);
+    for (const frame of reader.read(piece.subarray(0, bytes))) {
+      await answer(frame);
+      if (!isStarted) tellStarted();
+      isStarted = true;
+    }
   }
   // If the parent is gone, no cleanup by ONNX Runtime is needed.
   process.exit(0);
+}
+
+/**
+ * Tells the bundle's loader, once the first answer was sent, that this process has started: it then keeps what V8
+ * compiled. Its timer would not run here, and its parent kills this process.
+ */
+function tellStarted(): void {
+  (process as EventEmitter).emit("winnow:started");
 }
 
 function receive(): number {

@@ -1,10 +1,12 @@
 // The dense engine against tiny models: values of every element type, damaged models, a full queue, and
 // requests that end ONNX Runtime's process. The process is the compiled one, as Node 20 runs no TypeScript.
 
-import { existsSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
 import { tensor } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import type { DenseEngine, DenseModel, DenseOwner } from "./dense-engine.ts";
 import { createDenseEngine } from "./onnx-engine.ts";
 import { concatModel, identityModel, matMulModel, quotientModel } from "./fixtures/onnx-writer.ts";
@@ -12,6 +14,7 @@ import { startDenseProcess } from "./process-start.ts";
 import type { DenseProcess } from "./process-start.ts";
 
 const isBuilt = existsSync(new URL("../../dist/dense/dense-process.js", import.meta.url));
+const bundle = path.resolve(import.meta.dirname, "../../../winnow/dist/bundle");
 const opened: DenseEngine[] = [];
 
 const OWNER: DenseOwner = { model: "movies", version: 3 };
@@ -328,3 +331,27 @@ test("a process that cannot start makes requests fail, not hang", async () => {
   });
   await engine.close();
 });
+
+test.skipIf(!existsSync(bundle))(
+  "the process keeps what V8 compiled of the bundle, though it is killed (needs a build)",
+  async () => {
+    // Beside the bundle, so that ONNX Runtime is found as it is from there.
+    const copy = mkdtempSync(`${bundle}-`);
+    onTestFinished(() => rmSync(copy, { recursive: true }));
+    const filter = (file: string): boolean => file !== path.join(bundle, "cache");
+    cpSync(bundle, copy, { recursive: true, filter });
+    const entry = pathToFileURL(path.join(copy, "dense-process.js"));
+    const engine = createDenseEngine({}, (threads, listener) =>
+      startDenseProcess(threads, listener, { entry }),
+    );
+    opened.push(engine);
+
+    const model = await engine.load(product(), OWNER);
+    const scores = await scoresOf(model);
+    await engine.close();
+    const kept = readdirSync(path.join(copy, "cache"), { encoding: "utf8", recursive: true });
+
+    expect(scores).toEqual([11, 22, 33]);
+    expect(kept).toContainEqual(expect.stringMatching(/\/dense-process\/dense-process-[^/]+\.js$/));
+  },
+);
