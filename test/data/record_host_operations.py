@@ -549,6 +549,72 @@ for op in ("BitwiseAnd", "BitwiseOr", "BitwiseXor"):
         case(op, {name: c(np.array(values, dtype.as_numpy_dtype), dtype) for name, values in (("x", left), ("y", right))})
 case("BitwiseAnd", {"x": c([[1], [2]], i32), "y": c([3, 6], i32)})
 case("BitwiseAnd", {"x": c([1, 2], i32), "y": c([1, 2, 3], i32)})
+for dtype in (tf.int8, tf.int16, i32, i64, u8, tf.uint16, tf.uint32, tf.uint64):
+    bits = dtype.size * 8
+    values = np.array([[1], [5], [dtype.max], [dtype.min], [dtype.max // 3]], dtype.as_numpy_dtype)
+    case("Invert", {"x": c(values, dtype)})
+    places = [0, 1, 3, bits - 1, bits, bits + 5, dtype.max] + ([-1, dtype.min] if dtype.min < 0 else [])
+    for op in ("LeftShift", "RightShift"):
+        case(op, {"x": c(values, dtype), "y": c(np.array([places], dtype.as_numpy_dtype), dtype)})
+case("RightShift", {"x": c([1, 2], i32), "y": c([1, 2, 3], i32)})
+
+# --- bytes as numbers, and base64
+RAW = [b"\x00\x00\x80?\x00\x00\xc0\x7f", b"abcdefgh", b"\xff\xfe\xfd\xfc\x01\x02\x03\x84"]
+for dtype in (u8, tf.int8, tf.int16, tf.uint16, i32, i64, f32, f64, b):
+    for little_endian in (True, False):
+        case("DecodeRaw", {"bytes": c(RAW, s)}, out_type=dtype, little_endian=little_endian)
+        for length in (8, 16) if dtype != b else ():
+            texts = c([[b"", b"abc"], [RAW[2], RAW[1] + RAW[2] + b"long"]], s)
+            case("DecodePaddedRaw", {"input_bytes": texts, "fixed_length": c(length, i32)}, out_type=dtype, little_endian=little_endian)
+for texts in (b"abcd", ["", ""], np.zeros([0, 3], str), [["abcd"], ["efgh"]], ["abcd", "ab"], ["abc"]):
+    case("DecodeRaw", {"bytes": c(texts, s)}, out_type=tf.int16, little_endian=True)
+for length in (0, -2, 3):
+    case("DecodePaddedRaw", {"input_bytes": c(["ab"], s), "fixed_length": c(length, i32)}, out_type=tf.int16, little_endian=True)
+CODES = "|YQ|YQ==|YWI=|YWI|YWJj|Y|YWJjZA|YQ=|YQ===|+/8=|-_8=|-_8|Y Q=|YW=j|YR==|YR|=|==|YWJjZ|YWJj====|YWJj=|YWJj==|YWJjYQ==|YWJj\n|YQ==\n".split("|")
+for text in CODES + [b"Y\xff==", b"YQ\x00="]:
+    case("DecodeBase64", {"input": c([text], s)})
+case("DecodeBase64", {"input": c([["YWJj"], ["_v8"]], s)})
+for pad in (False, True):
+    case("EncodeBase64", {"input": c(TEXTS, s)}, pad=pad)
+    case("EncodeBase64", {"input": c(b"\xff\xfe\xfb\xf0", s)}, pad=pad)
+for buckets in (1, 1000, 2**40 + 3):
+    case("StringToHashBucket", {"string_tensor": c([bytes((i * 31 + n * 7) & 255 for i in range(n)) for n in range(40)], s)}, num_buckets=buckets)
+case("StringToHashBucket", {"string_tensor": c(TEXTS, s)}, num_buckets=97)
+
+# --- comma-separated values
+
+
+def csv(records, defaults, **attributes):
+    full = dict(field_delim=",", use_quote_delim=True, na_value="", select_cols=[])
+    full.update(attributes)
+    case("DecodeCSV", {"records": c(records, s), "record_defaults": defaults}, **full)
+
+
+three = [c([7], i32), c([0.5], f32), c(["none"], s)]
+csv(["1,2.5,a", ",,", "-3, 1e3 ,\"q,\"\"x\"\"\""], three)
+csv([["1,2.5,a"], ["4,nan,日本"]], three)
+csv("8,-inf,x", three)
+csv(np.zeros([0], str), three)
+csv([b"1,2,\xff\xfe"], three)
+csv(["1\t2\tb\"c"], three, field_delim="\t", use_quote_delim=False)
+csv(["NA,NA,NA", "1,NA,"], three, na_value="NA")
+csv(["a,1,b,2.5,x", "a,,b,,\"x\""], [c([7], i32), c([0.5], f32)], select_cols=[1, 3])
+csv(["a,1,b,", "a,1,b,3"], [c([7], i32), c([0.5], f32)], select_cols=[1, 3])
+csv(["a,1,b", "a,1,b,3"], [c([7], i32), c([0.5], f32)], select_cols=[1, 3])
+csv(["\n1,\r\n2,x\n", "1,2,x"], three)
+for dtype, values in [(i32, "2147483647,-2147483648, 12 "), (i64, "9223372036854775807,-9223372036854775808,+5"), (f32, "16777217,1e39,-0"), (f64, "0.1,1e308,.5")]:
+    csv([values], [c([1], dtype)] * 3)
+for dtype in (i32, i64, f32, f64, s):
+    empty = tf.zeros([0], dtype)
+    csv(["1"], [empty])
+    csv(["1,"], [empty, empty])
+    for text in ("x", "1.5", "2147483648", "9223372036854775808", " ", "0x10", "1 2"):
+        csv([text], [c(["d"], s) if dtype == s else c([1], dtype)])
+for record in ("1,2", "1,2,3,4", "", "1,2,\"a", "1,2,\"a\"b", "1,2,a\"b", "1,2,a\nb", "1,2,a\r", "1,2,\"a\"\n", "1,2,\"a\nb\"", "1,2,\"", "1,2,\"\"", "1,2,\"\"\"", "1,2,\"a\",", "\"1\",\"2\",\"3\"", "1,\"\",", "\n", ",,,"):
+    csv([record], three)
+csv(["1"], [c([1, 2], i32)])
+csv(["1"], [c([[1]], i32)])
+csv(["1"], [c(1, i32)])
 
 # --- edges of each dtype: where TensorFlow rounds, wraps, refuses and passes over
 # Denormals are left out (TensorFlow flushes them to zero), and so are casts of floats that the integer

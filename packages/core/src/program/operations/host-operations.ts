@@ -18,6 +18,8 @@ import { comparisonOperations } from "./numbers/comparison.ts";
 import { conversionOperations } from "./numbers/conversion.ts";
 import { countingOperations } from "./numbers/counting.ts";
 import { crossingOperations } from "./strings/crossing.ts";
+import { csvOperations } from "./strings/csv.ts";
+import { encodingOperations } from "./strings/encodings.ts";
 import { exampleOperations } from "./examples/example-parsing.ts";
 import { gatheringOperations } from "./arrays/gathering.ts";
 import { lookupOperations } from "./strings/lookup.ts";
@@ -48,6 +50,8 @@ const THEMES: readonly HostOperations[] = [
   conversionOperations,
   countingOperations,
   crossingOperations,
+  csvOperations,
+  encodingOperations,
   exampleOperations,
   gatheringOperations,
   lookupOperations,

@@ -152,6 +152,7 @@ const roundHalfToEven = (value: number): number => {
 };
 
 const UNARY: Readonly<Record<string, Unary>> = {
+  Invert: { ofNumbers: (value) => ~value, ofBigInts: (value) => ~value },
   Neg: { ofNumbers: (value) => -value, ofBigInts: (value) => -value },
   Abs: { ofNumbers: Math.abs, ofBigInts: (value) => (value < 0n ? -value : value) },
   Sign: {
@@ -180,16 +181,45 @@ const UNARY: Readonly<Record<string, Unary>> = {
   Relu: { ofNumbers: (value) => (value < 0 ? 0 : value), ofBigInts: (v) => (v < 0n ? 0n : v) },
 };
 
+/** By a number of places of a type with `bits` bits: as TensorFlow, from 0 to one less than that. */
+type Shift = (bits: number) => Binary;
+
+const placesOf = (count: number | bigint, bits: number): number =>
+  Math.min(Math.max(Number(count), 0), bits - 1);
+
+const leftShift: Shift = (bits) => ({
+  ofNumbers: (a, b) => a << placesOf(b, bits),
+  ofBigInts: (a, b) => a << BigInt(placesOf(b, bits)),
+});
+
+/** A negative value stays negative. */
+const rightShift: Shift = (bits) => ({
+  // No `>>`: values of uint32 are beyond those of int32.
+  ofNumbers: (a, b) => Math.floor(a / 2 ** placesOf(b, bits)),
+  ofBigInts: (a, b) => a >> BigInt(placesOf(b, bits)),
+});
+
+const BYTE_BITS = 8;
+
 /** Element-wise arithmetic, by TensorFlow's name. */
 export const arithmeticOperations: HostOperations = Object.fromEntries([
   ...Object.entries(BINARY).map(([name, binary]) => [name, binaryOperation(binary)] as const),
   ...Object.entries(UNARY).map(([name, unary]) => [name, unaryOperation(unary)] as const),
   ["Add", addOrConcatenate],
   ["AddN", addAll],
+  ["LeftShift", shifting(leftShift)],
+  ["RightShift", shifting(rightShift)],
 ]);
 
 function binaryOperation(binary: Binary): HostOperation {
   return (call) => [combined(call, binary, [0, 1])];
+}
+
+function shifting(shift: Shift): HostOperation {
+  return (call) => {
+    const { data } = numericAt(call, 0);
+    return [combined(call, shift(data.BYTES_PER_ELEMENT * BYTE_BITS), [0, 1])];
+  };
 }
 
 /** `Add`, unlike `AddV2`, accepts strings too. */

@@ -3,6 +3,7 @@
 import { inputAt, scalarAt, stringsAt } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { hashBucketFast } from "../../hashes/farm-hash.ts";
+import { hashBucketOld } from "../../hashes/murmur-hash.ts";
 import { invalid } from "../../node-error.ts";
 import { joined, takeValues } from "../element-positions.ts";
 import { hashBucketStrong } from "../../hashes/sip-hash.ts";
@@ -15,6 +16,7 @@ import { tensorOf } from "../tensor-memory.ts";
 export const lookupOperations: HostOperations = {
   LookupTableFindV2: (call) => [find(call)],
   LookupTableSizeV2: (call) => [size(call)],
+  StringToHashBucket: (call) => [hashed(call, hashBucketOld)],
   StringToHashBucketFast: (call) => [hashed(call, hashBucketFast)],
   StringToHashBucketStrong: (call) => [strongHashed(call)],
 };

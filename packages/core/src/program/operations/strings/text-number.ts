@@ -42,11 +42,27 @@ function integersOf(texts: readonly string[], shape: readonly number[], dtype: D
   return tensorOf("int64", shape, out);
 }
 
+/** A text as a number of a type; `undefined` where it is none. */
+export function numberOfText(
+  text: string,
+  dtype: "float32" | "float64" | "int32" | "int64",
+): number | bigint | undefined {
+  if (dtype === "float32" || dtype === "float64") return floatIn(text);
+  const value = integerIn(text, dtype === "int32" ? 32 : 64);
+  return dtype === "int32" && value !== undefined ? Number(value) : value;
+}
+
 function floatOf(text: string): number {
+  const value = floatIn(text);
+  if (value === undefined) throw wrongText(text);
+  return value;
+}
+
+function floatIn(text: string): number | undefined {
   const bare = text.replaceAll(BLANKS, "");
   const hexadecimal = HEXADECIMAL.exec(bare);
   if (hexadecimal !== null) return bare.startsWith("-") ? -hexOf(hexadecimal) : hexOf(hexadecimal);
-  if (!FLOAT.test(bare)) throw wrongText(text);
+  if (!FLOAT.test(bare)) return undefined;
   if (/nan/i.test(bare)) return Number.NaN;
   if (/inf/i.test(bare)) return bare.startsWith("-") ? -Infinity : Infinity;
   return Number(bare);
@@ -63,12 +79,16 @@ function hexOf([, whole = "", fraction = "", exponent = "0"]: RegExpExecArray): 
 const DIGITS_MAX = 40;
 
 function integerOf(text: string, bits: 32 | 64): bigint {
-  const bare = text.replaceAll(BLANKS, "");
-  if (!INTEGER.test(bare) || bare.replace(/^[+-]?0*/, "").length > DIGITS_MAX)
-    throw wrongText(text);
-  const value = BigInt(bare.replace(/^\+/, ""));
-  if (BigInt.asIntN(bits, value) !== value) throw wrongText(text);
+  const value = integerIn(text, bits);
+  if (value === undefined) throw wrongText(text);
   return value;
+}
+
+function integerIn(text: string, bits: 32 | 64): bigint | undefined {
+  const bare = text.replaceAll(BLANKS, "");
+  if (!INTEGER.test(bare) || bare.replace(/^[+-]?0*/, "").length > DIGITS_MAX) return undefined;
+  const value = BigInt(bare.replace(/^\+/, ""));
+  return BigInt.asIntN(bits, value) === value ? value : undefined;
 }
 
 function wrongText(text: string): Error {

@@ -47,18 +47,20 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   "output:Tidx | Tidx=int32": "Range",
   "output:Tout": "BatchMatMulV3",
   "output:Tparams": "Gather,GatherNd,GatherV2",
+  "output:*OUT_TYPE": "DecodeCSV",
   "output:bool": "All,Any,RegexFullMatch,StaticRegexFullMatch",
   "output:dtype": "Const,PlaceholderWithDefault,ResourceGather",
   "output:int32": "Bucketize,Rank,StringLength",
-  "output:int64": "StringToHashBucketFast,StringToHashBucketStrong",
+  "output:int64": "StringToHashBucket,StringToHashBucketFast,StringToHashBucketStrong",
   "output:num*T": "Unpack",
   "output:num_split*T": "Split,SplitV",
   "outputs:num_partitions*T": "DynamicPartition",
+  "output:out_type": "DecodePaddedRaw,DecodeRaw",
   "output:out_type | out_type=float32": "StringToNumber",
   "output:out_type | out_type=int32": "LowerBound,Shape,Size,UpperBound",
   "output:output_type | output_type=int64": "ArgMax,ArgMin",
   "output:string":
-    "AsString,ReduceJoin,RegexReplace,StaticRegexReplace,StringJoin,StringLower,StringStrip," +
+    "AsString,DecodeBase64,EncodeBase64,ReduceJoin,RegexReplace,StaticRegexReplace,StringJoin,StringLower,StringStrip," +
     "StringUpper,Substr,UnicodeEncode",
   "merged:T": "DynamicStitch,ParallelDynamicStitch",
   "output_handle:variant":
@@ -71,6 +73,12 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   "r0:T": "BroadcastArgs",
   "result:T": "RaggedTensorToTensor",
   "row_splits:Tsplits char_values:int32 | Tsplits=int64": "UnicodeDecode",
+  "sparse_indices:Nsparse*int64 sparse_values:*sparse_types sparse_shapes:Nsparse*int64 dense_values:*Tdense":
+    "ParseExample",
+  "sparse_indices:num_sparse*int64 sparse_values:*sparse_types sparse_shapes:num_sparse*int64 dense_values:*Tdense":
+    "ParseSingleExample",
+  "sparse_indices:num_sparse*int64 sparse_values:*sparse_types sparse_shapes:num_sparse*int64 dense_values:*Tdense ragged_values:*ragged_value_types ragged_row_splits:*ragged_split_types":
+    "ParseExampleV2",
   "size:int64": "LookupTableSizeV2",
   "softmax:T": "Softmax",
   "sum:T": "AddN",
@@ -84,7 +92,7 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   "y:DstT": "Cast",
   "y:T":
     "Abs,Acos,Acosh,Asin,Asinh,Atan,Atanh,Ceil,Cos,Cosh,Erf,Erfc,Exp,Expm1,Floor,Log,Log1p," +
-    "Neg,OnesLike,Reciprocal," +
+    "Invert,Neg,OnesLike,Reciprocal," +
     "Rint,Round,Rsqrt,Sigmoid,Sign,Sin,Sinh,Sqrt,Square,Tan,Tanh,Transpose,ZerosLike",
   "y:T batch_mean:U batch_variance:U reserve_space_1:U reserve_space_2:U reserve_space_3:U":
     "FusedBatchNormV3",
@@ -93,7 +101,7 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   "y:bool": "IsFinite,IsInf,IsNan,LogicalNot",
   "z:T":
     "Add,AddV2,BitwiseAnd,BitwiseOr,BitwiseXor,Div,DivNoNan,FloorDiv,FloorMod,LeftShift,Maximum," +
-    "Minimum,Mod,Mul,MulNoNan,Pow,RealDiv,SquaredDifference,Sub,TruncateDiv,TruncateMod,Xdivy,Xlogy",
+    "Minimum,Mod,Mul,MulNoNan,Pow,RealDiv,RightShift,SquaredDifference,Sub,TruncateDiv,TruncateMod,Xdivy,Xlogy",
   "z:bool": "Equal,Greater,GreaterEqual,Less,LessEqual,LogicalAnd,LogicalOr,NotEqual",
 };
 

@@ -17,6 +17,7 @@ const SAME_SHAPE: readonly string[] = [
   ),
   ..."StaticRegexReplace,RegexReplace,StringLower,StringUpper,StringStrip,AsString".split(","),
   ..."StringToHashBucketFast,StringToHashBucketStrong,StringToNumber,Tanh,ZerosLike".split(","),
+  ..."DecodeBase64,EncodeBase64,Invert,StringToHashBucket".split(","),
   ..."Cumsum,IsNan,IsFinite,IsInf,ClipByValue,FusedBatchNormV2,FusedBatchNormV3".split(","),
   ..."ReverseV2,Acos,Acosh,Asin,Asinh,Atan,Atanh,Cosh,Cumprod,ReverseSequence,Roll,Sinh,Tan".split(
     ",",
@@ -28,7 +29,7 @@ const BROADCAST: readonly string[] = [
   ..."Add,AddV2,Atan2,BitwiseAnd,BitwiseOr,BitwiseXor,Div,DivNoNan,Equal,FloorDiv,FloorMod".split(
     ",",
   ),
-  ..."Greater,GreaterEqual,Less,LessEqual".split(","),
+  ..."Greater,GreaterEqual,LeftShift,Less,LessEqual,RightShift".split(","),
   ..."LogicalAnd,LogicalOr,Maximum,Minimum,Mod,Mul,MulNoNan,NotEqual,Pow,RealDiv".split(","),
   ..."SelectV2,SquaredDifference,Sub,TruncateDiv,TruncateMod,Xdivy,Xlogy".split(","),
 ];
@@ -40,6 +41,9 @@ const RULES: ReadonlyMap<string, ShapeRule> = new Map<string, ShapeRule>([
   ...REDUCTIONS.map((op): [string, ShapeRule] => [op, reductionRule]),
   ["AddN", (inputs) => ({ shape: inputs[0]?.shape })],
   ["Bitcast", bitcastRule],
+  ["DecodeCSV", (inputs) => ({ shape: inputs[0]?.shape })],
+  ["DecodePaddedRaw", rawRule],
+  ["DecodeRaw", rawRule],
   ["Select", (inputs) => ({ shape: inputs[1]?.shape })],
   ["MatMul", matMulRule],
   ["BatchMatMul", batchMatMulRule],
@@ -115,6 +119,11 @@ function bitcastRule(inputs: Inputs, { attributes }: ShapedNode): InferredOutput
   const from = WIDTHS.get(attributes.type("T"));
   const isSameWidth = from !== undefined && from === WIDTHS.get(attributes.type("type"));
   return { shape: isSameWidth ? inputs[0]?.shape : undefined };
+}
+
+/** As many numbers as the bytes of each string give. */
+function rawRule([strings]: Inputs): InferredOutput {
+  return { shape: strings?.shape && [...strings.shape, -1] };
 }
 
 function broadcastRule(inputs: Inputs, node: ShapedNode): InferredOutput {
