@@ -50,8 +50,8 @@ function watching(settings: Partial<WatchSettings> = {}) {
   const findings: (readonly FoundModel[])[] = [];
   const log = {
     ...silentLogger,
-    warn: (_event: string, fields?: Record<string, unknown>) => {
-      warnings.push(String(fields?.["problem"] ?? fields?.["error"]));
+    warn: (event: string, fields?: Record<string, unknown>) => {
+      warnings.push(String(fields?.["problem"] ?? fields?.["error"] ?? event));
     },
   };
   const watch = new VersionWatch(
@@ -216,16 +216,37 @@ describe("VersionWatch", () => {
     watch.close();
   });
 
-  test("a disk that fails keeps the last finding and says so", async () => {
+  test("a disk that fails keeps the last finding and says so once, again if it fails anew", async () => {
     const { storage, clock, warnings, watch, versions } = watching();
     storage.tree.set("/models/movies/1", "a");
     await watch.run();
 
     storage.broken = true;
-    await clock.advanceSettled(3000);
+    for (let look = 0; look < 3; look += 1) await clock.advanceSettled(1000);
+    const once = [...warnings];
+    storage.broken = false;
+    await clock.advanceSettled(1000);
+    storage.broken = true;
+    await clock.advanceSettled(1000);
 
     expect(versions()).toEqual(["movies/1@a"]);
-    expect(warnings.join()).toMatch(/EIO/);
+    expect(once.filter((warning) => warning === "Error: EIO")).toHaveLength(1);
+    expect(warnings.filter((warning) => warning === "Error: EIO")).toHaveLength(2);
+    watch.close();
+  });
+
+  test("a disk that does not answer is told of after 10 s, one that does is not", async () => {
+    const { storage, clock, warnings, watch } = watching();
+    storage.tree.set("/models/movies/1", "a");
+    await watch.run();
+    for (let look = 0; look < 12; look += 1) await clock.advanceSettled(1000);
+    const before = [...warnings];
+
+    storage.directories = () => new Promise(() => undefined);
+    for (let second = 0; second < 12; second += 1) await clock.advanceSettled(1000);
+
+    expect(before).toEqual([]);
+    expect(warnings).toEqual(["a look at model directories takes long"]);
     watch.close();
   });
 
@@ -352,6 +373,7 @@ describe("of thousands of directories", () => {
     expect(together()).toBe(4);
     expect([versions()[0], versions().length]).toEqual(["m/101@a", 1000]);
     expect(warnings).toEqual([
+      "a look at model directories takes long",
       "There are 1100 versions: of these the newest 1000 are looked at; remove old ones",
     ]);
   });

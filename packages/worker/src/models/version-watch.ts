@@ -46,6 +46,8 @@ const LOOKS_AT_ONCE = 4;
 /** After a long look, the pause is this many times as long as the look. */
 const PAUSE_FACTOR = 4;
 const PAUSE_MS_MAX = 60_000;
+/** How long a look may take before the log tells of it. */
+const SLOW_LOOK_MS = 10_000;
 /** Directories that one problem names. */
 const NAMED_MAX = 4;
 
@@ -98,6 +100,8 @@ export class VersionWatch {
   #models: ReadonlyMap<string, FoundModel> = new Map();
   /** What was told last of folders with other names than models have. */
   #misnamed = "";
+  /** Why the models' directory could not be read when it was last tried; "" if it could. */
+  #unreadable = "";
   /** Versions that only the last look missed, as `model/version`. */
   #missedOnce: ReadonlySet<string> = new Set();
   /** What all looks so far have shown of each version directory, by model and number. */
@@ -174,8 +178,29 @@ export class VersionWatch {
     void this.run(); // Never rejects: a look that fails keeps the last finding.
   }
 
-  /** Looks once and tells the listener if something changed (always the first time). */
+  /**
+   * Looks once and tells the listener if something changed (always the first time). A file system or object store that
+   * does not answer is told in the log, as nothing else shows why no model is found.
+   */
   async poll(): Promise<void> {
+    const { clock, log } = this.#dependencies;
+    const slow = clock.setTimer(SLOW_LOOK_MS, () => {
+      const models = this.#named.map(({ basePath }) => basePath);
+      const { modelsPath } = this.#settings;
+      log.warn("a look at model directories takes long", {
+        seconds: SLOW_LOOK_MS / 1000,
+        modelsPath,
+        models,
+      });
+    });
+    try {
+      await this.#lookOnce();
+    } finally {
+      clock.clearTimer(slow);
+    }
+  }
+
+  async #lookOnce(): Promise<void> {
     const revision = this.#revision;
     const locations = await this.#locations();
     const found = await Promise.all(locations.map((location) => this.#look(location)));
@@ -215,9 +240,17 @@ export class VersionWatch {
     try {
       const names = await this.#dependencies.storage.directories(modelsPath);
       this.#reportMisnamed(modelsPath, names);
+      if (this.#unreadable !== "") {
+        this.#dependencies.log.info("models directory readable again", { modelsPath });
+      }
+      this.#unreadable = "";
       return names.filter(isModelName);
     } catch (error) {
-      this.#dependencies.log.warn("models directory unreadable", { modelsPath, error });
+      const reason = String(error);
+      if (reason !== this.#unreadable) {
+        this.#dependencies.log.warn("models directory unreadable", { modelsPath, error });
+      }
+      this.#unreadable = reason;
       return [...this.#models.keys()];
     }
   }
