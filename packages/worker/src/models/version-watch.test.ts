@@ -51,7 +51,8 @@ function watching(settings: Partial<WatchSettings> = {}) {
   const log = {
     ...silentLogger,
     warn: (event: string, fields?: Record<string, unknown>) => {
-      warnings.push(String(fields?.["problem"] ?? fields?.["error"] ?? event));
+      const told = fields?.["problem"] ?? fields?.["error"];
+      warnings.push(told === undefined ? event : String(told));
     },
   };
   const watch = new VersionWatch(
