@@ -51,8 +51,8 @@ function watching(settings: Partial<WatchSettings> = {}) {
   const log = {
     ...silentLogger,
     warn: (event: string, fields?: Record<string, unknown>) => {
-      const told = fields?.["problem"] ?? fields?.["error"];
-      warnings.push(told === undefined ? event : String(told));
+      const isTold = fields !== undefined && ("problem" in fields || "error" in fields);
+      warnings.push(isTold ? String(fields["problem"] ?? fields["error"]) : event);
     },
   };
   const watch = new VersionWatch(
