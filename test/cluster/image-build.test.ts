@@ -34,7 +34,10 @@ const stages = new Map(dockerStages().map((stage) => [stage.name, stage]));
 const inherited = Object.entries(process.env).filter(([name]) => !/^(WINNOW|npm)_/.test(name));
 const env = { ...Object.fromEntries(inherited), NO_COLOR: "1", npm_config_prefer_offline: "true" };
 
+const cache = path.join(image, "packages/winnow/dist/bundle/cache");
+
 let missing: string | undefined;
+let keptAtBuild: readonly string[] = [];
 let served: ChildProcess | undefined;
 
 /** What `COPY a b target/` does, from the files that git tracks: a checkout has no others. */
@@ -80,6 +83,14 @@ async function layPackages(): Promise<boolean> {
   return true;
 }
 
+/** Folders of bytecode: `<kind>/<role>`. A process whose kind differs from all makes its own. */
+function keptRoles(): string[] {
+  const kinds = existsSync(cache) ? readdirSync(cache) : [];
+  return kinds.flatMap((kind) =>
+    readdirSync(path.join(cache, kind)).map((role) => `${kind}/${role}`),
+  );
+}
+
 /** What the last stage takes over from the one that builds. */
 function layImage(): void {
   for (const { name, text } of stages.get("cpu")!.instructions) {
@@ -109,6 +120,7 @@ beforeAll(async () => {
   try {
     for (const instruction of stages.get("build")!.instructions) await runStep(instruction);
     layImage();
+    keptAtBuild = keptRoles();
   } catch (error) {
     const { stderr = "" } = error as { readonly stderr?: string };
     if (!UNREACHABLE.test(stderr)) throw error;
@@ -171,4 +183,17 @@ test("its default command serves the model of MODEL_NAME, and leaves in order on
 
   expect(answer?.status).toBe(200);
   expect(await ended).toBe(0);
+});
+
+test("its processes found what V8 compiled at the build, and so made none of their own kinds", (context) => {
+  needImage(context);
+  const roles = new Set(keptAtBuild.map((name) => path.basename(name)));
+  const kinds = (names: readonly string[]): string[] => [
+    ...new Set(names.map((name) => path.dirname(name))),
+  ];
+
+  expect([...roles]).toEqual(
+    expect.arrayContaining(["main", "router", "worker", "compute-thread", "dense-process"]),
+  );
+  expect(kinds(keptRoles())).toEqual(kinds(keptAtBuild));
 });

@@ -82,6 +82,16 @@ describe("deploy/Dockerfile", () => {
     expect(ended).toBe(code);
   });
 
+  test("keeps bytecode under the flags of its entry point, for which alone V8 uses it", () => {
+    const entry = instructions.find((line) => line.startsWith("ENTRYPOINT "))!;
+    const [, ...command] = JSON.parse(entry.replace("ENTRYPOINT ", "")) as string[];
+    const keep = stageOf("build").findLast((line) => line.startsWith("RUN "));
+
+    const flags = command.filter((word) => word.startsWith("--")).join(" ");
+    expect(keep).toMatch(/^RUN node packages\/winnow\/scripts\/keep-bytecode\.mjs /);
+    expect(keep?.split(" build/npm/package ")[1]).toBe(flags);
+  });
+
   test("copies only what exists", () => {
     const sources = instructions
       .filter((line) => line.startsWith("COPY ") && !line.includes("--from"))
