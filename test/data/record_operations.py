@@ -814,6 +814,50 @@ def practice():
     record("practice", Practice.__doc__, cases)
 
 
+class Encodings(tf.Module):
+    """Features as text: lines of CSV, raw bytes in base64, and packed bits; and layers of Keras 3 in int4."""
+
+    def __init__(self):
+        self.kernel = tf.Variable(randoms(2, 3))
+        keras.utils.set_random_seed(9)
+        self.model = keras.Sequential([keras.layers.Input((6,)), keras.layers.Dense(8, activation="relu"), keras.layers.Dense(5)])
+        self.model.quantize("int4")
+        self.weights = self.model.variables
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 6], tf.float32, name="x")])
+    def int4(self, x):
+        return {"y": self.model(x)}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="lines")])
+    def csv(self, lines):
+        age, price, name = tf.io.decode_csv(lines, [[18.0], tf.constant([], tf.float32), ["?"]], na_value="NA")
+        return {"y": tf.matmul(tf.stack([age, price], 1), self.kernel), "name": name}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="vectors")])
+    def raw(self, vectors):
+        values = tf.io.decode_raw(tf.io.decode_base64(vectors), tf.float32)
+        return {"y": tf.matmul(tf.reshape(values, [-1, 2]), self.kernel)}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int64, name="flags")])
+    def bits(self, flags):
+        places = tf.range(8, dtype=tf.int64)
+        return {"bits": tf.bitwise.bitwise_and(tf.bitwise.right_shift(flags[:, None], places), 1), "bucket": tf.strings.to_hash_bucket(tf.as_string(flags), 7)}
+
+
+def encodings():
+    module = Encodings()
+    signatures = {name: getattr(module, name) for name in ("int4", "csv", "raw", "bits")}
+    tf.saved_model.save(module, version_of("encodings"), signatures={"serving_default": module.csv, **signatures})
+    cases = [("int4", "batch", {"x": randoms(rows, 6).tolist()}) for rows in (1, 3)]
+    cases += [("csv", "batch", {"lines": lines}) for lines in (["1,2,a", ',3,"q,""r"""', "NA,-1e2,"], ["7,.5,日本"])]
+    cases += [("csv", "error", {"lines": lines}) for lines in (["1,,a"], ["1,2,a", "1,2"], ["x,2,a"], ['1,2,"a'])]
+    vectors = [base64.urlsafe_b64encode(np.array(row, "float32").tobytes()).decode() for row in ([1.5, -2], [0.1, 3])]
+    cases += [("raw", "batch", {"vectors": vectors}), ("raw", "batch", {"vectors": [vectors[0].rstrip("=")]})]
+    cases += [("raw", "error", {"vectors": wrong}) for wrong in (["YWJj"], ["+/8="], [vectors[0], "YWJjZA"])]
+    cases += [("bits", "batch", {"flags": [0, 1, 170, -1, 2**62]})]
+    record("encodings", Encodings.__doc__, cases)
+
+
 def constant_branches():
     """TensorFlow 1, control flow v1: tf.cond on a placeholder with a default, as of is_training; a branch has a constant."""
     v1 = tf.compat.v1
@@ -895,7 +939,7 @@ def columns_in_slices():
     (HERE / "columns_in_slices" / "oracle.json").write_text(json.dumps(oracle, indent=1) + "\n")
 
 
-MODELS = (operations, strict_lookup, keras_layers, towers, branches, choices, quantised, mixed_precision, sparse_signature, partitioned_lookup, lists, practice, constant_branches, columns_in_slices)
+MODELS = (operations, strict_lookup, keras_layers, towers, branches, choices, quantised, mixed_precision, sparse_signature, partitioned_lookup, lists, practice, encodings, constant_branches, columns_in_slices)
 for build in MODELS:
     if len(sys.argv) < 2 or build.__name__ in sys.argv[1:]:
         build()

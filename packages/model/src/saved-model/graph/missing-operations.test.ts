@@ -4,6 +4,7 @@ import { WinnowError } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { Attributes } from "./definition/attributes.ts";
 import type { GraphValue, OperationNode } from "./graph-value.ts";
+import { refuseParsing } from "./missing-operations.ts";
 import { placeNodes } from "./placement-of-nodes.ts";
 
 const INPUT: GraphValue = { dtype: "float32", shape: [-1, 4] };
@@ -24,6 +25,25 @@ function refusalOf(nodes: readonly OperationNode[]): WinnowError {
   }
   throw new Error("nothing was refused");
 }
+
+describe("a loop over strings", () => {
+  test.each([
+    [
+      "ParseExampleV2",
+      /ParseExampleV2 \(node parse\).* in the loop map\/while.*tf\.io\.parse_example/,
+    ],
+    ["ParseSingleExample", /tf\.io\.parse_example/],
+    ["DecodeCSV", /DecodeCSV.*the whole batch at once/],
+  ])("that has %s for each is refused with the way round", (op, advice) => {
+    const nodes = [operation("AddV2", "sum", [INPUT]), operation(op, "parse", [INPUT])];
+
+    expect(() => refuseParsing("map/while", nodes)).toThrow(advice);
+  });
+
+  test("without such an operation is not refused", () => {
+    expect(() => refuseParsing("map/while", [operation("AddV2", "sum", [INPUT])])).not.toThrow();
+  });
+});
 
 describe("a refusal of a signature", () => {
   test("names each missing operation once, with its first node and how many more use it", () => {
@@ -54,6 +74,7 @@ describe("a refusal of a signature", () => {
     ["EagerPyFunc", /py_function calls Python/],
     ["RandomUniform", /training=False/],
     ["NextIteration", /control flow v2/],
+    ["ParseSequenceExampleV2", /tf\.io\.RaggedFeature/],
     ["StatelessCase", /tf\.where/],
   ])("tells the way round %s, once", (op, advice) => {
     const nodes = ["a", "b"].map((name) => operation(op, name, [INPUT]));

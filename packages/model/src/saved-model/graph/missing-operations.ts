@@ -14,6 +14,30 @@ export function unsupported({ op, name }: OperationNode): WinnowError {
   return new WinnowError("UNIMPLEMENTED", `${what} is not supported`);
 }
 
+/** What a loop may do with each row, and what does the same with all rows at once. */
+const OF_ALL_ROWS: readonly (readonly [ops: RegExp, hint: string])[] = [
+  [
+    /^Parse(Single)?Example(V2)?$/,
+    "parse all examples at once, tf.io.parse_example(serialized, features), not each in tf.map_fn",
+  ],
+  [
+    /^Decode(CSV|Raw|PaddedRaw|Base64)$/,
+    "decode the whole batch at once, which takes any shape, not each row in tf.map_fn",
+  ],
+];
+
+/** Refuses a loop that parses strings one by one. @throws WinnowError UNIMPLEMENTED with the way round */
+export function refuseParsing(loop: string, nodes: readonly LoweredNode[]): void {
+  for (const node of nodes) {
+    if (node.kind !== "operation") continue;
+    const [, hint] = OF_ALL_ROWS.find(([ops]) => ops.test(node.op)) ?? [];
+    if (hint === undefined) continue;
+    const where = `in the loop ${excerpt(loop)}, where no strings are used`;
+    const what = `operation ${node.op} (node ${excerpt(node.name)}) is not supported ${where}`;
+    throw new WinnowError("UNIMPLEMENTED", `${what}: ${hint}`);
+  }
+}
+
 /** Collects the operations of one signature that cannot run. */
 export class MissingOperations {
   readonly #refusals = new Map<LoweredNode, WinnowError>();
@@ -94,6 +118,10 @@ const WAYS_ROUND: readonly WayRound[] = [
   {
     ops: /^(Print|PrintV2|StringFormat)$/,
     hint: "Leave tf.print out of the exported function",
+  },
+  {
+    ops: /^Parse(Single)?SequenceExample(V2)?$/,
+    hint: "Send sequences as inputs of the signature, or as tf.io.RaggedFeature of a tf.train.Example (tf.io.parse_example)",
   },
   {
     ops: /^XlaCallModule$/,

@@ -19,6 +19,7 @@ import type { GraphNode } from "../graph-walk.ts";
 import { listOfIterations } from "./loop-lists.ts";
 import { withoutLookups } from "./loop-lookups.ts";
 import type { Lowering, Visit } from "../lowered-nodes.ts";
+import { refuseParsing } from "../missing-operations.ts";
 import { listOf, metShape, unfollowed } from "./tensor-lists.ts";
 
 /** Walks of a body, at most, until shapes hold for every iteration: each one leaves more sizes open. */
@@ -99,6 +100,7 @@ class LoopLowering {
     iteration: Iteration,
   ): readonly GraphValue[] {
     const { parameters, next, goesOn } = iteration;
+    refuseParsing(this.#node.name, iteration.nodes);
     if (begins?.dtype !== "bool" || goesOn?.dtype !== "bool") {
       throw unfollowed(this.#node, "has a condition that is no truth value");
     }
