@@ -19,6 +19,7 @@ import { visitIdentifierLookup } from "./scores/identifier-lookup.ts";
 import { inLaterWords, visitReference } from "./reference-variables.ts";
 import { visitSparseProduct, visitSparseSegments } from "./lookups/sparse-features.ts";
 import { visitTopK } from "./scores/retrieval.ts";
+import { visitScannSearch } from "./scores/scann-index.ts";
 import { visitPrefix } from "./scores/search-prefix.ts";
 import { visitNarrow } from "./narrow-values.ts";
 import { storedTogether, wholeOf } from "./tables/stored-together.ts";
@@ -36,6 +37,10 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["Gather", visitGather],
   ["GatherV2", visitGather],
   ["TopKV2", visitTopK],
+  [
+    "Scann>ScannSearchBatched",
+    (lowering, visit) => visitScannSearch(lowering, visit, (plain) => visitWide(lowering, plain)),
+  ],
   ["StridedSlice", visitPrefix],
   ["Slice", visitPrefix],
   ["ConcatV2", concatenated],

@@ -102,7 +102,8 @@ interface WayRound {
 const WAYS_ROUND: readonly WayRound[] = [
   {
     ops: /scann/i,
-    hint: `ScaNN searches approximately and in one process; export an exact index in its place:
+    hint: `Of ScaNN, searches by dot product in an index with its original vectors (reordering) are served; \
+export an exact index in place of another:
   index = tfrs.layers.factorized_top_k.BruteForce(user_model, k=100)
   index.index_from_dataset(tf.data.Dataset.zip((ids.batch(1000), items.batch(1000).map(item_model))))
   index(tf.constant(["42"])); tf.saved_model.save(index, "export/1")`,
