@@ -854,7 +854,7 @@ def encodings():
     vectors = [base64.urlsafe_b64encode(np.array(row, "float32").tobytes()).decode() for row in ([1.5, -2], [0.1, 3])]
     cases += [("raw", "batch", {"vectors": vectors}), ("raw", "batch", {"vectors": [vectors[0].rstrip("=")]})]
     cases += [("raw", "error", {"vectors": wrong}) for wrong in (["YWJj"], ["+/8="], [vectors[0], "YWJjZA"])]
-    cases += [("bits", "batch", {"flags": [0, 1, 170, -1, 2**62]})]
+    cases += [("bits", "batch", {"flags": [0, 1, 170, -1, 2**52 + 5]})]
     record("encodings", Encodings.__doc__, cases)
 
 
