@@ -36,41 +36,30 @@ const strictDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const lenientDecoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 function splitStrings(call: HostCall): Tensor[] {
-  const { data, shape } = stringsAt(call, 0);
-  if (shape.length !== 1) throw invalid(`input must be a vector, got shape: [${shape.join(",")}]`);
   const separator = bytesAt(call, 1);
   const cutsMax = numberAttribute(call, "maxsplit", -1);
   const cut = separator.length === 0 ? cutAtBlanks : cutAt;
-  const tokens: Uint8Array[] = [];
-  const indices: bigint[] = [];
-  let longest = 0;
-  for (const [row, string] of stringList(data).entries()) {
-    const parts = cutsMax === 0 ? [string] : cut(string, separator, cutsMax);
-    longest = Math.max(longest, parts.length);
-    outputCount([tokens.length + parts.length, 2]);
-    for (const [column, part] of parts.entries()) {
-      tokens.push(part);
-      indices.push(BigInt(row), BigInt(column));
-    }
-  }
-  return [
-    tensorOf("int64", [tokens.length, 2], BigInt64Array.from(indices)),
-    stringsOf([tokens.length], tokens),
-    tensorOf("int64", [2], BigInt64Array.of(BigInt(data.length), BigInt(longest))),
-  ];
+  return tokensOf(call, (text) => (cutsMax === 0 ? [text] : cut(text, separator, cutsMax)));
 }
 
 /** StringSplit: at each byte of the delimiter, or, where that is empty, behind each byte. */
 function splitAtBytes(call: HostCall): Tensor[] {
-  const { data, shape } = stringsAt(call, 0);
-  if (shape.length !== 1) throw invalid(`input must be a vector, got shape: [${shape.join(",")}]`);
   const delimiter = new Set(bytesAt(call, 1));
   const skipsEmpty = booleanAttribute(call, "skip_empty", true);
+  return tokensOf(call, (text) =>
+    partsAtBytes(text, delimiter).filter(({ length }) => !skipsEmpty || length > 0),
+  );
+}
+
+/** The parts of each string of the first input, as a sparse tensor: indices, values, dense shape. */
+function tokensOf(call: HostCall, partsOf: (text: Uint8Array) => Uint8Array[]): Tensor[] {
+  const { data, shape } = stringsAt(call, 0);
+  if (shape.length !== 1) throw invalid(`input must be a vector, got shape: [${shape.join(",")}]`);
   const tokens: Uint8Array[] = [];
   const indices: bigint[] = [];
   let longest = 0;
   for (const [row, string] of stringList(data).entries()) {
-    const parts = partsAtBytes(string, delimiter).filter(({ length }) => !skipsEmpty || length > 0);
+    const parts = partsOf(string);
     longest = Math.max(longest, parts.length);
     outputCount([tokens.length + parts.length, 2]);
     for (const [column, part] of parts.entries()) {
