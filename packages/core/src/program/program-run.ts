@@ -66,7 +66,7 @@ export interface ProgramExecutors {
   topK(step: TopKStep, question: TopKQuestion, signal: AbortSignal): Promise<TopKAnswer>;
   /** The best value of each query and the sum of the powers of all values, over rows of the step's table. */
   sums(step: TopKStep, question: SumsQuestion, signal: AbortSignal): Promise<SoftmaxSums>;
-  /** Hears the attributes of the items that a search answered, in their order. */
+  /** Called with the attributes of the items that a search returned, in their order. */
   described?(attributes: Tensor): void;
 }
 
@@ -251,7 +251,7 @@ class ProgramRun {
     return checkTopKAnswer(step, question, answer);
   }
 
-  /** The answer to a search, with rows that its mask leaves out where they belong into a list. */
+  /** The answer to a search. Rows that its mask leaves out follow where the list has room, or their score wins. */
   async #searched(step: TopKStep, question: TopKQuestion): Promise<TopKAnswer> {
     const queries = question.query.shape[0]!;
     const valueOf = (value: ValueId): Tensor => this.#input(value, step.node);
@@ -275,7 +275,7 @@ class ProgramRun {
     const behind = scoreValues(functions.slice(functionsBefore), sums);
     const lists = { k, scoreOf: (at: number) => behind(at)(mask.score) };
     if (!needsMasked(kept, lists)) return kept;
-    // One vector will do, however many a query has: all scores are 0.
+    // The rows that are left out have one score, so a query of zeros gives them in the order of their rows.
     const data = new Float32Array(queries * dim);
     const zeros: Tensor = { dtype: "float32", shape: [queries, dim], data };
     const asked = { ...question, query: zeros, admits: others };

@@ -3,8 +3,8 @@
 //
 //   - beyond `inFlightRequestsMax` requests, or where the admitted searches would exceed `waitingRowsMax`;
 //   - if, at the present pace, its answer would come so late that little of its time is left. Rows
-//     that are due before it count (`core/due-time.ts`), and for a small request only those of small
-//     requests, because these have a reserve in the limiter (`concurrency-limiter.ts`).
+//     that are due before it count (`core/src/time/due-time.ts`), and for a small request only those of
+//     small requests, because these have a reserve in the limiter (`concurrency-limiter.ts`).
 //
 // So an overload is answered at once, and admitted requests are answered in time.
 

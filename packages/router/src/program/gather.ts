@@ -48,8 +48,9 @@ export interface DescribedTopK extends TopKAnswer {
 const WORK_OF_WINNER = 16;
 
 /**
- * Joins the slices of one question, query after query, and yields at the end of each turn. Each query has its own number of items: fewer than `k`
- * only if its exclusions, its filter or lost partitions leave fewer.
+ * Joins the slices of one question, query after query, and yields at the end of each turn of the event loop.
+ * Each query has its own number of items: fewer than `k` only if its exclusions, its filter or lost partitions
+ * leave fewer.
  */
 export function* joinTopK(
   slices: readonly GatheredTopK[],
@@ -91,7 +92,7 @@ export function* joinTopK(
   };
 }
 
-/** The best values and sums of all queries of some slices, of which workers said the sums over their rows. */
+/** The best value and the sum of each query, joined from the sums that workers computed over their own rows. */
 export function joinSums(slices: readonly GatheredTopK[], queries: number): SoftmaxSums {
   const best = new Float32Array(queries).fill(-Infinity);
   const sum = new Float64Array(queries);

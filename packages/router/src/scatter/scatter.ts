@@ -36,7 +36,11 @@ export interface ScatterParts {
   readonly limiter: { readonly waiting: number };
 }
 
-/** Asks. @throws the signal's reason when aborted; all questions under way are then cancelled */
+/**
+ * Asks one replica of each partition of the question. Resolves with the answers, with the partitions that this
+ * generation cannot answer for, or with the error of a question that workers refuse.
+ * @throws the signal's reason when aborted; all questions under way are then cancelled
+ */
 export function scatter(
   parts: ScatterParts,
   question: TableQuestion,

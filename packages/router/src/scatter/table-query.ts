@@ -39,8 +39,10 @@ export interface TableQueryParts extends ScatterParts {
 }
 
 /**
- * Asks. @throws WinnowError UNAVAILABLE naming model, version, table and partitions without a replica; the
- * worker's own error for a question at fault; the signal's reason when aborted
+ * Asks all partitions of the question: on the generation of the scope, and while that cannot answer for all of
+ * them, on later ones (`replansMax`). The scope keeps the generation that was used last.
+ * @throws WinnowError UNAVAILABLE naming model, version, table and partitions without a replica; the worker's
+ * own error for a question at fault; the signal's reason when aborted
  */
 export async function queryTable(
   parts: TableQueryParts,

@@ -50,7 +50,7 @@ interface Source {
   readonly address: string;
   /** The number of the worker's stream when it was asked. */
   readonly streamNumber: number;
-  /** Keyed tables of up to this many bytes come along. */
+  /** The program is sent with its keyed tables of at most this many bytes. */
   readonly tableBytesMax: number;
 }
 
@@ -169,7 +169,7 @@ export class ProgramStore {
     this.#clearTimer(entry);
   }
 
-  /** No worker announces the program; one may again within the time that it is kept. */
+  /** No worker announces the program any more. It is kept for a while, in case one does again. */
   #leave(entry: Entry): void {
     entry.named = false;
     this.#clearTimer(entry);

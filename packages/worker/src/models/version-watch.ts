@@ -46,7 +46,7 @@ const LOOKS_AT_ONCE = 4;
 /** After a long look, the pause is this many times as long as the look. */
 const PAUSE_FACTOR = 4;
 const PAUSE_MS_MAX = 60_000;
-/** How long a look may take before the log tells of it. */
+/** How long a look may take before it is logged. */
 const SLOW_LOOK_MS = 10_000;
 /** Directories that one problem names. */
 const NAMED_MAX = 4;
@@ -98,7 +98,7 @@ export class VersionWatch {
   /** Grows when the named models change: findings of a look that began before are dropped. */
   #revision = 0;
   #models: ReadonlyMap<string, FoundModel> = new Map();
-  /** What was told last of folders with other names than models have. */
+  /** The last problem that was logged about folders whose names no model can have. */
   #misnamed = "";
   /** Why the models' directory could not be read when it was last tried; "" if it could. */
   #unreadable = "";
@@ -179,8 +179,8 @@ export class VersionWatch {
   }
 
   /**
-   * Looks once and tells the listener if something changed (always the first time). A file system or object store that
-   * does not answer is told in the log, as nothing else shows why no model is found.
+   * Looks once and calls the listener if something changed (always the first time). If a file system or object
+   * store does not answer, the log says so, because nothing else would show why no model is found.
    */
   async poll(): Promise<void> {
     const { clock, log } = this.#dependencies;

@@ -94,15 +94,16 @@ export class ReplicaControl {
   #unplacedUntilMs: number;
   /** Workers that cut tables into another number of partitions and were already logged for it. */
   readonly #cutsTold = new Set<WorkerId>();
+  /** Workers that make other tables of the same files and were already logged for it. */
   readonly #readersTold = new Set<WorkerId>();
-  /** What was last derived for others to read, and from what. */
+  /** The holdings that were last derived for announcements, and the state from which they were derived. */
   #told: ToldHoldings | undefined;
   #isDraining = false;
   #isClosed = false;
   #wake: Timer | undefined;
   /** Effects that have not ended. */
   #underWay = 0;
-  /** Views and ends of loads that come before this wait for it; then `#restTimer` runs. */
+  /** The end of the rest after a long step. Changes that come before it wait for `#restTimer`. */
   #restUntilMs = 0;
   #restTimer: Timer | undefined;
 
@@ -192,9 +193,9 @@ export class ReplicaControl {
   }
 
   /**
-   * A view comes with every announcement of every worker, the end of a load with every partition, and a step goes
-   * through all versions. With a hundred of them it takes milliseconds: what comes in its rest is planned for
-   * together.
+   * Takes a step at once, or at the end of the rest that follows a long step. A step goes through all versions,
+   * which takes milliseconds with a hundred of them, and every announcement of every worker and every loaded
+   * partition asks for one. Changes that come during a rest share the next step.
    */
   #stepAfterRest(): void {
     const restMs = this.#restUntilMs - this.#clock.nowMs();

@@ -68,7 +68,10 @@ export function readTable(stored: ReadableTable, regions: TableRegions): TableRe
   return candidateReading(spec, reading, { ids: regions.ids, masks: stored.masks });
 }
 
-/** How many columns a matrix by column must have: as many as rows, or as it has, where the rows are some of them. */
+/**
+ * The columns that a matrix stored by column must have: one for each row of the table. A table of neighbouring
+ * columns (`firstColumn`) is read from a matrix that may have more.
+ */
 function storedColumns(
   { shape }: StoredRegion,
   rows: number,
@@ -198,7 +201,7 @@ function columnsOf(
   return masks.map((column) => takeRows(column, rows));
 }
 
-/** About what columns take for a row: its share of all rows. */
+/** Bytes of mask columns per row, on average over all rows of the table. */
 function maskBytesPerRow(masks: readonly AttributeColumn[]): number {
   const bytes = masks.map((column) => columnBytes(column) / Math.max(1, column.codes.length));
   return Math.ceil(bytes.reduce((sum, each) => sum + each, 0));
