@@ -11,7 +11,7 @@ describe("RequestContext", () => {
   test("L2: its deadline aborts it, and whoever races with it hears why", async () => {
     const clock = new ManualClock();
     const context = new RequestContext(clock, { timeoutMs: 30 });
-    const race = Promise.race([new Promise(() => undefined), context.aborted]);
+    const race = context.untilAborted(new Promise(() => undefined));
     const outcome = race.catch((error: unknown) => error);
 
     clock.advance(30);
@@ -68,7 +68,8 @@ describe("RequestContext", () => {
 
     expect(alone.signal.reason).toMatchObject({ message: "left" });
     expect(other.signal.reason).toBe(whole.signal.reason);
-    expect(await other.aborted.catch((error: unknown) => error)).toBe(whole.signal.reason);
+    const late = other.untilAborted(Promise.resolve(1)).catch((error: unknown) => error);
+    expect(await late).toBe(whole.signal.reason);
     expect(whole.part().signal.reason).toBe(whole.signal.reason);
     expect(done.signal.aborted).toBe(false);
     expect(other.deadlineMs).toBe(whole.deadlineMs);

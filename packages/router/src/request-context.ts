@@ -11,8 +11,8 @@
 // Work that may be given up while the request goes on has a part of the context. It ends with the request at
 // the latest.
 
-import { WinnowError } from "@winnow/core";
-import type { Clock, Timer, TraceSpan } from "@winnow/core";
+import { AbortableSignal, WinnowError } from "@winnow/core";
+import type { Clock, Signal, Timer, TraceSpan } from "@winnow/core";
 
 /** How long a request may take. The shorter of the two is its deadline. */
 export interface RequestTimeouts {
@@ -32,22 +32,16 @@ export const CLIENT_DEADLINE_PASSED = "The client's deadline has passed";
 export class RequestContext {
   /** In monotonic ms. */
   readonly deadlineMs: number;
-  /**
-   * Rejects with the signal's reason; never resolves. The server races the work against it, so that a request
-   * ends by its deadline even if the work ignores the signal (L2).
-   */
-  readonly aborted: Promise<never>;
   /** The span of the request; `undefined` where nothing is recorded. */
   span: TraceSpan | undefined = undefined;
 
   readonly #stages: Map<string, number>;
   readonly #clock: Clock;
-  readonly #controller: AbortController = new AbortController();
+  readonly #signal = new AbortableSignal();
   /** Absent in a part, which ends with the request. */
   readonly #timer: Timer | undefined;
   /** For a part: stops listening to the request's signal. */
   #leave: () => void = () => undefined;
-  #reject: (reason: WinnowError) => void = () => undefined;
   #isFinished = false;
 
   constructor(
@@ -60,11 +54,6 @@ export class RequestContext {
     const ownMs = timeoutMs > 0 ? timeoutMs : UNLIMITED_MS;
     const leftMs = Math.min(ownMs, clientMs);
     this.deadlineMs = whole?.deadlineMs ?? clock.nowMs() + leftMs;
-    this.aborted = new Promise((_, reject) => {
-      this.#reject = reject;
-    });
-    // A rejection that nobody waits for must not end the process.
-    void this.aborted.catch(() => undefined);
     if (whole !== undefined) return;
     const message = clientMs < ownMs ? CLIENT_DEADLINE_PASSED : `No answer within ${ownMs} ms`;
     this.#timer = clock.setTimer(leftMs, () =>
@@ -88,8 +77,32 @@ export class RequestContext {
   }
 
   /** The reason of its abort is a WinnowError. */
-  get signal(): AbortSignal {
-    return this.#controller.signal;
+  get signal(): Signal {
+    return this.#signal;
+  }
+
+  /**
+   * Gives what the work gives, or throws the signal's reason as soon as the request is aborted: so a request ends by its
+   * deadline even if the work ignores the signal (L2).
+   */
+  untilAborted<Result>(work: Promise<Result>): Promise<Result> {
+    const signal = this.#signal;
+    return new Promise((resolve, reject) => {
+      const end = (): void => reject(signal.reason);
+      if (signal.aborted) end();
+      signal.addEventListener("abort", end);
+      work.then(
+        (result) => {
+          signal.removeEventListener("abort", end);
+          resolve(result);
+          return undefined;
+        },
+        (error: unknown) => {
+          signal.removeEventListener("abort", end);
+          reject(error);
+        },
+      );
+    });
   }
 
   /** Ms that the request has spent by stage. Times of work at the same time are added up, except by `noteLongest`. */
@@ -156,11 +169,9 @@ export class RequestContext {
    * only where it is used, because a connection also closes after every request.
    */
   abort(reasonOf: () => WinnowError): void {
-    if (this.#isFinished || this.signal.aborted) return;
+    if (this.#isFinished || this.#signal.aborted) return;
     this.#end();
-    const reason = reasonOf();
-    this.#controller.abort(reason);
-    this.#reject(reason);
+    this.#signal.abort(reasonOf());
   }
 
   #end(): void {

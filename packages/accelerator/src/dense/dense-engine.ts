@@ -2,7 +2,7 @@
 // in processes of its own, because its `run` blocks the thread it is called on, and a fault of its C++
 // ends the process it is in.
 
-import type { Tensor } from "@winnow/core";
+import type { Signal, Tensor } from "@winnow/core";
 
 /** The model that a dense part belongs to: errors name it, and models take turns. */
 export interface DenseOwner {
@@ -21,7 +21,7 @@ export interface DenseModel {
   run(
     inputs: ReadonlyMap<string, Tensor>,
     outputs: readonly string[],
-    signal?: AbortSignal,
+    signal?: Signal,
   ): Promise<ReadonlyMap<string, Tensor>>;
   /** Frees the model's memory, once the runs under way have finished. */
   release(): Promise<void>;

@@ -10,7 +10,7 @@
 // `fatal-runs.ts`.
 
 import { systemClock, WinnowError, excerpt } from "@winnow/core";
-import type { Clock, Tensor } from "@winnow/core";
+import type { Clock, Signal, Tensor } from "@winnow/core";
 import type { DenseEngine, DenseModel, DenseOwner } from "./dense-engine.ts";
 import { tensorFrame, tensorHeaders, tensorsOf } from "./dense-frames.ts";
 import type { DenseAnswer, Frame } from "./dense-frames.ts";
@@ -79,7 +79,7 @@ interface EngineModel extends LaneModel {
 interface WantedRun {
   readonly inputs: ReadonlyMap<string, Tensor>;
   readonly outputs: readonly string[];
-  readonly signal: AbortSignal | undefined;
+  readonly signal: Signal | undefined;
 }
 
 class OnnxEngine implements DenseEngine {
@@ -186,7 +186,7 @@ class OnnxEngine implements DenseEngine {
   #ask(
     model: EngineModel,
     frame: Uint8Array,
-    signal: AbortSignal | undefined,
+    signal: Signal | undefined,
   ): Promise<Frame<DenseAnswer>> {
     return new Promise((resolve, reject) => {
       const run: DenseRun = {
@@ -207,7 +207,7 @@ class OnnxEngine implements DenseEngine {
       const leave = (): void => {
         run.isLeft = true;
         this.#lanes[model.lane].remove(run);
-        reject(signal?.reason as Error);
+        reject(signal?.reason);
       };
       this.#lanes[model.lane].run(run);
       signal?.addEventListener("abort", leave, { once: true });

@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { WinnowError } from "../errors/errors.ts";
 import { stringTensor } from "../tensor/tensor.ts";
 import type { Tensor } from "../tensor/tensor.ts";
+import type { Signal } from "../time/signal.ts";
 import type {
   CandidateTable,
   HostStep,
@@ -183,10 +184,11 @@ describe("runProgram()", () => {
             );
           }
           return new Promise((_resolve, reject) => {
-            signal.addEventListener("abort", () => {
+            const end = (): void => {
               aborted.push(step.node);
-              reject(signal.reason as Error);
-            });
+              reject(signal.reason);
+            };
+            signal.addEventListener("abort", end, { once: true });
           });
         },
       }),
@@ -206,7 +208,7 @@ describe("runProgram()", () => {
   ] as const)("gives steps the request's own signal where one %s", async (_, steps, isShared) => {
     const { signal } = new AbortController();
     const given: boolean[] = [];
-    const note = (signalOfStep: AbortSignal): void => void given.push(signalOfStep === signal);
+    const note = (signalOfStep: Signal): void => void given.push(signalOfStep === signal);
     const executors = executorsOf({
       lookup: (_step, _keys, signalOfStep) => {
         note(signalOfStep);

@@ -14,6 +14,8 @@
 import { WinnowError } from "../errors/errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { requireEqualRows } from "../tensor/tensor.ts";
+import { AbortableSignal } from "../time/signal.ts";
+import type { Signal } from "../time/signal.ts";
 import { runHostStep } from "./operations/host-operations.ts";
 import { errorAtNode } from "./node-error.ts";
 import type {
@@ -57,15 +59,15 @@ export interface ProgramExecutors {
   /** `indexVocabularies(ModelProgram.vocabularies)`. */
   readonly vocabularies: readonly VocabularyIndex[];
   /** keys `[...]` → float32 `[..., dim]`. */
-  lookup(step: LookupStep, keys: Tensor, signal: AbortSignal): Promise<Tensor>;
+  lookup(step: LookupStep, keys: Tensor, signal: Signal): Promise<Tensor>;
   dense(
     step: DenseStep,
     inputs: ReadonlyMap<string, Tensor>,
-    signal: AbortSignal,
+    signal: Signal,
   ): Promise<ReadonlyMap<string, Tensor>>;
-  topK(step: TopKStep, question: TopKQuestion, signal: AbortSignal): Promise<TopKAnswer>;
+  topK(step: TopKStep, question: TopKQuestion, signal: Signal): Promise<TopKAnswer>;
   /** The best value of each query and the sum of the powers of all values, over rows of the step's table. */
-  sums(step: TopKStep, question: SumsQuestion, signal: AbortSignal): Promise<SoftmaxSums>;
+  sums(step: TopKStep, question: SumsQuestion, signal: Signal): Promise<SoftmaxSums>;
   /** Called with the attributes of the items that a search returned, in their order. */
   described?(attributes: Tensor): void;
 }
@@ -73,7 +75,7 @@ export interface ProgramExecutors {
 /** One request. */
 export interface ProgramRequest {
   readonly inputs: ReadonlyMap<string, Tensor>;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: Signal | undefined;
   /** Replaces the `k` of every TopK step. */
   readonly k?: number | undefined;
 }
@@ -103,8 +105,8 @@ class ProgramRun {
   readonly #waitingFor: Int32Array;
   readonly #ready: number[] = [];
   /** Aborts what the steps that are under way ask; absent where one waits for the other. */
-  readonly #abort: AbortController | undefined;
-  readonly #signal: AbortSignal;
+  readonly #abort: AbortableSignal | undefined;
+  readonly #signal: Signal;
   #isOver = false;
   #stepsLeft: number;
   #resolve: (outputs: ReadonlyMap<string, Tensor>) => void = () => undefined;
@@ -118,11 +120,11 @@ class ProgramRun {
     this.#usesLeft = new Map(this.#plan.uses);
     this.#waitingFor = this.#plan.inputsOfSteps.slice();
     this.#stepsLeft = signature.steps.length;
-    // A step that fails alone leaves nothing to abort, and a signal takes long to make.
+    // A step that fails alone leaves nothing to abort.
     const { signal } = request;
     const mayShare = signal !== undefined && this.#plan.isChain;
-    this.#abort = mayShare ? undefined : new AbortController();
-    this.#signal = this.#abort?.signal ?? signal!;
+    this.#abort = mayShare ? undefined : new AbortableSignal();
+    this.#signal = this.#abort ?? signal!;
   }
 
   async run(): Promise<ReadonlyMap<string, Tensor>> {
@@ -383,7 +385,7 @@ function isTruth({ dtype, shape, data }: Tensor): boolean {
   return dtype === "string" ? data.at(0).length > 0 : Number(data[0]) !== 0;
 }
 
-function cancellationOf(signal: AbortSignal | undefined): WinnowError {
+function cancellationOf(signal: Signal | undefined): WinnowError {
   const reason: unknown = signal?.reason;
   if (reason instanceof WinnowError) return reason;
   return new WinnowError("CANCELLED", "The request was cancelled", { cause: reason });

@@ -10,6 +10,7 @@ import { WinnowError, toWinnowError } from "../errors/errors.ts";
 import type { ErrorCode } from "../errors/errors.ts";
 import { IdTable } from "../memory/id-table.ts";
 import { Outstanding } from "../memory/outstanding.ts";
+import type { Signal } from "../time/signal.ts";
 
 /** One end of a message channel: a MessagePort, or a thread seen from outside. */
 export interface ThreadPort {
@@ -57,7 +58,7 @@ export interface CallOptions {
   /** Memory to be transferred with the request. */
   readonly transfer?: readonly ArrayBuffer[];
   /** Tells the other thread, when aborted, that nobody waits: it still answers. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: Signal | undefined;
 }
 
 /** The end of a channel that asks. */

@@ -1,6 +1,8 @@
 // Time as an argument. Control code never reads the machine's clock or sets its timers; it is given
 // a Clock, so that a deterministic simulator can run it unchanged.
 
+import type { Signal } from "./signal.ts";
+
 /** A pending timer; only the clock that made it can clear it. */
 export type Timer = { readonly brand: "winnow-timer" } | NodeJS.Timeout;
 
@@ -28,12 +30,12 @@ export const keepAliveClock: Clock = {
 };
 
 /** Resolves after `delayMs`, or rejects with the signal's reason as soon as it is aborted. */
-export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+export function sleep(clock: Clock, delayMs: number, signal?: Signal): Promise<void> {
   return new Promise((resolve, reject) => {
-    if (signal?.aborted === true) return reject(signal.reason as Error);
+    if (signal?.aborted === true) return reject(signal.reason);
     const stop = (): void => {
       clock.clearTimer(timer);
-      reject(signal?.reason as Error);
+      reject(signal?.reason);
     };
     const timer = clock.setTimer(delayMs, () => {
       signal?.removeEventListener("abort", stop);

@@ -9,6 +9,8 @@
 // Small slices have a reserve: large slices leave `reserve` rows free, and while a large slice waits, small
 // slices that are due later may use only the reserve. So neither kind keeps the other out.
 
+import type { Signal } from "@winnow/core";
+
 /** How much may be under way. */
 export interface ConcurrencyLimits {
   /** Rows under way, at most. A slice with more rows goes alone. */
@@ -72,19 +74,19 @@ export class ConcurrencyLimiter {
    * Lets a slice in, at once if there is room. The function that it gives must be called once, when the slice
    * is answered or given up. @throws the signal's reason when aborted while the slice waits
    */
-  enter(entrant: Entrant, signal: AbortSignal): Promise<() => void> | (() => void) {
+  enter(entrant: Entrant, signal: Signal): Promise<() => void> | (() => void) {
     const isSmall = entrant.rows <= this.smallRowsMax;
     const { rows, dueMs } = entrant;
     if (this.waiting === 0 && (isSmall ? this.#hasRoom(rows) : this.#hasLargeRoom(rows))) {
       return this.#goIn(rows, isSmall);
     }
     return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason as Error);
+      if (signal.aborted) return reject(signal.reason);
       const queue = isSmall ? this.#small : this.#large;
       const abort = (): void => {
         const at = queue.indexOf(waiting);
         queue.splice(at, 1);
-        reject(signal.reason as Error);
+        reject(signal.reason);
         // The slice that gave up may have kept out later slices that fit.
         this.#letIn();
       };

@@ -146,7 +146,7 @@ async function outcomeOf(
   try {
     // Attributes and explanations are not compared.
     const asked = { ...request, context, attributes: undefined, explain: undefined };
-    const answer = await Promise.race([ask(asked), context.aborted]);
+    const answer = await context.untilAborted(ask(asked));
     return { outcome: likenessOf(given.outputs, answer.outputs), reason: "" };
   } catch (error) {
     const { code } = toWinnowError(error);

@@ -1,7 +1,7 @@
 // Makes lists less alike. Candidates keep their scores, and the result depends on the list alone, so it is
 // the same on any cluster.
 
-import type { DiversifyStage } from "@winnow/core";
+import type { DiversifyStage, Signal } from "@winnow/core";
 import { StringColumn, WinnowError } from "@winnow/core";
 import type { Candidates } from "./candidates.ts";
 import { chosen } from "./candidates.ts";
@@ -23,7 +23,7 @@ const PRODUCTS_OF_ATTRIBUTES = 2 ** 10;
 export async function diversified(
   candidates: Candidates,
   stage: DiversifyStage,
-  signal: AbortSignal,
+  signal: Signal,
 ): Promise<Candidates> {
   const steps =
     stage.by === "mmr" ? byRelevance(candidates, stage) : byAttribute(candidates, stage);

@@ -1,7 +1,7 @@
 // A ranking that misses its budget: the order before it is answered and marked, what reads the missing scores is left
 // out, and the models stay pinned until the work on them has ended.
 
-import type { PipelineStage, RankStage, SignatureTensor, Tensor } from "@winnow/core";
+import type { PipelineStage, RankStage, Signal, SignatureTensor, Tensor } from "@winnow/core";
 import {
   StringColumn,
   WinnowError,
@@ -61,7 +61,7 @@ class Harness {
   readonly context = new RequestContext(this.clock, { timeoutMs: 1000 });
   readonly asked: string[] = [];
   /** What `slow` is asked, and told to stop by. */
-  slowSignal: AbortSignal | undefined;
+  slowSignal: Signal | undefined;
   held = 0;
   #answerSlow: () => void = () => undefined;
 

@@ -31,7 +31,7 @@ export async function rank(
   const request = { ...run.request, context: part };
   const work = ranked({ ...run, request }, stage, candidates);
   try {
-    return await Promise.race([work, part.aborted]);
+    return await part.untilAborted(work);
   } catch (error) {
     run.outlives(work);
     if (error === late) return undefined;

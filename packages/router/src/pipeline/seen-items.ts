@@ -91,7 +91,9 @@ async function withinBudget(
     (found): Reading => ({ found }),
     (error: unknown): Reading => ({ reason: reasonOf(error) }),
   );
-  return await Promise.race([reading, late(clock, budgetMs, reading), request.context.aborted]);
+  return await request.context.untilAborted(
+    Promise.race([reading, late(clock, budgetMs, reading)]),
+  );
 }
 
 /** Resolves when the budget is spent. Leaves no timer if the store is read before. */

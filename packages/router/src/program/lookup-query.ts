@@ -1,7 +1,7 @@
 // Keys → embedding rows, over the workers that hold the keys' partitions; or which keys they know. Keys go out grouped
 // by partition, each distinct key once, in slices of bounded size; rows come back in the keys' order.
 
-import type { KeyedTable, Tensor, TraceSpan } from "@winnow/core";
+import type { KeyedTable, Signal, Tensor, TraceSpan } from "@winnow/core";
 import { tensor, WinnowError } from "@winnow/core";
 import type { WorkerAnswer, WorkerAsk } from "@winnow/cluster";
 import type { KeyGroups } from "./key-groups.ts";
@@ -20,7 +20,7 @@ export interface Lookup {
   readonly table: KeyedTable;
   /** string, int64 or int32, of any shape. */
   readonly keys: Tensor;
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
   /** The span of the step; `undefined` where nothing is recorded. */
   readonly span?: TraceSpan | undefined;
 }

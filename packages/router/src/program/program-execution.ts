@@ -1,7 +1,6 @@
 // Runs the program of a request. Steps that need more than arithmetic on a few values are done here: lookups
 // and searches go to workers (or to tables in this process), dense parts to the dense engine.
 
-import { setMaxListeners } from "node:events";
 import type { CandidateTable, Filter, ProgramExecutors, TraceSpan } from "@winnow/core";
 import { ROW_COLUMN, WinnowError, filterText, parseFilterText, runProgram } from "@winnow/core";
 import { boundFilter } from "../admission/search-cost.ts";
@@ -54,7 +53,6 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
       const local = localTables.get(step.table);
       if (local !== undefined) return local.lookup(keys);
       if (table?.kind !== "keyed") throw broken(step.node);
-      allowListeners(signal);
       const { table: tableNumber } = step;
       return await timed("lookup", (span) =>
         queryLookup(parts, { tableNumber, table, keys, signal, span }, run),
@@ -66,7 +64,6 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
       const { signature, k } = run;
       const rankings = rankingsOutside(step, { k, conditions });
       const names = namesWithScores(step, rankings);
-      allowListeners(signal);
       const outputs = await timed("dense", () => model.run(inputs, names, signal));
       if (rankings.length === 0) return outputs;
       const { vocabularies } = loaded;
@@ -79,7 +76,6 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
     sums: async (step, { query, admits, functions }, signal) => {
       const table = program.tables[step.table];
       if (table?.kind !== "candidate" || query.dtype !== "float32") throw broken(step.node);
-      allowListeners(signal);
       const { data: vectors } = query;
       const filters = admits === undefined ? [] : boundMasks(admits, table);
       return await timed("topK", (span) =>
@@ -89,7 +85,6 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
     topK: async (step, { query, k, admits, chosen }, signal) => {
       const table = program.tables[step.table];
       if (table?.kind !== "candidate" || query.dtype !== "float32") throw broken(step.node);
-      allowListeners(signal);
       const queries = query.shape[0]!;
       const own = chosen === undefined ? conditions : chosenOf(conditions, chosen);
       const admitted = admits === undefined ? own : withMask(own, admits, { table, queries });
@@ -142,11 +137,6 @@ function bothOf(
       conditions: own!.conditions + mask!.conditions,
     };
   });
-}
-
-/** Every slice under way listens to the request's signal; `slicesAtOnce` bounds their number per step. */
-function allowListeners(signal: AbortSignal): void {
-  setMaxListeners(0, signal);
 }
 
 function broken(what: string): WinnowError {

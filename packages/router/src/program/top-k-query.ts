@@ -2,7 +2,14 @@
 // queries, or a large k, are cut into slices of bounded size, each of which passes through the concurrency
 // limiter.
 
-import type { BoundFunction, CandidateTable, SoftmaxSums, TopKStep, TraceSpan } from "@winnow/core";
+import type {
+  BoundFunction,
+  CandidateTable,
+  Signal,
+  SoftmaxSums,
+  TopKStep,
+  TraceSpan,
+} from "@winnow/core";
 import { VECTOR_ATTRIBUTE, sumsAttribute } from "@winnow/core";
 import type { TopKAsk } from "@winnow/cluster";
 import { checkQueries } from "../limits/request-limits.ts";
@@ -41,7 +48,7 @@ export interface Search {
   readonly conditions: SearchConditions;
   /** Where sums over rows are wanted, beside one item: the functions of the scores that are summed. */
   readonly summed?: readonly BoundFunction[] | undefined;
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
   /** The span of the step; `undefined` where nothing is recorded. */
   readonly span?: TraceSpan | undefined;
 }

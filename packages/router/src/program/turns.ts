@@ -1,6 +1,7 @@
 // Work on many candidates, divided over turns of the event loop, so that other requests run in between.
 
 import { nextLoopTurn } from "@winnow/core";
+import type { Signal } from "@winnow/core";
 
 /** Work in one turn of the event loop, in multiplications or steps of similar cost: a few ms. */
 const WORK_PER_TURN = 2 ** 18;
@@ -9,10 +10,7 @@ const WORK_PER_TURN = 2 ** 18;
 export type Steps<Outcome> = Generator<undefined, Outcome>;
 
 /** Does the work; work that never yields is done at once. @throws the signal's reason, between two turns */
-export async function inTurns<Outcome>(
-  steps: Steps<Outcome>,
-  signal: AbortSignal,
-): Promise<Outcome> {
+export async function inTurns<Outcome>(steps: Steps<Outcome>, signal: Signal): Promise<Outcome> {
   for (;;) {
     const step = steps.next();
     if (step.done === true) return step.value;
@@ -21,7 +19,7 @@ export async function inTurns<Outcome>(
 }
 
 /** Resolves when other requests have run. @throws the signal's reason */
-export async function nextTurn(signal: AbortSignal): Promise<void> {
+export async function nextTurn(signal: Signal): Promise<void> {
   await nextLoopTurn();
   signal.throwIfAborted();
 }

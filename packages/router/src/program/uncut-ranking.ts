@@ -10,6 +10,7 @@ import type {
   DenseRanking,
   DenseStep,
   ItemIds,
+  Signal,
   SignatureProgram,
   Tensor,
   VocabularyIndex,
@@ -25,7 +26,7 @@ export interface RankingAsked {
   readonly vocabularies: readonly VocabularyIndex[];
   readonly k: number | undefined;
   readonly conditions: Pick<SearchConditions, "exclude" | "include">;
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
 }
 
 /** A step, and those of its rankings that are done here. */

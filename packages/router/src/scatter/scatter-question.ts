@@ -1,7 +1,7 @@
 // What a request asks of a table: the question, one attempt to answer it with one generation, and the
 // possible results.
 
-import type { TraceSpan, VersionKey, WinnowError } from "@winnow/core";
+import type { Signal, TraceSpan, VersionKey, WinnowError } from "@winnow/core";
 import type { RoutedTable, RoutingTable, WorkerAnswer, WorkerAsk } from "@winnow/cluster";
 import type { PartialAnswer } from "./slot.ts";
 
@@ -49,7 +49,7 @@ export interface TableQuestion {
   /** Whether a partial answer is accepted when partitions are lost and no later table has them. */
   readonly allowPartial: boolean;
   /** Ends this step. Also aborted when another step of the request has failed. */
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
   /** The span of the step; `undefined` where nothing is recorded. */
   readonly span?: TraceSpan | undefined;
 }

@@ -48,10 +48,10 @@ export function scatter(
 ): Promise<ScatterResult> {
   const { signal } = question;
   return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason as Error);
+    if (signal.aborted) return reject(signal.reason);
     const abort = (): void => {
       run.drop();
-      reject(signal.reason as Error);
+      reject(signal.reason);
     };
     const run = new Scatter(parts, { question, attempt }, (result) => {
       signal.removeEventListener("abort", abort);

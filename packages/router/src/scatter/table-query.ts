@@ -2,7 +2,7 @@
 // answer is left as a whole (I1): its partial answers are dropped, and the question is planned anew on the
 // current table, for the same version and within the same deadline.
 
-import type { Generation, VersionKey } from "@winnow/core";
+import type { Generation, Signal, VersionKey } from "@winnow/core";
 import { WinnowError } from "@winnow/core";
 import { isSameVersion, partitionRanges } from "@winnow/cluster";
 import type { RoutedTable, RoutedVersion, RoutingTable } from "@winnow/cluster";
@@ -26,7 +26,7 @@ export interface LaterTables {
       readonly waitMs: number;
       readonly accept: (table: RoutingTable) => boolean;
     },
-    signal: AbortSignal,
+    signal: Signal,
   ): Promise<RoutingTable | undefined>;
   /** For how many more ms to wait for partitions that a version has just lost. */
   lossWaitMs(version: VersionKey): number;

@@ -5,6 +5,7 @@
 import type {
   Environment,
   Fingerprint,
+  Signal,
   TableSpec,
   Timer,
   VersionKey,
@@ -80,10 +81,10 @@ export class Routing implements LaterTables {
   /** Waits for an acceptable table later than `after`. @throws the signal's reason when aborted */
   nextTable(
     { after, waitMs, accept }: Parameters<LaterTables["nextTable"]>[0],
-    signal: AbortSignal,
+    signal: Signal,
   ): Promise<RoutingTable | undefined> {
     return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason as Error);
+      if (signal.aborted) return reject(signal.reason);
       if (this.#table.generation > after && accept(this.#table)) return resolve(this.#table);
       if (waitMs <= 0) return resolve(undefined);
       const { clock } = this.#parts.environment;
@@ -99,7 +100,7 @@ export class Routing implements LaterTables {
       };
       const abort = (): void => {
         stop();
-        reject(signal.reason as Error);
+        reject(signal.reason);
       };
       const timer = clock.setTimer(waitMs, () => {
         stop();

@@ -187,9 +187,7 @@ export class ServingHandlers {
   async #outcome(work: Work, call: GrpcCall): Promise<GrpcAnswer | WinnowError> {
     try {
       const answer = work(call);
-      return answer instanceof Promise
-        ? await Promise.race([answer, call.context.aborted])
-        : answer;
+      return answer instanceof Promise ? await call.context.untilAborted(answer) : answer;
     } catch (error) {
       return this.#known(error);
     }

@@ -12,7 +12,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createGunzip } from "node:zlib";
 import type { Gunzip } from "node:zlib";
 import { WinnowError, nextLoopTurn } from "@winnow/core";
-import type { GiveUpReason, Transfers } from "@winnow/core";
+import type { GiveUpReason, Signal, Transfers } from "@winnow/core";
 import { RefusedBody } from "../http-answer.ts";
 
 /** Requests whose clients wait for 100 Continue before they send the body. */
@@ -68,8 +68,8 @@ export interface BodyReading {
   readonly bodies: Transfers;
   /** Bytes of one body, unpacked. */
   readonly bodyBytesMax: number;
-  /** Rejects when the request is aborted: `RequestContext.aborted`. */
-  readonly aborted: Promise<never>;
+  /** Aborted with the request. */
+  readonly signal: Signal;
   /** Called when a body was given up because it was slow or memory was short. */
   readonly onGivenUp: (reason: GiveUpReason) => void;
 }
@@ -150,7 +150,7 @@ interface Outcome {
 
 /** Collects chunks until the first of the possible ends of a body. */
 function collect(request: IncomingMessage, reading: BodyReading, outcome: Outcome): void {
-  const { bodies, bodyBytesMax } = reading;
+  const { bodies, bodyBytesMax, signal } = reading;
   const isPacked = request.headers["content-encoding"]?.includes("gzip") === true;
   const unpacker = isPacked ? createGunzip() : undefined;
   const pieces = new Pieces();
@@ -186,9 +186,11 @@ function collect(request: IncomingMessage, reading: BodyReading, outcome: Outcom
     // A body that has arrived completely may still be in the unpacker.
     if (!request.readableEnded) fail(new WinnowError("CANCELLED", CLIENT_LEFT));
   };
+  const end = (): void => fail(signal.reason);
   /** Stops listening; further bytes are read and dropped. */
   const stop = (): void => {
     isOver = true;
+    signal.removeEventListener("abort", end);
     request.off("data", receive).off("end", finish).off("error", lose).off("close", lose);
     if (unpacker !== undefined) {
       request.unpipe(unpacker);
@@ -203,7 +205,8 @@ function collect(request: IncomingMessage, reading: BodyReading, outcome: Outcom
   if (unpacker === undefined) request.once("end", finish);
   else if (!transfer.take(UNPACKER_BYTES)) return fail(noMemory(reading));
   else unpack(request, unpacker, { keep, finish: () => void (isOver || finish()), pieces });
-  reading.aborted.catch(fail);
+  if (signal.aborted) end();
+  else signal.addEventListener("abort", end, { once: true });
 }
 
 /** Counts the unpacker's output as the body's bytes. Nothing is kept of a body that cannot be unpacked. */

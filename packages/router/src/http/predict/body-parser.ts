@@ -1,7 +1,7 @@
 // Reads bodies: small ones at once, on the event loop, large ones in a thread, so that a small body never
 // waits for a large one. Both ways give the same content or the same error (`body-reading.ts`).
 
-import type { Clock, HeldMemory } from "@winnow/core";
+import type { Clock, HeldMemory, Signal } from "@winnow/core";
 import { WinnowError } from "@winnow/core";
 import { readContent } from "./body-reading.ts";
 import type { BodyContent, BodyLimits, BodyQuestion } from "./body-reading.ts";
@@ -54,7 +54,7 @@ export class BodyParser {
   read(
     body: RequestBody,
     question: BodyQuestion,
-    signal: AbortSignal,
+    signal: Signal,
   ): BodyContent | Promise<BodyContent> {
     const { settings, limits } = this.#parts;
     if (body.bytes <= settings.smallBodyBytes) {
@@ -66,7 +66,7 @@ export class BodyParser {
   async #readLarge(
     body: RequestBody,
     question: BodyQuestion,
-    signal: AbortSignal,
+    signal: Signal,
   ): Promise<BodyContent> {
     const content = await this.#threads.read(body, plainQuestion(question), signal);
     // From here on the columns are accounted for instead of the bytes.

@@ -12,7 +12,7 @@
 
 import { Worker } from "node:worker_threads";
 import { ThreadLink, WinnowError, entryBeside } from "@winnow/core";
-import type { Clock, Timer } from "@winnow/core";
+import type { Clock, Signal, Timer } from "@winnow/core";
 import type { BodyContent, BodyLimits, BodyQuestion } from "./body-reading.ts";
 import { unpackContent } from "./parser-messages.ts";
 import type { ParserAnswer, ParserRequest, ParserSettings } from "./parser-messages.ts";
@@ -53,7 +53,7 @@ interface Job {
   readonly body: RequestBody;
   readonly question: BodyQuestion;
   /** Aborted when the request is over. */
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
   readonly isGiant: boolean;
   /** Bytes that parsing the body is expected to take. */
   readonly parsingBytes: number;
@@ -108,14 +108,14 @@ export class ParserThreads {
    * Reads a body, whose bytes are given up. @throws as `readContent`; WinnowError UNAVAILABLE if too many
    * wait; the signal's reason when it is aborted while the body waits
    */
-  read(body: RequestBody, question: BodyQuestion, signal: AbortSignal): Promise<BodyContent> {
+  read(body: RequestBody, question: BodyQuestion, signal: Signal): Promise<BodyContent> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
       if (this.#isClosed) throw closing();
       const { parserQueueMax } = this.#limits;
       const leave = (): void => {
         this.#waiting.splice(this.#waiting.indexOf(job), 1);
-        reject(signal.reason as Error);
+        reject(signal.reason);
       };
       const job: Job = {
         body,
@@ -193,11 +193,7 @@ export class ParserThreads {
   }
 
   /** Has a thread parse a body; the thread is idle afterwards. */
-  async #ask(
-    thread: ParserThread,
-    request: ParserRequest,
-    signal: AbortSignal,
-  ): Promise<ParserAnswer> {
+  async #ask(thread: ParserThread, request: ParserRequest, signal: Signal): Promise<ParserAnswer> {
     const { clock } = this.#parts;
     let overrun: Timer | undefined;
     const limit = (): void => {

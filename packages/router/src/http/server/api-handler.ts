@@ -204,7 +204,7 @@ export class ApiHandler {
     return readBody(request, {
       bodies: this.#bodies,
       bodyBytesMax: this.#settings.bodyBytesMax,
-      aborted: context.aborted,
+      signal: context.signal,
       onGivenUp: (reason) => this.#host.observer?.gaveUp?.("body", reason),
     });
   }

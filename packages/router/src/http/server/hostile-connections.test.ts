@@ -78,11 +78,11 @@ describe("a body in pieces of a byte", () => {
       lookMs: 1e6,
     });
     const request = Object.assign(new PassThrough({ highWaterMark: 1e6 }), { headers: {} });
-    const aborted = new Promise<never>(() => undefined);
+    const { signal } = new AbortController();
     const reading = readBody(request as unknown as IncomingMessage, {
       bodies,
       bodyBytesMax: 1e6,
-      aborted,
+      signal,
       onGivenUp: () => undefined,
     });
     const sent = Buffer.from(Array.from({ length: 100_000 }, (_, at) => at % 251));

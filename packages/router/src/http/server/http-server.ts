@@ -250,7 +250,7 @@ class FastifyServer implements HttpServer {
       admitted = admitRequest(this.#access, route, request.raw);
       const call = { method: request.method, request: request.raw, context };
       const outcome = this.#handler.answer(route, call);
-      given = outcome instanceof Promise ? await Promise.race([outcome, context.aborted]) : outcome;
+      given = outcome instanceof Promise ? await context.untilAborted(outcome) : outcome;
       if (!exchange.hold(given.answer)) throw this.#answersUnread();
       code = codeOfStatus(given.answer.status);
     } catch (error) {
