@@ -27,12 +27,13 @@ members: [w0@10.0.0.5:7600, w1@10.0.0.6:7600]
 model-replication: { movies: 3 }
 \`\`\`
 
-A flag wins over a variable, a variable over the file, the file over the default. One file may serve all roles: a
-role passes over what only others read. A name that nobody knows stops the start, with its line and the nearest
-name; so does a \`WINNOW_*\` variable that nothing reads. \`winnow config print router --k-max 500\` tells what is in
-effect and where each value came from, and never a secret; the console and \`GET /v1/cluster\` tell a running router's.
+A flag takes precedence over a variable, a variable over the file, the file over the default. One file may serve all
+roles: a role ignores settings that only others read. A process does not start with a name in its file that is no
+setting, or a \`WINNOW_*\` variable that nothing reads; the error names the line and the nearest name. \`winnow config
+print router --k-max 500\` shows the values in effect and where each came from, but no secrets; the console and \`GET
+/v1/cluster\` show those of a running router.
 
-The tables are made by \`winnow config list --markdown\`, and a test holds them to the command line. Bytes and
+\`winnow config list --markdown\` prints the tables, and a test compares them with the command line. Bytes and
 milliseconds are whole numbers. "both" means \`winnow up\` and \`winnow serve\`, which pass a setting on to the roles.
 `;
 
@@ -82,7 +83,7 @@ export function settingsDocument(commands: readonly Command[]): string {
   const router = settings.filter((each) => limits.has(each.name) && sectionOf(each) === undefined);
   const blocks = [
     `## Flags\n\n${table(flags)}`,
-    "## Limits and times of a router\n\nOf requests, over HTTP and gRPC alike; of its dealings with workers; of what waits and is refused.\n\n" +
+    "## Limits and times of a router\n\nFor requests over HTTP and gRPC alike, for its connections to workers, and for what waits or is refused.\n\n" +
       table(router),
     ...SECTIONS.map(
       ([title, text]) =>
