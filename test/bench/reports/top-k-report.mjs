@@ -42,6 +42,16 @@ function limitsLine({ kind, dim, rows, cells, limits, loadMs, residentBytes }) {
   return `| ${columns.join(" | ")} |`;
 }
 
+/** The least and largest ratio for each kind of data, k = 100. */
+function shortAnswer(cells) {
+  const kinds = [...new Set(cells.map(({ kind }) => kind))];
+  const rangeOf = (kind) => {
+    const ratios = cells.filter((cell) => cell.kind === kind && cell.k === 100).map(ratioOf);
+    return `${Math.min(...ratios).toFixed(1)} to ${Math.max(...ratios).toFixed(1)} times as fast on ${kind} data`;
+  };
+  return kinds.map(rangeOf).join(", ");
+}
+
 /** The report in Markdown. */
 export function toMarkdown(report) {
   const { machine, absent, tables, small, date, rounds, threads, jsMs } = report;
@@ -60,6 +70,9 @@ export function toMarkdown(report) {
   ];
   const lines = [
     "# How much faster is the filtered scan than the fastest exact rival?",
+    "",
+    `**In short**, for k = 100: ${shortAnswer(cells)}.`,
+    "[top-k-limits.md](top-k-limits.md) has the goals, what limits the scan, and figures of an AMD processor.",
     "",
     `${date}, ${machine}, ${threads} threads for everybody, Node ${process.versions.node}. Tables of`,
     `${tables[0].rows.toLocaleString("en")} float32 rows in 16 partitions; milliseconds per batch of queries, the median of`,
