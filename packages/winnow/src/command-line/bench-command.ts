@@ -74,7 +74,7 @@ export function benchCommand(): Command {
     .option("--warmup <s>", "seconds of load before measuring", number(0, SECONDS_MAX), 2)
     .option(
       "--ramp",
-      "then raise the rate of an open loop step by step, and find the highest rate that the cluster keeps up with",
+      "then raise the rate of an open loop step by step, and find the highest rate that the cluster sustains",
     )
     .option(
       "--max-p99-ms <ms>",

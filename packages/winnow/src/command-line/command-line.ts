@@ -251,7 +251,9 @@ interface DemoOptions {
 
 function demoCommand(): Command {
   return new Command("demo")
-    .description("write models to try: movies (retrieval) and movies-ranking")
+    .description(
+      "write models to try: movies (retrieval), movies-ranking, and a pipeline over both, home-feed",
+    )
     .argument("<dir>", "where to write them")
     .option("--items <n>", "movies", wholeNumber(1, INT32_MAX), 10_000)
     .option("--dim <n>", "values per embedding", wholeNumber(1, 4096), 32)

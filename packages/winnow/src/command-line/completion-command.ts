@@ -8,7 +8,7 @@ import { SHELLS, type Shell, completionScript } from "../completion/completion-s
 export function completionCommand(): Command {
   const command = new Command("completion")
     .description(
-      "print what lets a shell complete commands and flags: source <(winnow completion bash)",
+      "print a script that completes commands and flags in a shell: source <(winnow completion bash)",
     )
     .addArgument(new Argument("<shell>", "the shell").choices(SHELLS))
     .action((shell: Shell) => {
