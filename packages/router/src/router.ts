@@ -150,12 +150,17 @@ interface Pin extends PinnedModel {
   readonly routed: RoutedVersion;
   /** Of an experiment: the models of its arms, which are released together with it. */
   readonly arms: readonly ArmPin<Pin>[] | undefined;
-  /** Gives back the candidates of the requests that this pin was for. */
+  /** To be called when the pin is released: each gives back the candidates that a request of this pin holds. */
   readonly held: (() => void)[];
   /** Number of this pin among the pins of this router. */
   id: number;
 }
 
+/**
+ * Connects the parts. `#links` has the workers and what they announce, `#programs` the programs of their versions;
+ * `#routing` makes a routing table of both, and `#known` resolves models, versions and labels by it. Every change
+ * calls `invalidate`; `#routing` then makes the next table, and `onTable` passes it on.
+ */
 class ClusterRouter implements Router {
   readonly settings: RouterSettings;
   readonly orders: ModelOrders;
@@ -172,9 +177,11 @@ class ClusterRouter implements Router {
   readonly #parts: TableQueryParts;
   readonly #traffic: Traffic;
   readonly #shadows: ShadowTraffic;
+  /** Pins that are not released, and requests that run: a drain waits for both. */
   readonly #pins = new Outstanding<Pin>();
   readonly #running = new Outstanding<RequestContext>();
   #idle: (() => void)[] = [];
+  /** Whether some table was settled (`isSettled`): the router is ready from then on. */
   #seenComplete = false;
   #draining = false;
   #closed = false;
