@@ -24,6 +24,7 @@ export { createRowChecks } from "./cpu/row-checks.ts";
 export type { GpuSurvey, SurveyedGpu } from "./gpu/gpu-survey.ts";
 export { startGpuSurvey } from "./gpu/survey-start.ts";
 export type { DenseEngine, DenseModel, DenseOwner } from "./dense/dense-engine.ts";
+export type { DenseShapes } from "./dense/dense-frames.ts";
 export { createDenseEngine } from "./dense/onnx-engine.ts";
 export type { DenseEngineOptions, DenseLaneName, DenseObserver } from "./dense/onnx-engine.ts";
 export { createFolderLook } from "./folder-look.ts";

@@ -177,6 +177,42 @@ export type LoadedAddon =
 const buildFolder = fileURLToPath(new URL("../../build/", import.meta.url));
 const ADDON_FILE = "winnow-accelerator.node";
 
+/** Every function of `NativeAddon`: the compiler refuses a list that is not complete. */
+const FUNCTIONS = Object.keys({
+  createDevice: true,
+  releaseDevice: true,
+  tableBytes: true,
+  createTable: true,
+  appendRows: true,
+  buildTable: true,
+  gatherRows: true,
+  releaseTable: true,
+  shareTable: true,
+  sharedTable: true,
+  createFilter: true,
+  releaseFilter: true,
+  startSearch: true,
+  runSearch: true,
+  cancelSearch: true,
+  extendChecksum: true,
+  indexOfInfinite: true,
+  lookIntoFolders: true,
+  exitAtOnce: true,
+} satisfies Record<keyof NativeAddon, true>);
+
+/**
+ * An addon, once it is known to have every function.
+ * @throws Error an addon that was compiled from other sources
+ * @internal tests call it
+ */
+export function checkedAddon(loaded: object, file: string): NativeAddon {
+  const lacking = FUNCTIONS.filter((name) => typeof Reflect.get(loaded, name) !== "function");
+  if (lacking.length === 0) return loaded as NativeAddon;
+  const without = `without ${lacking.slice(0, 3).join(", ")}`;
+  const text = `${file} was compiled from other sources (${without}): run npm run build:native`;
+  throw new Error(text);
+}
+
 /** Loads the addon that was compiled on this machine or, if there is none, the one in the npm package. */
 export function loadNativeAddon(): LoadedAddon {
   const machine = `${process.platform}-${process.arch}`;
@@ -188,7 +224,8 @@ export function loadNativeAddon(): LoadedAddon {
   for (const [origin, file] of candidates) {
     if (!existsSync(file)) continue;
     try {
-      return { addon: createRequire(import.meta.url)(file) as NativeAddon, origin };
+      const loaded = createRequire(import.meta.url)(file) as object;
+      return { addon: checkedAddon(loaded, file), origin };
     } catch (error) {
       faults.push(error instanceof Error ? error.message : String(error));
     }

@@ -3,6 +3,7 @@
 // ends the process it is in.
 
 import type { Signal, Tensor } from "@winnow/core";
+import type { DenseShapes } from "./dense-frames.ts";
 
 /** The model that a dense part belongs to: errors name it, and models take turns. */
 export interface DenseOwner {
@@ -12,6 +13,8 @@ export interface DenseOwner {
 
 /** A loaded ONNX model. */
 export interface DenseModel {
+  /** What is known of inputs and outputs; absent where the engine cannot tell. */
+  readonly shapes?: DenseShapes | undefined;
   /**
    * Runs the model once. Inputs and outputs have the names that the model gives them. A run that has not
    * begun when the signal aborts never begins. @throws the signal's reason in that case; WinnowError

@@ -12,6 +12,15 @@ import type { NumericDtype, Tensor } from "@winnow/core";
 /** Name, element type and shape of a tensor whose values are in the frame. */
 export type TensorHeader = readonly [name: string, dtype: NumericDtype, shape: readonly number[]];
 
+/**
+ * Shapes of inputs and outputs by name, as far as they are known without a run: -1 for a size that is not, and []
+ * also where not even the number of sizes is.
+ */
+export interface DenseShapes {
+  readonly inputs: Readonly<Record<string, readonly number[]>>;
+  readonly outputs: Readonly<Record<string, readonly number[]>>;
+}
+
 /** A request to the process. Requests are answered in order, each with one `DenseAnswer`. */
 export type DenseRequest =
   /** The model's bytes are the only array. */
@@ -27,8 +36,16 @@ export type DenseRequest =
 /** What the process sends: first that it has started, then an answer to each request. */
 export type DenseAnswer =
   | { readonly kind: "ready" }
-  /** `ms` is the time that the request took. */
-  | { readonly kind: "done"; readonly ms: number; readonly outputs: readonly TensorHeader[] }
+  /**
+   * `ms` is the time that the request took, `outputs` the tensors of a run, and `shapes` what is known of a model
+   * that was loaded.
+   */
+  | {
+      readonly kind: "done";
+      readonly ms: number;
+      readonly outputs: readonly TensorHeader[];
+      readonly shapes?: DenseShapes | undefined;
+    }
   | { readonly kind: "failed"; readonly ms: number; readonly message: string };
 
 /** A frame that was read. */

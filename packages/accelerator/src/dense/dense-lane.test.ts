@@ -50,7 +50,7 @@ function open(script: (request: DenseRequest, process: number) => Scripted) {
     const loaded = lane.load(asked);
     void loaded.catch(() => undefined);
     await clock.advanceSettled(10);
-    return loaded;
+    await loaded;
   };
   return { clock, processes, ended, lane, run, load };
 }

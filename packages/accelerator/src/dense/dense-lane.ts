@@ -13,7 +13,7 @@
 import { WinnowError } from "@winnow/core";
 import type { Clock, Timer } from "@winnow/core";
 import { fillUp, frameStart } from "./dense-frames.ts";
-import type { DenseAnswer, DenseRequest, Frame } from "./dense-frames.ts";
+import type { DenseAnswer, DenseRequest, DenseShapes, Frame } from "./dense-frames.ts";
 import { FairQueue } from "./fair-queue.ts";
 import type { FairQueueLimits } from "./fair-queue.ts";
 import type { DenseProcess, StartDenseProcess } from "./process-start.ts";
@@ -44,7 +44,7 @@ export interface DenseRun {
 interface Load {
   readonly model: LaneModel;
   /** Settle the caller's promise. Absent for a model that is loaded again: only runs wait for it. */
-  readonly resolve?: () => void;
+  readonly resolve?: (shapes: DenseShapes | undefined) => void;
   readonly reject?: (error: Error) => void;
 }
 
@@ -117,8 +117,11 @@ export class DenseLane {
     this.#queue = new FairQueue(parts.limits);
   }
 
-  /** Loads a model. @throws WinnowError as the process says; UNAVAILABLE where none can be started */
-  load(model: LaneModel): Promise<void> {
+  /**
+   * Loads a model, and tells what is known of its shapes. @throws WinnowError as the process says; UNAVAILABLE
+   * where none can be started
+   */
+  load(model: LaneModel): Promise<DenseShapes | undefined> {
     this.#models.set(model.number, model);
     return new Promise((resolve, reject) => {
       this.#loads.push({ model, resolve, reject });
@@ -315,7 +318,7 @@ export class DenseLane {
     // The model may have been released while it was being loaded.
     if (this.#models.has(number)) running.loaded.add(number);
     else this.#releases.push(number);
-    load.resolve?.();
+    load.resolve?.(answer.shapes);
   }
 
   #end(running: Running, how: string): void {

@@ -8,9 +8,9 @@ import process from "node:process";
 import { isDtype, systemClock } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import { FrameReader, tensorFrame, tensorHeaders, tensorsOf } from "./dense-frames.ts";
-import type { DenseAnswer, DenseRequest, Frame, NamedTensor } from "./dense-frames.ts";
+import type { DenseAnswer, DenseRequest, DenseShapes, Frame, NamedTensor } from "./dense-frames.ts";
 import { onnxRuntime } from "./onnx-runtime.ts";
-import type { OnnxSession, OnnxTensor } from "./onnx-runtime.ts";
+import type { OnnxSession, OnnxTensor, OnnxValue } from "./onnx-runtime.ts";
 
 /** The socket to the parent. */
 const SOCKET = 3;
@@ -71,27 +71,46 @@ function send(header: DenseAnswer, tensors: readonly Tensor[]): void {
 async function answer(frame: Frame<DenseRequest>): Promise<void> {
   const startMs = systemClock.nowMs();
   try {
-    const outputs = await handle(frame);
+    const { outputs = [], shapes } = await handle(frame);
     const ms = systemClock.nowMs() - startMs;
     const tensors = outputs.map(([, tensor]) => tensor);
-    send({ kind: "done", ms, outputs: tensorHeaders(outputs) }, tensors);
+    send({ kind: "done", ms, outputs: tensorHeaders(outputs), shapes }, tensors);
   } catch (error) {
     send({ kind: "failed", ms: systemClock.nowMs() - startMs, message: messageOf(error) }, []);
   }
 }
 
-async function handle({ header, body }: Frame<DenseRequest>): Promise<readonly NamedTensor[]> {
+interface Done {
+  readonly outputs?: readonly NamedTensor[];
+  readonly shapes?: DenseShapes;
+}
+
+async function handle({ header, body }: Frame<DenseRequest>): Promise<Done> {
   switch (header.kind) {
-    case "load":
-      sessions.set(header.model, await openSession(body.subarray(0, header.bytes)));
-      return [];
-    case "run":
-      return await run(sessionOf(header.model), tensorsOf(header.inputs, body), header.outputs);
+    case "load": {
+      const session = await openSession(body.subarray(0, header.bytes));
+      sessions.set(header.model, session);
+      const { inputMetadata, outputMetadata } = session;
+      return { shapes: { inputs: shapesOf(inputMetadata), outputs: shapesOf(outputMetadata) } };
+    }
+    case "run": {
+      const inputs = tensorsOf(header.inputs, body);
+      return { outputs: await run(sessionOf(header.model), inputs, header.outputs) };
+    }
     case "release":
       await sessionOf(header.model).release();
       sessions.delete(header.model);
-      return [];
+      return {};
   }
+}
+
+/** Shapes with the sizes that ONNX Runtime finds where the model declares none. */
+function shapesOf(values: readonly OnnxValue[]): Record<string, readonly number[]> {
+  const known = values.flatMap((value): [string, readonly number[]][] => {
+    if (!value.isTensor) return [];
+    return [[value.name, value.shape.map((size) => (typeof size === "number" ? size : -1))]];
+  });
+  return Object.fromEntries(known);
 }
 
 function openSession(onnx: Uint8Array): Promise<OnnxSession> {

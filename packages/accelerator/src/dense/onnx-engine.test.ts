@@ -62,6 +62,14 @@ describe.skipIf(!isBuilt)("dense engine", () => {
     expect(outputs.get("scores")).toEqual(tensor("float32", [1, 3], Float32Array.of(11, 22, 33)));
   });
 
+  test("tells the shapes of a loaded model, -1 where a size is known at a run only", async () => {
+    const { engine } = open();
+
+    const { shapes } = await engine.load(product(), OWNER);
+
+    expect(shapes).toEqual({ inputs: { vectors: [-1, -1] }, outputs: { scores: [-1, 3] } });
+  });
+
   const values: readonly Tensor[] = [
     tensor("float32", [3], Float32Array.of(-0, 1.5, NaN)),
     tensor("float64", [2], Float64Array.of(Math.PI, -Infinity)),

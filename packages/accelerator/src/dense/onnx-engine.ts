@@ -13,7 +13,7 @@ import { systemClock, WinnowError, excerpt } from "@winnow/core";
 import type { Clock, Signal, Tensor } from "@winnow/core";
 import type { DenseEngine, DenseModel, DenseOwner } from "./dense-engine.ts";
 import { tensorFrame, tensorHeaders, tensorsOf } from "./dense-frames.ts";
-import type { DenseAnswer, Frame } from "./dense-frames.ts";
+import type { DenseAnswer, DenseShapes, Frame } from "./dense-frames.ts";
 import { DenseLane, isMemoryFault } from "./dense-lane.ts";
 import type { DenseRun, FatalRequest, LaneModel } from "./dense-lane.ts";
 import { FatalRuns } from "./fatal-runs.ts";
@@ -125,8 +125,9 @@ class OnnxEngine implements DenseEngine {
       underWay: new Set(),
     };
     this.#models.set(loaded.number, loaded);
+    let shapes: DenseShapes | undefined;
     try {
-      await this.#lanes.main.load(loaded).catch((error: unknown) => {
+      shapes = await this.#lanes.main.load(loaded).catch((error: unknown) => {
         if (!(error instanceof FatalLoad)) throw error;
         return this.#lanes.apart.load(loaded);
       });
@@ -136,6 +137,7 @@ class OnnxEngine implements DenseEngine {
       throw error;
     }
     return {
+      shapes,
       run: (inputs, outputs, signal) => this.#run(loaded, { inputs, outputs, signal }),
       release: () => this.#release(loaded),
     };

@@ -13,8 +13,20 @@ export interface OnnxTensor {
   readonly data: NumberArray;
 }
 
+/** An input or output as ONNX Runtime knows it before any run; sizes that it does not know are texts. */
+export type OnnxValue =
+  | { readonly isTensor: false; readonly name: string }
+  | {
+      readonly isTensor: true;
+      readonly name: string;
+      readonly type: string;
+      readonly shape: readonly (number | string)[];
+    };
+
 /** A loaded model. */
 export interface OnnxSession {
+  readonly inputMetadata: readonly OnnxValue[];
+  readonly outputMetadata: readonly OnnxValue[];
   run(
     feeds: Readonly<Record<string, OnnxTensor>>,
     outputs: readonly string[],

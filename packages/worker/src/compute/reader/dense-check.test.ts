@@ -1,9 +1,9 @@
 // Versions whose dense parts ONNX Runtime refuses are not opened.
 
-import type { DenseEngine } from "@winnow/accelerator";
+import type { DenseEngine, DenseShapes } from "@winnow/accelerator";
 import { WinnowError } from "@winnow/core";
 import type { ModelProgram } from "@winnow/core";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 
 import { ManualClock } from "../../../../../test/doubles/manual-clock.ts";
 import { denseCheck } from "./dense-check.ts";
@@ -14,9 +14,10 @@ const LONG_MS = 10_000;
 const program = (parts: number): ModelProgram =>
   ({
     denseModels: Array.from({ length: parts }, () => new Uint8Array(1)),
+    signatures: [],
   }) as unknown as ModelProgram;
 
-function engines(error?: WinnowError) {
+function engines(error?: WinnowError, shapes: readonly DenseShapes[] = []) {
   const counts = { started: 0, loaded: 0, closed: 0 };
   const clock = new ManualClock();
   const start = (): DenseEngine => {
@@ -25,7 +26,8 @@ function engines(error?: WinnowError) {
       load: async () => {
         counts.loaded += 1;
         if (error !== undefined && counts.loaded === 2) throw error;
-        return { run: async () => new Map(), release: async () => undefined };
+        const known = shapes[counts.loaded - 1];
+        return { shapes: known, run: async () => new Map(), release: async () => undefined };
       },
       close: async () => void (counts.closed += 1),
     };
@@ -80,3 +82,55 @@ test.each(["RESOURCE_EXHAUSTED", "UNAVAILABLE"] as const)(
     expect(counts).toEqual({ started: 1, loaded: 2, closed: 1 });
   },
 );
+
+describe("a query whose width the export does not declare", () => {
+  /** A tower, and a part behind it that brings the query to length 1, over a table of 4 values. */
+  const search = (steps: readonly unknown[]): ModelProgram =>
+    ({
+      denseModels: [new Uint8Array(1), new Uint8Array(1)],
+      tables: [{ name: "items", dim: 4 }],
+      signatures: [{ steps }],
+    }) as unknown as ModelProgram;
+  const dense = (model: number) => ({
+    kind: "dense",
+    model,
+    inputs: [{ name: "x", value: model }],
+    outputs: [{ name: "y", value: model + 1 }],
+  });
+  const topK = (query: number) => ({ kind: "topK", table: 0, query });
+  const part = (input: readonly number[], output: readonly number[]): DenseShapes => ({
+    inputs: { x: input },
+    outputs: { y: output },
+  });
+
+  test.each([
+    ["another width", [-1, 6], "?,6"],
+    ["one vector for all instances", [4], "4"],
+  ])("is refused where ONNX Runtime finds %s", async (_title, found, told) => {
+    const { check } = engines(undefined, [part([-1, 2], found)]);
+
+    await expect(check(search([dense(0), topK(1)]), "/models/movies/7")).rejects.toMatchObject({
+      code: "INVALID_ARGUMENT",
+      message: `Cannot serve /models/movies/7: output "y" of its graph is [${told}] where the search of "items" takes [?,4]; export both of one training`,
+    });
+  });
+
+  test("is refused where the part behind it takes another one", async () => {
+    const { check } = engines(undefined, [part([-1, 2], [-1, 6]), part([-1, 4], [-1, 4])]);
+
+    const checked = check(search([dense(0), dense(1), topK(2)]), "/models/movies/7");
+
+    await expect(checked).rejects.toThrow("where the next part takes [?,4]");
+  });
+
+  test.each([
+    ["the width is that of the items", [part([-1, 2], [-1, 4])]],
+    ["it is known at a run only", [part([-1, 2], [-1, -1])]],
+    ["not even the number of sizes is known", [part([-1, 2], [])]],
+    ["the engine does not tell", []],
+  ])("is served where %s", async (_title, shapes) => {
+    const { check } = engines(undefined, shapes);
+
+    await expect(check(search([dense(0), topK(1)]), "/models/movies/7")).resolves.toBeUndefined();
+  });
+});

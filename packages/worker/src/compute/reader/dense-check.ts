@@ -1,4 +1,5 @@
-// Whether ONNX Runtime can load the dense parts of a version, checked before the version is opened. Routers
+// Whether ONNX Runtime can load the dense parts of a version, and whether what they give fits what takes it where an
+// export does not declare its sizes, checked before the version is opened. Routers
 // run these parts, but workers' announcements decide which version becomes the default and when the one
 // before it is given up. The check runs in a process of its own, so that a graph that crashes ONNX Runtime
 // is refused as well.
@@ -7,9 +8,9 @@
 // parts of most models a few ms. So the process is kept for the versions that are opened next, which on a
 // worker that starts are all of them, and ends when none has come for a while.
 
-import type { DenseEngine } from "@winnow/accelerator";
+import type { DenseEngine, DenseShapes } from "@winnow/accelerator";
 import { WinnowError, excerpt } from "@winnow/core";
-import type { Clock, Timer } from "@winnow/core";
+import type { Clock, ModelProgram, Timer, ValueId } from "@winnow/core";
 
 import type { CheckProgram } from "./model-reader.ts";
 
@@ -23,16 +24,20 @@ const KEPT_MS = 3000;
  */
 export function denseCheck(start: () => DenseEngine, clock: Clock): CheckProgram {
   const kept = new KeptEngine(start, clock);
-  return async ({ denseModels }, directory) => {
+  return async (program, directory) => {
+    const { denseModels } = program;
     if (denseModels.length === 0) return;
     const engine = kept.take();
+    const shapes: (DenseShapes | undefined)[] = [];
     let isSound = false;
     try {
       for (const onnx of denseModels) {
         const model = await engine.load(onnx, { model: directory, version: 0 });
+        shapes.push(model.shapes);
         await model.release();
       }
       isSound = true;
+      checkShapes(program, shapes);
     } catch (error) {
       if (!(error instanceof WinnowError) || error.code !== "INVALID_ARGUMENT") return;
       const text = `Cannot serve ${excerpt(directory)}: ${error.message}`;
@@ -42,6 +47,54 @@ export function denseCheck(start: () => DenseEngine, clock: Clock): CheckProgram
       else await engine.close();
     }
   };
+}
+
+type Shape = readonly number[];
+
+/**
+ * Refuses what would fail at every request: a part that gives vectors of another width than the next part, or the
+ * searched table, takes. Sizes that are not known before a run are not held against a version.
+ * @throws WinnowError INVALID_ARGUMENT
+ */
+function checkShapes(
+  { signatures, tables }: ModelProgram,
+  shapes: readonly (DenseShapes | undefined)[],
+): void {
+  for (const { steps } of signatures) {
+    const given = new Map<ValueId, { readonly name: string; readonly shape: Shape }>();
+    const check = (value: ValueId, wanted: Shape, taker: string): void => {
+      const found = given.get(value);
+      if (found === undefined || fits(found.shape, wanted)) return;
+      const text = `output "${excerpt(found.name)}" of its graph is [${textOf(found.shape)}] where ${taker} takes [${textOf(wanted)}]`;
+      throw new WinnowError("INVALID_ARGUMENT", `${text}; export both of one training`);
+    };
+    for (const step of steps) {
+      if (step.kind === "dense") {
+        const known = shapes[step.model];
+        for (const { name, value } of step.inputs) {
+          check(value, known?.inputs[name] ?? [], "the next part");
+        }
+        for (const { name, value } of step.outputs) {
+          const shape = known?.outputs[name];
+          if (shape !== undefined) given.set(value, { name, shape });
+        }
+      } else if (step.kind === "topK") {
+        const { name, dim } = tables[step.table]!;
+        check(step.query, [-1, dim * (step.vectors ?? 1)], `the search of "${excerpt(name)}"`);
+      }
+    }
+  }
+}
+
+/** Whether both may be of one tensor; [] is also a shape of which nothing is known. */
+function fits(given: Shape, wanted: Shape): boolean {
+  if (given.length === 0 || wanted.length === 0) return true;
+  if (given.length !== wanted.length) return false;
+  return given.every((size, axis) => size < 0 || wanted[axis]! < 0 || size === wanted[axis]);
+}
+
+function textOf(shape: Shape): string {
+  return shape.map((size) => (size < 0 ? "?" : size)).join(",");
 }
 
 /** At most one engine that waits for the next check. One in which a part could not be loaded is never kept. */
