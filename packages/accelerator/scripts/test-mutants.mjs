@@ -1,7 +1,7 @@
 // Shows that the native self-test can fail: compiles it with one thing wrong at a time, from a copy of
 // the sources, and expects it to notice. Where a constant is larger than the proof of
 // `kernels/bound.h` needs, it is set to just below the need. `npm run test:mutants -- slack` takes
-// those whose name has a word.
+// those whose name has a word, `-- --texts` none: it tells which of them no longer fit the sources.
 
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -324,10 +324,18 @@ function runPart(part) {
   return { isPassed: status === 0, lastLine: stdout.trimEnd().split("\n").at(-1) };
 }
 
-/** In words what is amiss with the test, or undefined: it noticed. */
-async function tryMutant(compiler, [name, file, text, replacement, part]) {
+/** In words why a mutant does not fit the sources. */
+function strangeness([, file, text]) {
   const original = readFileSync(path.join(nativeFolder, file), "utf8");
-  if (original.split(text).length !== 2) return `${file} has not one "${text}"`;
+  return original.split(text).length === 2 ? undefined : `${file} has not one "${text}"`;
+}
+
+/** In words what is amiss with the test, or undefined: it noticed. */
+async function tryMutant(compiler, mutant) {
+  const strange = strangeness(mutant);
+  if (strange !== undefined) return strange;
+  const [name, file, text, replacement, part] = mutant;
+  const original = readFileSync(path.join(nativeFolder, file), "utf8");
   const sources = sourcesSeeing(file);
   const objects = sources.map((source) => objectFile(folder, source));
   for (const object of objects) renameSync(object, `${object}.sound`);
@@ -343,6 +351,10 @@ async function tryMutant(compiler, [name, file, text, replacement, part]) {
 }
 
 async function main(words) {
+  if (words[0] === "--texts") {
+    const strangers = MUTANTS.map(strangeness).filter((each) => each !== undefined);
+    return strangers.length > 0 ? strangers.join("\n") : undefined;
+  }
   const compiler = findCompiler();
   if (compiler === undefined) return "no C++ compiler (g++, c++ or clang++)";
   rmSync(folder, { recursive: true, force: true });
