@@ -36,7 +36,7 @@ export interface ShadowRecord {
   readonly elapsedMs: number;
 }
 
-/** Is told of events; every method is optional. */
+/** Receives events; every method is optional. */
 export interface RouterObserver {
   /** A stage of one request has ended without an error. */
   stage?(stage: RouterStage, elapsedMs: number, model: string): void;

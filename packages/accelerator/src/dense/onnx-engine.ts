@@ -23,7 +23,7 @@ import type { StartDenseProcess } from "./process-start.ts";
 /** Which of the engine's processes. */
 export type DenseLaneName = "main" | "apart";
 
-/** Is told of events for the operator; every method is optional. */
+/** Receives events for the operator; every method is optional. */
 export interface DenseObserver {
   /** A process ended. `title` is the dense part that it was running or loading; "" for none. */
   processEnded?(lane: DenseLaneName, how: string, title: string): void;

@@ -24,7 +24,7 @@
 //
 // Two processes that both live as one worker therefore never raise their numbers in turns, which is
 // where SWIM's refutation (Das, Gupta and Motivala 2002) would lead: there a member that hears of a
-// higher number raises its own, and each of the two would answer the other for ever.
+// higher number raises its own, and each of the two would answer the other forever.
 
 import { incarnation } from "@winnow/core";
 import type { Incarnation } from "@winnow/core";

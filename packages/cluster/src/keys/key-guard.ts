@@ -22,7 +22,7 @@ export interface Admitted {
   release(): void;
 }
 
-/** A request beyond the limits of its key: the client is told when to try again. */
+/** A request beyond the limits of its key; it says when to try again. */
 export class TooManyRequests extends WinnowError {
   readonly retryAfterSeconds: number;
 

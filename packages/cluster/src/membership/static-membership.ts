@@ -519,7 +519,7 @@ function contactOf(member: SilentMember & Partial<Announcement>): Contact {
 
 const byId = (a: Contact, b: Contact): number => (a.workerId < b.workerId ? -1 : 1);
 
-/** Whether listeners need not be told of `b`. Contacts derive from `workers` and `silent`. */
+/** Whether `b` makes no difference to listeners. Contacts derive from `workers` and `silent`. */
 function isEqualView(a: MembershipView, b: MembershipView): boolean {
   return (
     a.healthy === b.healthy &&

@@ -1,4 +1,4 @@
-// What a search tells of an item, as the bytes of one string: a JSON object of its attributes and, where vectors travel
+// What a search returns about an item, as the bytes of one string: a JSON object of its attributes and, where vectors travel
 // as bytes, the item's vector behind it. The end says how long the vector is, so that whoever joins and orders such
 // strings need not know what they hold.
 //

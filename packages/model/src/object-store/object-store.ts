@@ -49,7 +49,7 @@ export const REPLACED = [
 ] as const;
 
 /**
- * Refuses an answer whose head tells of other bytes than were asked for, before they are read: of another content, as
+ * Refuses an answer whose headers announce other bytes than were asked for, before they are read: of another content, as
  * from a store that ignores the condition on the etag, or of another range or length.
  * @throws WinnowError UNAVAILABLE for another content; Error for another range
  */

@@ -79,7 +79,7 @@ function* entriesOf(folder: string): Generator<Dirent> {
   }
 }
 
-/** Opens regular files only: a named pipe would block its reader for ever, and a device has no end. */
+/** Opens regular files only: a named pipe would block its reader forever, and a device has no end. */
 function openLocalFile(location: string): OpenFile {
   const handle = openSync(location, constants.O_RDONLY | constants.O_NONBLOCK);
   try {

@@ -1,4 +1,4 @@
-// What an observer, such as the metrics, is told of gRPC calls. An observer must not throw.
+// The events of gRPC calls that an observer, such as the metrics, receives. An observer must not throw.
 
 import type { GiveUpReason } from "@winnow/core";
 import type { Degradation, UnknownUsers } from "../predictor.ts";
@@ -30,7 +30,7 @@ export interface AnsweredCall {
   readonly stages?: ReadonlyMap<string, number>;
 }
 
-/** Is told of calls. */
+/** Receives the events of calls. */
 export interface GrpcObserver {
   /** A call was answered, successfully or not. */
   answered(call: AnsweredCall): void;

@@ -23,7 +23,7 @@ export interface GrpcSettings {
   /** Calls open at once, from their first byte to their last; more get UNAVAILABLE. Default 512. */
   readonly callsMax: number;
   /**
-   * Calls of one connection open at once. Clients are told the number (SETTINGS_MAX_CONCURRENT_STREAMS) and
+   * Calls of one connection open at once. Clients get the number (SETTINGS_MAX_CONCURRENT_STREAMS) and
    * queue further calls. Default 128.
    */
   readonly callsPerConnectionMax: number;

@@ -1,4 +1,4 @@
-// What an observer, such as the metrics, is told of HTTP requests. An observer must not throw.
+// The events of HTTP requests that an observer, such as the metrics, receives. An observer must not throw.
 
 import type { GiveUpReason } from "@winnow/core";
 import type { Degradation, UnknownUsers } from "../predictor.ts";
@@ -42,7 +42,7 @@ export interface AnsweredRequest {
   readonly stages?: ReadonlyMap<string, number>;
 }
 
-/** Is told of requests. */
+/** Receives the events of requests. */
 export interface HttpObserver {
   /** A request was answered, successfully or not. */
   answered(request: AnsweredRequest): void;

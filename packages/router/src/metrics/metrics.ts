@@ -29,7 +29,7 @@ export interface Metrics extends MetricsPage {
   readonly http: HttpObserver;
   readonly grpc: GrpcObserver;
   readonly router: RouterObserver;
-  /** Is told of requests that present a key, or should. */
+  /** Receives the events of requests that present a key, or should. */
   readonly keys: KeyObserver;
   /** Counts the end of a process in which ONNX Runtime ran: `main` or `apart`. */
   denseProcessEnded(lane: string): void;

@@ -17,7 +17,7 @@ import type { SeenOutcome } from "./seen-items.ts";
 
 interface StageNote {
   readonly elapsedMs: number;
-  /** What to tell of an instance, in addition to its candidates. */
+  /** What to explain about an instance, in addition to its candidates. */
   readonly toldOf?: (instance: number) => object;
 }
 
@@ -82,12 +82,12 @@ export class StageNotes {
   }
 }
 
-/** string `[instances]`: what an answer tells of its stages. */
+/** string `[instances]`: what an answer says about its stages. */
 export function explanationOf(notes: readonly InstanceNotes[]): Tensor {
   return stringTensor(notes.map((stages) => `{"stages":[${stages.join(",")}]}`));
 }
 
-/** What an `unknown` stage tells of an instance: it comes before anything is retrieved. */
+/** What an `unknown` stage says about an instance: it comes before anything is retrieved. */
 export function unknownNote(told: object, elapsedMs: number): string {
   const none = { candidates: 0, ids: [], scores: [] };
   return JSON.stringify({ stage: "unknown", ms: roundedMs(elapsedMs), ...told, ...none });

@@ -150,7 +150,7 @@ function inputsOf(
   );
 }
 
-/** What a search has to tell of each item, and the length of the vectors. */
+/** What a search must return about each item, and the length of the vectors. */
 interface Description {
   readonly dim: number;
   /** Attributes that the request or a stage wants; the vector is last. */

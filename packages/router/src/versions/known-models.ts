@@ -106,7 +106,7 @@ export class KnownModels {
 export function isSettled(table: RoutingTable): boolean {
   const models = [...table.models.values()];
   const answering = models.filter(({ versions }) => versions.some(isServable));
-  // A version that waits for other models may wait for ever. A start waits for those models, not for it.
+  // A version that waits for other models may wait forever. A start waits for those models, not for it.
   const failed = models.filter(({ versions }) =>
     versions.every(({ status, waitsFor }) => status.state === "END" || waitsFor !== undefined),
   );

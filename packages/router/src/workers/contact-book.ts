@@ -22,7 +22,7 @@ export class ContactBook {
   #saved: ReadonlyMap<WorkerId, Contact> = new Map();
   #isStoreHealthy = false;
 
-  /** `workersMax` bounds the workers that others may tell of; beyond it, those told of first are forgotten. */
+  /** `workersMax` bounds the workers that others name; beyond it, those named first are forgotten. */
   constructor({ workersMax }: { readonly workersMax: number }) {
     this.#workersMax = workersMax;
   }

@@ -189,7 +189,7 @@ export class WorkerPeer {
     return this.#misses;
   }
 
-  /** Asks; `listener` is told of the reply and of doubts about it. */
+  /** Asks; `listener` receives the reply, and doubts that one will come. */
   ask(question: Question, listener: QuestionListener): Asked {
     if (this.#channel === undefined || !this.askable) {
       return { state: "refused", reason: "DISCONNECTED" };

@@ -37,7 +37,7 @@ import type { OrderOptions } from "../commands/order.ts";
 
 const INT32_MAX = 2 ** 31 - 1;
 
-/** The whole command line, ready to parse; `idleFlags` of TensorFlow Serving were given and are told of. */
+/** The whole command line, ready to parse; `idleFlags`: TensorFlow Serving's flags that were given and have no meaning here; the log names them. */
 export function createCommandLine(version: string, idleFlags: readonly string[] = []): Command {
   const root = new Command("winnow")
     .description(

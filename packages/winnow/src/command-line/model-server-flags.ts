@@ -44,7 +44,7 @@ const IDLE_FLAGS: ReadonlySet<string> = new Set([
 ]);
 
 const ALTS = "--use_alts_credentials";
-/** The health service is there whatever this flag says, so nothing is lost and nothing is told. */
+/** The health service is there whatever this flag says, so nothing is lost and nothing is logged. */
 const HEALTH = "--enable_grpc_healthcheck_service";
 const VERSION = "--version";
 

@@ -71,7 +71,7 @@ async function failuresOf(asking: Asking, command: PredictCommand): Promise<stri
   }
 }
 
-/** The parts of `GET /v1/models/NAME` that tell of failures. */
+/** The parts of `GET /v1/models/NAME` that report failures. */
 interface ModelStatus {
   readonly model_version_status?: readonly {
     readonly version: string;

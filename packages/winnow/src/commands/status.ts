@@ -1,4 +1,4 @@
-// `winnow status`: what a router tells of its cluster, once, and an exit code for scripts.
+// `winnow status`: what a router reports about its cluster, once, and an exit code for scripts.
 
 import type { ClusterReport, Severity } from "@winnow/router";
 import { type WinnowError, systemClock, toWinnowError } from "@winnow/core";
@@ -7,7 +7,7 @@ import { askReport } from "../report/report-question.ts";
 import { type Line, statusLines } from "../report/report-lines.ts";
 import { RestClient, type RestTrust } from "../access/rest-client.ts";
 
-/** What is to be told of whom. */
+/** The router to ask, and how to reach it. */
 export interface StatusCommand extends RestTrust {
   readonly url: string;
 }

@@ -1,5 +1,5 @@
 // `winnow top`: the report of the cluster in a terminal, drawn anew each second, on the terminal's second
-// screen, so that what was there before comes back. A router that does not answer is told above what it
+// screen, so that what was there before comes back. A router that does not answer is named above what it
 // told last.
 //
 //   ask ─▶ draw ─▶ wait a second ─▶ ask …        q, Ctrl-C or a signal: the first screen again

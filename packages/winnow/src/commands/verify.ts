@@ -205,7 +205,7 @@ async function verifyVersion(
     }
   } catch (error) {
     const { code, message } = toWinnowError(error);
-    // A bug is told as one, and so is a file of state that cannot be written.
+    // Bugs are reported as bugs, and so is a state file that cannot be written.
     if (!(error instanceof WinnowError) || code === "UNAVAILABLE") throw error;
     return { ...nothing, unchecked: `${code}: ${message}` };
   }

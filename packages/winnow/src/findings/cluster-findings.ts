@@ -78,7 +78,7 @@ const STATE_OF: Readonly<Record<Severity, Finding["state"]>> = {
   down: "fault",
 };
 
-/** The routers' own findings; equal ones of several routers are told once. */
+/** The routers' own findings; equal ones of several routers are listed once. */
 function healthFindings(answered: readonly AnsweredRouter[]): Finding[] {
   const seen = new Map<string, Finding>();
   for (const { report } of answered) {

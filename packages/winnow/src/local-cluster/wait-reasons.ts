@@ -8,19 +8,19 @@ interface WaitingModel {
 }
 
 interface Told {
-  /** Nothing is told before. */
+  /** No reason is printed before this time. */
   readonly quietUntilMs: number;
   readonly why: string;
 }
 
-/** How long a model waits, and how long a reason that was told stands, before one is told. */
+/** How long a model must have waited, and how old the last printed reason must be, before one is printed. */
 const QUIET_MS = 5000;
 
-/** Remembers what was told of each model. */
+/** Remembers the last reason that was printed for each model. */
 export class WaitReasons {
   readonly #told = new Map<string, Told>();
 
-  /** The lines to tell at `nowMs`. */
+  /** The lines to print at `nowMs`. */
   news(waiting: readonly WaitingModel[], nowMs: number): string[] {
     return waiting.flatMap(({ model, why }) => {
       const before = this.#told.get(model) ?? { quietUntilMs: nowMs + QUIET_MS, why: "" };

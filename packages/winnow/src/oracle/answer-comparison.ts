@@ -51,7 +51,7 @@ interface RankedItems {
 
 const VERDICTS = ["equal", "close", "reordered", "different"] as const;
 type Verdict = (typeof VERDICTS)[number];
-/** Differences told of one answer. */
+/** Most differences that are reported of one answer. */
 const DIFFERENCES_MAX = 3;
 const TEXT_MAX = 80;
 const FLOAT32_DIGITS = 9;
@@ -332,7 +332,7 @@ function isSameScalar(a: AnswerValue, b: AnswerValue): boolean {
   return keyOf(a) === keyOf(b);
 }
 
-/** Text by which scalars are told apart; base64 is the one object that is a scalar. */
+/** Text by which scalars are compared; base64 is the one object that is a scalar. */
 function keyOf(value: AnswerValue): string {
   if (isNumeric(value)) return String(value);
   if (isAnswerObject(value)) {

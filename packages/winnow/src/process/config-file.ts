@@ -40,7 +40,7 @@ export async function openConfigFile<Config>(
   return new ConfigFile(settings, parts, text);
 }
 
-/** A configuration file; `follow` it to be told of changes. */
+/** A configuration file; `follow` calls back on changes. */
 export class ConfigFile<Config> {
   /** The configuration when the file was opened. */
   readonly initial: Config;

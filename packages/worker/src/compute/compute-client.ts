@@ -140,7 +140,7 @@ export class ComputeClient implements Compute {
     this.#isEnding = true;
     this.#inline.clear();
     if (this.#failure === undefined) {
-      // A thread that does not answer the shutdown is ended all the same.
+      // A thread that does not answer the shutdown is ended anyway.
       const shutdown = this.#ask({ kind: "shutdown" });
       await settledWithin(this.#parts.clock, SHUTDOWN_MS_MAX, shutdown);
     }

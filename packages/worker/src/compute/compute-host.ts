@@ -59,7 +59,7 @@ interface Content {
   reader: ReaderHandle;
 }
 
-/** A loaded partition, as the event loop is told of it. */
+/** A loaded partition, as the event loop hears of it. */
 export interface LoadedPartition extends LoadedReplica {
   /** How the event loop can search the partition itself; `undefined` for a partition too large for that. */
   readonly shared: SharedPartition | undefined;

@@ -1,4 +1,4 @@
-// What a stage of a pipeline is told, in words for people: filters and expressions as they read them.
+// What a stage of a pipeline does, as text for people: filters and expressions in a form that reads well.
 
 import { excerpt } from "../../errors/errors.ts";
 import type { Filter } from "../../attributes/filter.ts";

@@ -1,6 +1,6 @@
 // Whether a `model.onnx` can be served: its version, its operations, the iterations of its loops, its inputs
 // and outputs. A model that workers accept must load in every router, so a model that ONNX Runtime would
-// refuse there, or run for ever, is refused here, where the version has a status that says why.
+// refuse there, or run forever, is refused here, where the version has a status that says why.
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { Dtype } from "@winnow/core";

@@ -14,7 +14,7 @@ import type { GraphValue, OperationNode } from "./graph-value.ts";
 import type { GraphNode } from "./graph-walk.ts";
 import type { Visit } from "./lowered-nodes.ts";
 
-/** Operations whose results are values of their inputs, unchanged, or tell of shapes alone. */
+/** Operations whose results are values of their inputs, unchanged, or depend on shapes alone. */
 const PICKING: ReadonlySet<string> = new Set([
   ..."BroadcastTo,ConcatV2,ExpandDims,Gather,GatherNd,GatherV2,Pack,Rank,ReadVariableOp,Reshape".split(
     ",",

@@ -1,5 +1,5 @@
-// What the Open Inference Protocol tells of the server and of its models, over gRPC. Whether something is ready is
-// an answer there, not an error; why not is told by ModelMetadata, which fails with the reason.
+// What the Open Inference Protocol says about the server and its models, over gRPC. Whether something is ready is
+// an answer there, not an error; ModelMetadata gives the reason why not, as an error.
 
 import { WinnowError } from "@winnow/core";
 import { modelDocument, serverDocument } from "../../http/predict/inference/inference-documents.ts";

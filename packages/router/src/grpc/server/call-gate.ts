@@ -26,7 +26,7 @@ export class CallGate {
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
-  /** Ends every open call, so that its client is told why before the connection is cut. */
+  /** Ends every open call with the reason, before the connection is cut. */
   cut(): void {
     for (const call of this.#calls) {
       call.sendStatus({ code: status.UNAVAILABLE, details: "The server is closing" });

@@ -193,7 +193,7 @@ class ServingServer implements GrpcServer {
     } while (!this.#gate.isIdle);
   }
 
-  /** Checks readiness from time to time, because the router does not tell of changes. */
+  /** Checks readiness from time to time, because the router does not report changes. */
   async #followHealth(): Promise<void> {
     const { signal } = this.#ended;
     while (!signal.aborted) {
@@ -204,7 +204,7 @@ class ServingServer implements GrpcServer {
     }
   }
 
-  /** Health watchers are told only when the state has changed. */
+  /** Notifies health watchers only when the state has changed. */
   #setHealth(isReady: boolean): void {
     if (this.#isServing === isReady) return;
     this.#isServing = isReady;

@@ -5,7 +5,7 @@ import { withoutKeys } from "@winnow/cluster";
 import { grpcStatusOf } from "@winnow/core";
 import type { WinnowError } from "@winnow/core";
 
-/** What a client is told of a failure. */
+/** What an answer says about a failure. */
 export interface FailureStatus {
   readonly code: number;
   readonly details: string;

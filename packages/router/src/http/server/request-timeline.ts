@@ -8,7 +8,7 @@ import type { TraceAttributes, TraceContext, TraceSpan } from "@winnow/core";
 /** The header of the request that asks for it, and of the answer that brings it. */
 export const TIMELINE_HEADER = "x-winnow-timeline";
 
-/** Parts that are told of; an answer's headers are bounded, and so is what a request costs here. */
+/** Most parts that are listed: an answer's headers are bounded, and so is what a request costs here. */
 const PARTS_MAX = 64;
 /** Characters of the text: clients take 16 KiB of headers, and the names of workers may be long. */
 const CHARACTERS_MAX = 8192;

@@ -1,5 +1,5 @@
 // One budget for every second attempt that adds load: hedges, and retries while the first worker may still
-// compute or has computed in vain. Without a budget, a cluster that is a little too slow would be asked twice
+// compute or has computed for nothing. Without a budget, a cluster that is a little too slow would be asked twice
 // as much and become much too slow. Counted over a sliding window of 10 s:
 //
 //   second attempts ≤ ratio × first attempts + perSecond × 10

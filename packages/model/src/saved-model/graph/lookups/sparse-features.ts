@@ -14,7 +14,7 @@ import type { Visit } from "../lowered-nodes.ts";
 /** Visits an operation that stands in the place of another one. */
 type VisitPlain = (visit: Visit) => readonly GraphValue[];
 
-/** An operation, the part of the replaced node's name that tells of it, and its inputs. */
+/** An operation, the part of the replaced node's name that stands for it, and its inputs. */
 interface Part {
   readonly op: string;
   readonly part: string;

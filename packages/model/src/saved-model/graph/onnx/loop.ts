@@ -1,5 +1,5 @@
 // A loop as ONNX's Loop: the state as loop-carried values, lists as what the loop collects over its
-// iterations. TensorFlow's loops may run for ever, so beside the state go the iterations that are left:
+// iterations. TensorFlow's loops may run forever, so beside the state go the iterations that are left:
 //
 //   iterations left ─▶ ┌ an iteration ──────────────────┐ ─▶ iterations left - 1
 //   state ───────────▶ │ nodes of the body, inner loops │ ─▶ state
