@@ -9,7 +9,7 @@
 // more turn of the event loop, in which received replies are read. A process that is always late
 // judges all the same.
 //
-// A slice of a long wait is a tenth of it, so that a timer of many seconds does not wake an idle
+// A slice of a long wait is a tenth of it, or what the options say, so that a timer of many seconds does not wake an idle
 // process ten times a second. Of each block of the event loop at most one slice counts as time
 // spent listening.
 //
@@ -29,6 +29,8 @@ export interface GraceTimerOptions {
   readonly delayMs: number;
   /** A slice that ends more than so many ms late counts as delayed by this process. Default 20. */
   readonly ownLagMs?: number;
+  /** The wait is cut into at most so many slices: each wakes the process. Default 10. */
+  readonly slicesMax?: number;
 }
 
 const OWN_LAG_MS = 20;
@@ -42,10 +44,10 @@ const LATE_SLICES_MAX = 10;
 /** Runs `decide` once this process has listened for `delayMs`. */
 export function setGraceTimer(
   clock: Clock,
-  { delayMs, ownLagMs = OWN_LAG_MS }: GraceTimerOptions,
+  { delayMs, ownLagMs = OWN_LAG_MS, slicesMax = SLICES_MAX }: GraceTimerOptions,
   decide: () => void,
 ): GraceTimer {
-  const longestMs = Math.max(SLICE_MS_MIN, delayMs / SLICES_MAX);
+  const longestMs = Math.max(SLICE_MS_MIN, delayMs / slicesMax);
   const wholeMs = Math.min(delayMs, longestMs);
   let timer: Timer;
   let lateInRow = 0;

@@ -3,7 +3,7 @@
 // part of the lag.
 
 /** Ms between two measurements. */
-export const LAG_TIMER_MS = 200;
+export const LAG_TIMER_MS = 500;
 
 /** prom-client's metrics that contain the timer's interval. */
 const NAMES = ["min", "max", "mean", "p50", "p90", "p99"].map(

@@ -79,14 +79,19 @@ const Client = makeGenericClientConstructor(shardService, `${PACKAGE}.Shard`);
 const CLIENT_OPTIONS: ChannelOptions = {
   "grpc.initial_reconnect_backoff_ms": 100,
   "grpc.max_reconnect_backoff_ms": 1000,
-  // Clients share no connection: a new client must reach the process that listens at the address.
-  "grpc.use_local_subchannel_pool": 1,
   "grpc.enable_retries": 0,
   "grpc.enable_channelz": 0,
   "grpc.max_receive_message_length": MESSAGE_BYTES_MAX,
   "grpc.max_send_message_length": MESSAGE_BYTES_MAX,
   "grpc-node.flow_control_window": FLOW_CONTROL_WINDOW_BYTES,
 };
+
+/**
+ * Clients share no connection: a new client must reach the process that listens at the address. grpc-js shares
+ * one between clients of the same options, so each has an option of its own. A pool of connections for each
+ * client would do the same, but each pool wakes the process every 10 s.
+ */
+let clients = 0;
 
 /** Ms without a stream after which a connection is closed. A router that needs one opens another. */
 const IDLE_CONNECTION_MS = 60_000;
@@ -112,7 +117,11 @@ export function createClient(
   tlsName?: string,
 ): ShardClient {
   const named = tlsName === undefined ? {} : { "grpc.ssl_target_name_override": tlsName };
-  const client = new Client(`dns:${address}`, credentials, { ...CLIENT_OPTIONS, ...named });
+  const client = new Client(`dns:${address}`, credentials, {
+    ...CLIENT_OPTIONS,
+    ...named,
+    "winnow.client": (clients += 1),
+  });
   return client as unknown as ShardClient;
 }
 
