@@ -174,7 +174,7 @@ export class SimulatedStream implements FrameChannel, WorkerLink {
       } else if (frame.kind === "queries") this.#worker?.onQueries(frame.queries);
       else if (frame.kind === "cancel") this.#worker?.onCancel(frame.id);
       else if (frame.kind === "predecessor") this.#worker?.onPredecessor(frame.incarnation);
-      else this.#worker?.onPing(frame.sequence, frame.wantsHeard === true);
+      else this.#worker?.onPing(frame.sequence, frame.wantsHeard === true, frame.inDoubt === true);
     });
   }
 

@@ -298,7 +298,8 @@ export class Worker implements WorkerService {
         handlers.onQueries(queries);
         this.#progress.noteWork();
       },
-      onPing: (sequence, wantsHeard) => {
+      onPing: (sequence, wantsHeard, inDoubt) => {
+        if (inDoubt) this.#membership.doubt?.();
         const { progress } = this.#compute;
         const { queueRows, scanCounts: scans } = this.#answers;
         const heard = wantsHeard ? this.#membership.heard?.() : undefined;

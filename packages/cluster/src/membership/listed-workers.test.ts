@@ -57,7 +57,8 @@ class ListedWorker implements WorkerService {
     return {
       onQueries: () => undefined,
       onCancel: () => undefined,
-      onPing: (sequence, wantsHeard) => {
+      onPing: (sequence, wantsHeard, inDoubt) => {
+        if (inDoubt) this.store.doubt();
         const heard = wantsHeard ? this.store.heard() : [];
         link.pong({ sequence, queueRows: 0, progress: 0, stalled: false, heard });
       },
@@ -128,22 +129,18 @@ async function timeUntil(clock: ManualClock, isSeen: () => boolean): Promise<num
 }
 
 describe("workers of a fixed list", () => {
-  test.each([4, 16, 32])(
-    "%i of them at rest: each asks the logarithm of their number",
-    async (count) => {
-      const { clock, workers, all } = await restedCluster(count);
+  test.each([4, 16, 32])("%i of them at rest: each asks one other a second", async (count) => {
+    const { clock, workers, all } = await restedCluster(count);
 
-      clock.advance(60_000);
+    clock.advance(60_000);
 
-      const calls = workers.map(({ asked }) => asked);
-      // A round of log2 questions takes 1.1 s or more; some more pings go to members without
-      // evidence and over quiet streams.
-      const pingsMax = (60_000 / 1100) * Math.ceil(Math.log2(count)) * 1.25 + count;
-      expect(calls.filter(({ describe: asked }) => asked > 0)).toEqual([]);
-      expect(Math.max(...calls.map(({ ping }) => ping))).toBeLessThan(pingsMax);
-      expect(new Set(workers.map(({ watcher }) => watcher.ids))).toEqual(new Set([all]));
-    },
-  );
+    const calls = workers.map(({ asked }) => asked);
+    // Besides, a stream without a ping for a minute gets one.
+    const pingsMax = (60_000 / 1100) * 1.1 + count;
+    expect(calls.filter(({ describe: asked }) => asked > 0)).toEqual([]);
+    expect(Math.max(...calls.map(({ ping }) => ping))).toBeLessThan(pingsMax);
+    expect(new Set(workers.map(({ watcher }) => watcher.ids))).toEqual(new Set([all]));
+  });
 
   test("a change reaches everybody at once", async () => {
     const { clock, workers, first } = await restedCluster(16);
@@ -182,6 +179,61 @@ describe("workers of a fixed list", () => {
       expect(backMs).toBeLessThanOrEqual(how === "stop" ? 1100 : 2200);
     },
   );
+
+  test("who is told of a doubt asks at once, although it heard of the member a moment ago", async () => {
+    const { clock, first, others } = await restedCluster(16);
+    await clock.advanceSettled(3000);
+    for (const { network } of others) network.freeze(first.address);
+
+    const tookMs = await timeUntil(clock, () =>
+      others.every(({ watcher }) => !watcher.ids.includes("w00")),
+    );
+
+    expect(tookMs).toBeLessThanOrEqual(3500);
+  });
+
+  test("several that fall silent at once, neighbours in the list, are left out within 4.3 s", async () => {
+    const { clock, workers } = await restedCluster(16);
+    const frozen = workers.slice(4, 9);
+    const others = workers.filter((worker) => !frozen.includes(worker));
+    for (const { network } of workers) for (const { address } of frozen) network.freeze(address);
+
+    await clock.advanceSettled(4300);
+
+    const left = others.map(({ said }) => said.workerId).join(" ");
+    expect(new Set(others.map(({ watcher }) => watcher.ids))).toEqual(new Set([left]));
+  });
+
+  test("both sides of a cut leave out the other within 4.3 s", async () => {
+    const { clock, workers } = await restedCluster(12);
+    const sides = [workers.slice(0, 7), workers.slice(7)];
+    for (const [side, other] of [sides, sides.toReversed()]) {
+      for (const { network } of side!) for (const { address } of other!) network.freeze(address);
+    }
+
+    await clock.advanceSettled(4300);
+
+    for (const side of sides) {
+      const left = side.map(({ said }) => said.workerId).join(" ");
+      expect(new Set(side.map(({ watcher }) => watcher.ids))).toEqual(new Set([left]));
+    }
+  });
+
+  test("a hiccup of one is asked about by all, and they are at rest again", async () => {
+    const { clock, workers, first, others, all } = await restedCluster(16);
+    for (const { network } of others) network.freeze(first.address);
+    await clock.advanceSettled(1550);
+    for (const { network } of others) network.thaw(first.address);
+    await clock.advanceSettled(8000);
+    const whileAsked = workers.reduce((sum, { asked }) => sum + asked.ping, 0);
+    for (const { asked } of workers) asked.ping = 0;
+    clock.advance(20_000);
+
+    const atRest = Math.max(...workers.map(({ asked }) => asked.ping));
+    expect(new Set(workers.map(({ watcher }) => watcher.ids))).toEqual(new Set([all]));
+    expect(whileAsked).toBeGreaterThan(16 * 15);
+    expect(atRest).toBeLessThan((20_000 / 1100) * 1.1 + 16);
+  });
 
   test("who is cut off from all accuses nobody, and the others leave nobody else out", async () => {
     const { clock, workers, first, others, all } = await restedCluster(8);

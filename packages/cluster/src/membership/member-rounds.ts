@@ -3,11 +3,14 @@
 // workers they hear. What a member knew one round ago has then reached every member, however many
 // they are (the dissemination barrier of Hensgen, Finkel and Manber 1988, with answers instead of
 // messages). A round takes about the same time for any number of members: its questions grow with
-// the logarithm.
+// the logarithm. At rest (`static-membership.ts`) a round is a single question, to the member at
+// distance 1.
 
 /** Duration of a round in ms; evidence that has reached every member is at most two rounds old. */
 const ROUND_MS = 1100;
 const INTERVAL_MS_MAX = 600;
+/** Ms between two questions at rest, before jitter. */
+export const REST_INTERVAL_MS: number = ROUND_MS;
 
 /** Questions of a round in a list of `members` members. */
 function questionsOf(members: number): number {

@@ -97,14 +97,22 @@ export class MemberStreams {
     this.#streams.set(member.workerId, stream);
   }
 
-  /** Asks a member whether it lives and whom it hears, unless a ping is unanswered already. */
-  ping(member: SilentMember): void {
+  /**
+   * Asks a member whether it lives and whom it hears, unless a ping is unanswered already; if `inDoubt`,
+   * in any case, so that it learns that somebody does not answer.
+   */
+  ping(member: SilentMember, inDoubt = false): void {
     const stream = this.#streams.get(member.workerId);
-    if (stream === undefined || stream.state === "opening" || stream.timer !== undefined) return;
+    if (stream === undefined || stream.state === "opening") return;
+    if (stream.timer !== undefined && !inDoubt) return;
+    const isNew = stream.timer === undefined;
     const { clock } = this.#parts.environment;
-    stream.sequence += 1;
-    stream.sentAtMs = clock.nowMs();
-    stream.channel.ping(stream.sequence, true);
+    if (isNew) {
+      stream.sequence += 1;
+      stream.sentAtMs = clock.nowMs();
+    }
+    stream.channel.ping(stream.sequence, { wantsHeard: true, ...(inDoubt && { inDoubt }) });
+    if (!isNew) return;
     stream.timer = setGraceTimer(clock, { delayMs: PONG_MS }, () => {
       stream.timer = undefined;
       if (this.#streams.get(member.workerId) !== stream) return;

@@ -59,5 +59,7 @@ export interface MembershipStore {
   lose?(workerId: WorkerId): void;
   /** Workers that this process has heard of late, for the pong to another worker. */
   heard?(): readonly HeardWorker[];
+  /** Reports that another worker has asked this one in doubt: some member does not answer it. */
+  doubt?(): void;
   close(): Promise<void>;
 }

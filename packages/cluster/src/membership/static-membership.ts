@@ -7,13 +7,20 @@
 //
 //   polled ── answers, its stream opens ──▶ attended ── breaks, or a ping is unanswered ──▶ polled
 //
-// A quiet stream may be cut off. So there must be evidence, at most `DOUBT_MS` old, that the member
-// lives and has announced nothing new: its own pong, or the pong of another member, which lists the
-// member with the digest of the announcement that is known here. A digest only confirms:
-// an announcement is taken from the member itself alone. A worker collects such evidence from few
-// members (`member-rounds.ts`), so its work hardly grows with the list; a member without evidence
-// is pinged by every worker. A router has streams of its own, with pings, and reports them by
-// `hear` and `lose`.
+// A process that ends breaks its streams, which all others see at once; pings are for processes that
+// hang and links that are cut. At rest a worker pings one member, the next in the list that it can
+// reach, so that each member is watched by one other:
+//
+//   rest ── a question is unanswered: all members are pinged in doubt ──▶ alert ── 5 s ──▶ rest
+//     └──── another worker pings in doubt ─────────────────────────────────▲
+//
+// While a worker is alert there must be evidence, at most `DOUBT_MS` old, that each member lives and
+// has announced nothing new: its own pong, or the pong of another member, which lists the member with
+// the digest of the announcement that is known here. A digest only confirms: an announcement is taken
+// from the member itself alone. A worker collects such evidence from few members
+// (`member-rounds.ts`), so its work hardly grows with the list; a member without evidence, as most
+// are after a rest, is pinged by every worker. A router has streams of its own, with pings, and
+// reports them by `hear` and `lose`.
 
 import { WinnowError, toWinnowError, workerId } from "@winnow/core";
 import type { Environment, Timer, WorkerId } from "@winnow/core";
@@ -30,7 +37,7 @@ import type { Succession } from "../announcement/succession.ts";
 import { HEARD_PER_PONG } from "../rpc/frames/frame-limits.ts";
 import type { HeardWorker } from "../rpc/frames/frames.ts";
 import type { WorkerConnector } from "../rpc/worker-connector.ts";
-import { partnerAt, roundIntervalMs } from "./member-rounds.ts";
+import { REST_INTERVAL_MS, partnerAt, roundIntervalMs } from "./member-rounds.ts";
 import { MemberStreams } from "./member-streams.ts";
 
 /** The list, and how its members are polled. */
@@ -63,8 +70,12 @@ const DEFAULTS: Omit<StaticMembershipSettings, "members"> = {
 const MEMBERS_MAX = 4096;
 /** Unanswered questions in a row before a member can be silent. */
 const UNANSWERED_MIN = 2;
-/** Ms after a change or a doubt in which members are polled every `pollMs`. */
+/** Ms after a change or a doubt in which members are polled every `pollMs`, or after a doubt asked in rounds. */
 const UNREST_MS = 5000;
+/** A worker that is asked in doubt asks the members of which it has no evidence of the last so many ms. */
+const RECENT_MS = 500;
+/** Ms after which a worker whose questions are still unanswered pings all members in doubt again. */
+const DOUBT_TOLD_MS = UNREST_MS / 2;
 /** Ms without evidence after which a member is pinged, or polled. */
 const DOUBT_MS = 2000;
 /**
@@ -115,8 +126,10 @@ interface Heard {
    * this process may have slept.
    */
   unanswered: number;
-  /** When the first of these questions was asked; other members' evidence resets it too. */
+  /** When the first of these questions was asked; later evidence from other members resets it too. */
   askedAtMs: number | undefined;
+  /** When a ping on its open stream was first unanswered: a rest leaves no evidence of the time before. */
+  readonly trustedUntilMs: number;
   readonly succession: Succession;
 }
 
@@ -145,6 +158,12 @@ export class StaticMembership implements MembershipStore {
   readonly #own: WorkerId | undefined;
   #lookTimer: Timer | undefined;
   #step = 0;
+  /** Until when this worker is alert. */
+  #alertUntilMs: number;
+  /** When this worker last pinged all in doubt, or was pinged so. */
+  #doubtToldAtMs = Number.NEGATIVE_INFINITY;
+  /** What the next look does beside its question: it tells all of a doubt, or asks all because of one. */
+  #nextLook: "tells" | "asks" | undefined;
   readonly #listeners = new Set<(view: MembershipView) => void>();
   #view: MembershipView;
   #told: MembershipView | undefined;
@@ -162,6 +181,7 @@ export class StaticMembership implements MembershipStore {
     this.#describe = parts.describe;
     this.#refused = settings.refused ?? new RefusedRecords(parts.environment.log);
     this.#restlessUntilMs = parts.environment.clock.nowMs() + UNREST_MS;
+    this.#alertUntilMs = this.#restlessUntilMs;
     const members = settings.members.toSorted((a, b) => (a.workerId < b.workerId ? -1 : 1));
     this.#settings = { ...DEFAULTS, ...settings, members };
     this.#placementWorkers = members.map((member) => member.workerId);
@@ -254,6 +274,16 @@ export class StaticMembership implements MembershipStore {
     return [...known.slice(first), ...known.slice(0, first)].slice(0, HEARD_PER_PONG);
   }
 
+  doubt(): void {
+    const nowMs = this.#environment.clock.nowMs();
+    const isNew = nowMs - this.#doubtToldAtMs >= DOUBT_TOLD_MS;
+    this.#doubtToldAtMs = nowMs;
+    this.#beAlert();
+    if (!isNew || this.#streams === undefined) return;
+    this.#nextLook = "asks";
+    this.#lookAfter(0);
+  }
+
   #memberOf(id: WorkerId): SilentMember | undefined {
     return this.#settings.members.find(({ workerId: known }) => known === id);
   }
@@ -272,6 +302,10 @@ export class StaticMembership implements MembershipStore {
           for (const each of heard) this.#vouched(each, sentAtMs);
         },
         onUnanswered: (member, sentAtMs) => {
+          const heard = this.#heard.get(member.workerId);
+          if (heard?.unanswered === 0) {
+            this.#heard.set(member.workerId, { ...heard, trustedUntilMs: sentAtMs });
+          }
           this.#miss(member, sentAtMs);
           this.#askLater(member, 0);
         },
@@ -299,49 +333,88 @@ export class StaticMembership implements MembershipStore {
 
   /**
    * Notes evidence from another member's pong; it counts only where both know the same
-   * announcement. `sentAtMs - ageMs` is no later than the moment at which the other member had its
+   * announcement, and a member of which the other knows another one is asked. `sentAtMs - ageMs` is no later than the moment at which the other member had its
    * evidence.
    */
   #vouched({ workerId: id, incarnation, digest, ageMs }: HeardWorker, sentAtMs: number): void {
     const heard = this.#heard.get(id);
-    if (heard?.digest !== digest || heard.announcement.incarnation !== incarnation) return;
-    if (sentAtMs - ageMs <= heard.atMs) return;
+    if (heard === undefined || sentAtMs - ageMs <= heard.atMs) return;
+    if (heard.digest !== digest || heard.announcement.incarnation !== incarnation) {
+      // The other member has heard something newer: a link that is cut may keep it from this one.
+      const member = this.#memberOf(id);
+      if (member !== undefined && this.#isAttended(member)) this.#streams?.ping(member);
+      return;
+    }
     heard.atMs = sentAtMs - ageMs;
-    heard.askedAtMs = undefined;
+    if (heard.askedAtMs !== undefined && heard.askedAtMs < heard.atMs) heard.askedAtMs = undefined;
+  }
+
+  /** Whether one question a round is enough: nothing speaks against any member. */
+  #isAtRest(): boolean {
+    const isListed = this.#own !== undefined && this.#memberOf(this.#own) !== undefined;
+    return isListed && this.#environment.clock.nowMs() >= this.#alertUntilMs;
+  }
+
+  /** Ends a rest: for `UNREST_MS` there must be evidence of each member. */
+  #beAlert(): void {
+    this.#alertUntilMs = this.#environment.clock.nowMs() + UNREST_MS;
+  }
+
+  /** A question of this worker is unanswered: others may be at rest, and the same may be silent for them. */
+  #tellDoubt(): void {
+    this.#beAlert();
+    const nowMs = this.#environment.clock.nowMs();
+    if (this.#streams === undefined || nowMs - this.#doubtToldAtMs < DOUBT_TOLD_MS) return;
+    this.#doubtToldAtMs = nowMs;
+    this.#nextLook = "tells";
+    this.#lookAfter(0);
   }
 
   #lookLater(): void {
-    const { clock, random } = this.#environment;
     const count = this.#settings.members.length;
-    const delayMs = this.#streams === undefined ? LOOK_MS : roundIntervalMs(count);
-    this.#lookTimer = clock.setTimer(delayMs * (0.9 + random() / 5), () => {
+    const roundMs = this.#isAtRest() ? REST_INTERVAL_MS : roundIntervalMs(count);
+    const delayMs = this.#streams === undefined ? LOOK_MS : roundMs;
+    this.#lookAfter(delayMs * (0.9 + this.#environment.random() / 5));
+  }
+
+  /** Looks after `delayMs`, not at the planned time. */
+  #lookAfter(delayMs: number): void {
+    if (this.#isClosed) return;
+    const { clock } = this.#environment;
+    if (this.#lookTimer !== undefined) clock.clearTimer(this.#lookTimer);
+    this.#lookTimer = clock.setTimer(delayMs, () => {
       this.#look();
       this.#lookLater();
     });
   }
 
-  /** Asks the next partner whom it hears; pings or polls every attended member without evidence. */
+  /** Asks the next partner whom it hears; unless at rest, pings or polls attended members without evidence. */
   #look(): void {
     const nowMs = this.#environment.clock.nowMs();
-    this.#askPartner();
+    const isAtRest = this.#isAtRest();
+    const what = this.#nextLook;
+    this.#nextLook = undefined;
+    const doubtMs = what === "asks" ? RECENT_MS : DOUBT_MS;
+    if (what === undefined) this.#askPartner(isAtRest ? 0 : (this.#step += 1));
     for (const member of this.#settings.members) {
       const { workerId: id } = member;
       if (!this.#isAttended(member)) continue;
-      const isInDoubt = nowMs - this.#heard.get(id)!.atMs >= DOUBT_MS;
+      const isInDoubt = !isAtRest && nowMs - this.#heard.get(id)!.atMs >= doubtMs;
       if (this.#attended.has(id)) {
         if (!isInDoubt) continue;
         this.#attended.delete(id);
         this.#askLater(member, 0);
-      } else if (isInDoubt || this.#streams!.isQuiet(id)) this.#streams!.ping(member);
+      } else if (what === "tells") this.#streams!.ping(member, true);
+      else if (isInDoubt || this.#streams!.isQuiet(id)) this.#streams!.ping(member);
     }
     this.#update();
   }
 
-  #askPartner(): void {
+  #askPartner(step: number): void {
     const { members } = this.#settings;
     const own = members.findIndex(({ workerId: id }) => id === this.#own);
     if (this.#streams === undefined || own === -1) return;
-    const first = partnerAt(own, (this.#step += 1), members.length);
+    const first = partnerAt(own, step, members.length);
     const byTurns = [...members.slice(first), ...members.slice(0, first)];
     const partner = byTurns.find(
       (member) => member.workerId !== this.#own && this.#isAttended(member),
@@ -404,7 +477,9 @@ export class StaticMembership implements MembershipStore {
       heard.unanswered += 1;
       heard.askedAtMs ??= askedAtMs;
     }
-    if (!this.#view.silent.includes(member)) this.#disturb();
+    if (this.#view.silent.includes(member)) return;
+    this.#disturb();
+    this.#tellDoubt();
   }
 
   /** Takes over a member's announcement; false where it is refused. */
@@ -435,9 +510,8 @@ export class StaticMembership implements MembershipStore {
     const heard = this.#heard.get(member.workerId);
     const known = heard?.announcement;
     const nowMs = this.#environment.clock.nowMs();
-    const isGone = heard === undefined || nowMs - heard.atMs >= SUCCESSOR_GONE_MS;
     // The process that answers at the listed address took it over, so the previous one is gone.
-    const meeting = meet(isGone ? unmet : heard.succession, announcement.incarnation, {
+    const meeting = meet(successionAt(heard, nowMs), announcement.incarnation, {
       isCurrentAnswering: false,
     });
     if (meeting.kind === "refused") {
@@ -455,6 +529,7 @@ export class StaticMembership implements MembershipStore {
       atMs: nowMs,
       unanswered: 0,
       askedAtMs: undefined,
+      trustedUntilMs: -Infinity,
       succession: meeting.succession,
     });
   }
@@ -509,6 +584,13 @@ export class StaticMembership implements MembershipStore {
     this.#told = this.#view;
     for (const listener of this.#listeners) listener(this.#view);
   }
+}
+
+/** Which process may follow: any, once nothing is known of the member for a while. */
+function successionAt(heard: Heard | undefined, nowMs: number): Succession {
+  if (heard === undefined) return unmet;
+  const knownUntilMs = Math.max(heard.atMs, heard.trustedUntilMs);
+  return nowMs - knownUntilMs >= SUCCESSOR_GONE_MS ? unmet : heard.succession;
 }
 
 /** Where to look for a member: at its announced address, or else at the listed one. */

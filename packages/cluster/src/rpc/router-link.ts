@@ -38,6 +38,8 @@ export interface RouterLinkParts {
 
 /** A worker at the other side of a stream may be silent for this many times as long as a router. */
 const SILENT_WORKER_FACTOR = 20;
+/** A worker has a stream of each router and member, and at rest wakes for each of these slices. */
+const SILENCE_SLICES = 4;
 /** A frame takes further replies up to this many bytes. */
 const FRAME_BYTES = 1024 * 1024;
 
@@ -180,7 +182,7 @@ export class RouterLink implements WorkerLink {
   #watchSilence(): GraceTimer {
     this.#isHeard = false;
     const delayMs = this.#settings.silentMs * (this.#isWorker ? SILENT_WORKER_FACTOR : 1);
-    return setGraceTimer(this.#parts.clock, { delayMs }, () => {
+    return setGraceTimer(this.#parts.clock, { delayMs, slicesMax: SILENCE_SLICES }, () => {
       if (this.#isHeard) this.#silenceTimer = this.#watchSilence();
       else this.#fail(new WinnowError("UNAVAILABLE", "Nothing was heard of the router"));
     });
@@ -210,7 +212,11 @@ export class RouterLink implements WorkerLink {
         return this.#handlers.onCancel(frame.id);
       case "ping":
         this.#isWorker ||= frame.wantsHeard === true;
-        return this.#handlers.onPing(frame.sequence, frame.wantsHeard === true);
+        return this.#handlers.onPing(
+          frame.sequence,
+          frame.wantsHeard === true,
+          frame.inDoubt === true,
+        );
       case "predecessor":
         return this.#handlers.onPredecessor(frame.incarnation);
       case "hello":

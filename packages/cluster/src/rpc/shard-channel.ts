@@ -123,12 +123,16 @@ export class WorkerChannel {
   }
 
   /**
-   * Sends a ping; with `wantsHeard` its pong lists the workers that the worker hears. False, and
-   * nothing is sent, if no stream is open or it takes no more frames.
+   * Sends a ping; with `wantsHeard` its pong lists the workers that the worker hears, with `inDoubt` the
+   * worker asks the others too. False, and nothing is sent, if no stream is open or it takes no more
+   * frames.
    */
-  ping(sequence: number, wantsHeard = false): boolean {
+  ping(
+    sequence: number,
+    asks: { readonly wantsHeard?: true; readonly inDoubt?: true } = {},
+  ): boolean {
     if (this.#stream === undefined || this.#isBlocked || this.#state === "connecting") return false;
-    this.#send({ kind: "ping", sequence, ...(wantsHeard && { wantsHeard }) });
+    this.#send({ kind: "ping", sequence, ...asks });
     return true;
   }
 

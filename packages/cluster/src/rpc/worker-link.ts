@@ -34,7 +34,7 @@ export interface LinkHandlers {
   /** The router needs no answer to this query; the id may be unknown. */
   onCancel(id: number): void;
   /** `wantsHeard`: the pong should list the workers that this worker hears. */
-  onPing(sequence: number, wantsHeard: boolean): void;
+  onPing(sequence: number, wantsHeard: boolean, inDoubt: boolean): void;
   /** The router asks this process to number itself above `incarnation` (`succession.ts`). */
   onPredecessor(incarnation: Incarnation): void;
   /** The stream is over: queries of this link need no answer. Called exactly once. */

@@ -234,7 +234,7 @@ class MemoryStream implements FrameChannel, WorkerLink {
         this.#worker?.onCancel(frame.id);
         break;
       case "ping":
-        this.#worker?.onPing(frame.sequence, frame.wantsHeard === true);
+        this.#worker?.onPing(frame.sequence, frame.wantsHeard === true, frame.inDoubt === true);
         break;
       case "predecessor":
         this.#worker?.onPredecessor(frame.incarnation);

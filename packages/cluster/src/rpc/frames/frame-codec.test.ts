@@ -57,6 +57,7 @@ describe("a frame that crossed the wire", () => {
       { kind: "cancel", id: 2 ** 50 },
       { kind: "ping", sequence: 7 },
       { kind: "ping", sequence: 8, wantsHeard: true },
+      { kind: "ping", sequence: 9, wantsHeard: true, inDoubt: true },
       { kind: "predecessor", incarnation: incarnation(2 ** 52) },
     ] as const) {
       expect(toWorker(frame)).toEqual(frame);

@@ -58,7 +58,11 @@ export function encodeRouterFrame(frame: RouterFrame): Buffer {
       return requestSerialize({ cancel: { id: frame.id } });
     case "ping":
       return requestSerialize({
-        ping: { sequence: frame.sequence, wants_heard: frame.wantsHeard === true },
+        ping: {
+          sequence: frame.sequence,
+          wants_heard: frame.wantsHeard === true,
+          in_doubt: frame.inDoubt === true,
+        },
       });
     case "predecessor":
       return requestSerialize({ predecessor: { incarnation: frame.incarnation } });
@@ -178,8 +182,9 @@ function asMessage<Message>(bytes: Buffer, deserialize: (bytes: Buffer) => Messa
 function decodeRouterMessage(message: RouterFrame__Output): RouterFrame {
   if (message.cancel) return { kind: "cancel", id: message.cancel.id };
   if (message.ping) {
-    const { sequence, wants_heard: wantsHeard } = message.ping;
-    return { kind: "ping", sequence, ...(wantsHeard && { wantsHeard }) };
+    const { sequence, wants_heard: wantsHeard, in_doubt: inDoubt } = message.ping;
+    const asks = { ...(wantsHeard && { wantsHeard }), ...(inDoubt && { inDoubt }) };
+    return { kind: "ping", sequence, ...asks };
   }
   if (message.predecessor) {
     const { incarnation: number } = message.predecessor;

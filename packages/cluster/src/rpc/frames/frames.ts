@@ -30,7 +30,12 @@ export type RouterFrame =
   | { readonly kind: "hello"; readonly routerId: string; readonly wantsMembers: boolean }
   | { readonly kind: "queries"; readonly queries: readonly WorkerQuery[] }
   | { readonly kind: "cancel"; readonly id: number }
-  | { readonly kind: "ping"; readonly sequence: number; readonly wantsHeard?: true }
+  | {
+      readonly kind: "ping";
+      readonly sequence: number;
+      readonly wantsHeard?: true;
+      readonly inDoubt?: true;
+    }
   | { readonly kind: "predecessor"; readonly incarnation: Incarnation };
 
 /** From worker to router. */

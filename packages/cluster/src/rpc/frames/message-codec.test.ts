@@ -54,7 +54,7 @@ const routerFrame = fc.oneof(
   message({ hello: message({ router_id: text, wants_members: fc.boolean() }) }),
   message({ cancel: message({ id: uint64 }) }),
   message({
-    ping: message({ sequence: uint32, wants_heard: fc.boolean() }),
+    ping: message({ sequence: uint32, wants_heard: fc.boolean(), in_doubt: fc.boolean() }),
     predecessor: message({ incarnation: uint64 }),
   }),
 );
@@ -99,10 +99,15 @@ describe("a message", () => {
   test("of a newer peer is read without the fields that are not known, or are of another kind", () => {
     const later = Buffer.from([0x08, 7, 0x12, 1, 0x61, 0xf8, 0x3e, 9]);
 
-    expect(codec.decode("Ping", later)).toEqual({ sequence: 7, wants_heard: false });
+    expect(codec.decode("Ping", later)).toEqual({
+      sequence: 7,
+      wants_heard: false,
+      in_doubt: false,
+    });
     expect(codec.decode("Ping", Buffer.from([0x0a, 1, 0x61]))).toEqual({
       sequence: 0,
       wants_heard: false,
+      in_doubt: false,
     });
   });
 

@@ -76,6 +76,7 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                   fields: {
                     sequence: { type: "uint32", id: 1 },
                     wants_heard: { type: "bool", id: 2 },
+                    in_doubt: { type: "bool", id: 3 },
                   },
                 },
                 Pong: {

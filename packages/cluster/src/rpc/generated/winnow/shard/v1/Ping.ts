@@ -9,6 +9,10 @@ export interface Ping {
    * another worker asks: it pings seldom, and wants to know whom this one hears
    */
   wants_heard?: boolean;
+  /**
+   * some member does not answer the worker that asks: this one is to ask the others too
+   */
+  in_doubt?: boolean;
 }
 
 /**
@@ -20,4 +24,8 @@ export interface Ping__Output {
    * another worker asks: it pings seldom, and wants to know whom this one hears
    */
   wants_heard: boolean;
+  /**
+   * some member does not answer the worker that asks: this one is to ask the others too
+   */
+  in_doubt: boolean;
 }
