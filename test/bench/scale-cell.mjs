@@ -33,7 +33,7 @@ export async function measureCell(cell, settings) {
       models: cell.directory,
       names: cell.models,
       workers: cell.workers,
-      workerArgs: ["--threads", settings.threads],
+      workerArgs: settings.workerArgs,
       readyWithinMs: READY_WITHIN_MS,
       redis: redis?.url,
       logLevel: "warn",

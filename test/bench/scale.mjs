@@ -37,6 +37,8 @@ const options = scriptOptions({
   settle: { type: "string", default: "45" },
   idle: { type: "string", default: "10" },
   threads: { type: "string", default: "1" },
+  /** Workers say that they share this machine, as those of `winnow up` do: as few as possible are asked. */
+  machine: { type: "string" },
   against: { type: "string" },
   models: { type: "string" },
   out: { type: "string" },
@@ -50,7 +52,11 @@ const settings = {
   answers: Number(options.answers),
   settle: Number(options.settle),
   idle: Number(options.idle),
-  threads: options.threads,
+  workerArgs: [
+    "--threads",
+    options.threads,
+    ...(options.machine === undefined ? [] : ["--machine", options.machine]),
+  ],
 };
 // What a signal ends takes its processes along (local-processes.mjs).
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
