@@ -3,6 +3,7 @@
 
 import { createReferenceAccelerator } from "@winnow/accelerator";
 import type { Accelerator } from "@winnow/accelerator";
+import type { Pong, WorkerLink } from "@winnow/cluster";
 import { StringColumn, WinnowError, silentLogger, systemClock } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
@@ -94,6 +95,27 @@ function connect(started: readonly Started[]): TestRouter {
   cleanups.push(() => client.close());
   return client;
 }
+
+test("a ping in doubt is reported to membership, and answered like any other", async () => {
+  const hub = new MembershipHub();
+  const { worker } = await start(hub, "w0");
+  const answered: number[] = [];
+  const link = {
+    routerId: "worker w1",
+    announce: () => undefined,
+    tellMembers: () => undefined,
+    close: () => undefined,
+    pong: ({ sequence }: Pong) => answered.push(sequence),
+  } as unknown as WorkerLink;
+  const handlers = worker.accept(link);
+
+  handlers.onPing(1, true, false);
+  const before = hub.doubts;
+  handlers.onPing(2, true, true);
+
+  expect([before, hub.doubts]).toEqual([0, 1]);
+  expect(answered).toEqual([1, 2]);
+});
 
 describe.each([1, 3])("%d worker(s)", (count) => {
   test("(I2, S1) answers over gRPC equal brute force, bit by bit, with and without exclusions", async () => {

@@ -6,6 +6,8 @@ import type { WorkerId } from "@winnow/core";
 /** Joins the workers of one test. */
 export class MembershipHub {
   readonly announcements = new Map<WorkerId, Announcement>();
+  /** Pings in doubt that workers reported. */
+  doubts = 0;
   readonly #listeners = new Set<(view: MembershipView) => void>();
 
   /** One worker's store. */
@@ -25,6 +27,7 @@ export class MembershipHub {
         this.#publish();
       },
       readAtMs: () => 0,
+      doubt: () => (this.doubts += 1),
       watch: (listener) => {
         this.#listeners.add(listener);
         setImmediate(() => listener(this.#view()));
