@@ -81,40 +81,43 @@ export function tensorFrame(
   header: DenseRequest | DenseAnswer,
   tensors: readonly Tensor[],
 ): Uint8Array<ArrayBuffer> {
-  const arrays = tensors.map(({ dtype, data }) => {
+  let bodyBytes = 0;
+  for (const { dtype, data } of tensors) {
     if (dtype === "string") throw new RangeError("a string tensor cannot be run");
-    return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  });
-  const bodyBytes = arrays.reduce((sum, array) => sum + upToUnit(array.length), 0);
+    bodyBytes += upToUnit(data.byteLength);
+  }
   const frame = newFrame(header, bodyBytes, bodyBytes);
   let at = frame.length - bodyBytes;
-  for (const array of arrays) {
-    frame.set(array, at);
-    at += upToUnit(array.length);
+  for (const { dtype, data } of tensors) {
+    if (dtype === "string") continue;
+    frame.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), at);
+    const end = at + data.byteLength;
+    at += upToUnit(data.byteLength);
+    frame.fill(0, end, at);
   }
   return frame;
 }
 
-/** Makes a frame; `heldBytes` of the `bodyBytes` are in this array. */
+/** Makes a frame; `heldBytes` of the `bodyBytes` are in this array, for the caller to write. */
 function newFrame(
   header: DenseRequest | DenseAnswer,
   heldBytes: number,
   bodyBytes: number,
 ): Uint8Array<ArrayBuffer> {
-  const text = Buffer.from(JSON.stringify(header));
-  const headerBytes = upToUnit(text.length);
+  const text = JSON.stringify(header);
+  const textBytes = Buffer.byteLength(text);
+  const headerBytes = upToUnit(textBytes);
   const start = PREFIX_BYTES + headerBytes;
   const whole = start + upToUnit(bodyBytes);
   if (whole > FRAME_BYTES_MAX) {
     const message = `A dense part or its tensors have ${bodyBytes} bytes, more than ${FRAME_BYTES_MAX}`;
     throw new WinnowError("RESOURCE_EXHAUSTED", message);
   }
-  const frame = new Uint8Array(start + heldBytes);
-  const prefix = new DataView(frame.buffer);
-  prefix.setUint32(0, headerBytes, true);
-  prefix.setUint32(4, whole / UNIT_BYTES, true);
-  frame.set(text, PREFIX_BYTES);
-  frame.fill(SPACE, PREFIX_BYTES + text.length, start);
+  const frame = Buffer.allocUnsafe(start + heldBytes);
+  frame.writeUInt32LE(headerBytes, 0);
+  frame.writeUInt32LE(whole / UNIT_BYTES, 4);
+  frame.write(text, PREFIX_BYTES);
+  for (let at = PREFIX_BYTES + textBytes; at < start; at += 1) frame[at] = SPACE;
   return frame;
 }
 
@@ -144,6 +147,10 @@ export function tensorsOf(
   return tensors;
 }
 
+function bufferOver({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
+}
+
 /** Cuts a stream of bytes into frames. */
 export class FrameReader<Header> {
   readonly #prefix = new Uint8Array(PREFIX_BYTES);
@@ -155,14 +162,35 @@ export class FrameReader<Header> {
   /** The frames that end with this piece. @throws RangeError, SyntaxError for bytes that are not a frame */
   read(piece: Uint8Array): Frame<Header>[] {
     const frames: Frame<Header>[] = [];
+    const bytes = Buffer.isBuffer(piece) ? piece : bufferOver(piece);
     let at = 0;
     while (at < piece.length) {
+      const whole = this.#wholeFrame(bytes, at);
+      if (whole !== undefined) {
+        frames.push(whole.frame);
+        at = whole.end;
+        continue;
+      }
       at += this.#frame === undefined ? this.#fillPrefix(piece, at) : this.#fillFrame(piece, at);
       if (this.#frame !== undefined && this.#filled === this.#frame.length) {
         frames.push(this.#take(this.#frame));
       }
     }
     return frames;
+  }
+
+  /** A frame that begins and ends within a piece, as most do: its header is read from there. */
+  #wholeFrame(
+    piece: Buffer,
+    from: number,
+  ): { readonly frame: Frame<Header>; readonly end: number } | undefined {
+    if (this.#frame !== undefined || this.#prefixBytes > 0) return undefined;
+    if (piece.length - from < PREFIX_BYTES) return undefined;
+    const bodyAt = from + PREFIX_BYTES + piece.readUInt32LE(from);
+    const end = from + piece.readUInt32LE(from + 4) * UNIT_BYTES;
+    if (end > piece.length || bodyAt > end) return undefined;
+    const header = JSON.parse(piece.toString("utf8", from + PREFIX_BYTES, bodyAt)) as Header;
+    return { frame: { header, body: new Uint8Array(piece.subarray(bodyAt, end)) }, end };
   }
 
   #fillPrefix(piece: Uint8Array, from: number): number {

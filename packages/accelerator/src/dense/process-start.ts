@@ -7,7 +7,7 @@
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import type { Socket } from "node:net";
-import process from "node:process";
+import process, { nextTick } from "node:process";
 import { fileURLToPath } from "node:url";
 import { entryBeside, memoryLimitBytes } from "@winnow/core";
 import { FrameReader } from "./dense-frames.ts";
@@ -94,6 +94,7 @@ export function startDenseProcess(
     }
   });
   socket.on("error", () => undefined); // A process that ended: "close" tells of it.
+  const uncork = (): void => socket.uncork();
   let wasHeld = true;
   const hold = (isHeld: boolean): void => {
     if (isHeld === wasHeld) return;
@@ -107,7 +108,13 @@ export function startDenseProcess(
   return {
     hold,
     send: (...pieces) => {
-      for (const bytes of pieces) if (!hasEnded) socket.write(bytes);
+      if (hasEnded) return;
+      // What is sent in one turn goes to the system at once.
+      if (socket.writableCorked === 0) {
+        socket.cork();
+        nextTick(uncork);
+      }
+      for (const bytes of pieces) socket.write(bytes);
     },
     kill: () => {
       hold(true);

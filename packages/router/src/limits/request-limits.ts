@@ -71,19 +71,21 @@ export function instancesOf(
   signature: Pick<SignatureProgram, "inputs">,
   inputs: ReadonlyMap<string, Tensor>,
 ): number {
-  const sizes = signature.inputs.flatMap(({ name }) => [
-    inputs.get(name)?.shape[0] ?? 1,
-    ...sparseRows(name, inputs),
-  ]);
-  return Math.max(1, ...sizes);
+  let instances = 1;
+  for (const { name } of signature.inputs) {
+    instances = Math.max(instances, inputs.get(name)?.shape[0] ?? 1, sparseRows(name, inputs));
+  }
+  return instances;
 }
 
-/** The first dimension of the dense shape of a sparse input, which consists of three tensors (`meta-graph.ts`). */
-function sparseRows(name: string, inputs: ReadonlyMap<string, Tensor>): readonly number[] {
-  const [, sparse] = /^(.*)\/dense_shape$/s.exec(name) ?? [];
-  if (sparse === undefined || !inputs.has(`${sparse}/indices`)) return [];
+const DENSE_SHAPE = "/dense_shape";
+
+/** The first dimension of the dense shape of a sparse input, or 1 for any other; a sparse input consists of three tensors (`meta-graph.ts`). */
+function sparseRows(name: string, inputs: ReadonlyMap<string, Tensor>): number {
+  if (!name.endsWith(DENSE_SHAPE)) return 1;
+  if (!inputs.has(`${name.slice(0, -DENSE_SHAPE.length)}/indices`)) return 1;
   const shape = inputs.get(name);
-  return shape?.dtype === "int64" && shape.data.length > 0 ? [Number(shape.data[0])] : [];
+  return shape?.dtype === "int64" && shape.data.length > 0 ? Number(shape.data[0]) : 1;
 }
 
 /** Checks the number of instances. @throws WinnowError INVALID_ARGUMENT */

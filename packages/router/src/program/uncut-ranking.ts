@@ -48,6 +48,7 @@ export function namesWithScores(
   { outputs }: DenseStep,
   rankings: readonly DenseRanking[],
 ): readonly string[] {
+  if (rankings.length === 0) return outputs.map(({ name }) => name);
   const ranked = new Set(rankings.flatMap(({ best, rows }) => [best, rows]));
   const others = outputs.flatMap(({ name }) => (ranked.has(name) ? [] : [name]));
   return [...new Set([...others, ...rankings.map(({ scores }) => scores)])];

@@ -24,8 +24,10 @@ export function createLocalTable(
     lookup: (keys) => {
       const localRows = index.localRows(flat(keys));
       const rows = new Float32Array(localRows.length * dim);
-      for (const [position, row] of localRows.entries()) {
-        rows.set(values.subarray(row * dim, (row + 1) * dim), position * dim);
+      for (let position = 0; position < localRows.length; position += 1) {
+        const from = localRows[position]! * dim;
+        const to = position * dim;
+        for (let at = 0; at < dim; at += 1) rows[to + at] = values[from + at]!;
       }
       return tensor("float32", [...keys.shape, dim], rows);
     },

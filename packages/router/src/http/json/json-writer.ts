@@ -20,6 +20,7 @@ const QUOTE = 0x22;
 const SPACE = 0x20;
 const INDENT = 4;
 const FIRST_BYTES = 1024;
+const SHARED_BYTES_MAX = 2048;
 const SHORT_BYTES = 48;
 /** The longest escape of a byte is `\u001F`. */
 const ESCAPED_BYTES_MAX = 6;
@@ -43,7 +44,10 @@ export class JsonWriter {
 
   /** `bytes`: a guess of the size; `bytesMax`: the largest size. */
   constructor(options: { readonly bytes?: number; readonly bytesMax?: number } = {}) {
-    this.buffer = Buffer.allocUnsafeSlow(options.bytes ?? FIRST_BYTES);
+    const bytes = options.bytes ?? FIRST_BYTES;
+    // A short text shares a block of memory with others, which is freed with the last of them.
+    this.buffer =
+      bytes <= SHARED_BYTES_MAX ? Buffer.allocUnsafe(bytes) : Buffer.allocUnsafeSlow(bytes);
     this.#bytesMax = options.bytesMax ?? Infinity;
   }
 

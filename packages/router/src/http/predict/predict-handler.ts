@@ -99,10 +99,23 @@ export class PredictHandler {
     const { signatureName, asked } = reading instanceof Promise ? await reading : reading;
     const { program } = pinnedOf(pinning);
     if (asked === undefined) throw new RangeError("a body was read without its inputs");
-    const { inputs, k, exclude, include, filter, attributes, vectors, explain } = asked;
-    const wanted = { inputs, k, exclude, include, filter, attributes, vectors, explain };
     const signature = signatureNamed(program.signatures, signatureName);
-    return { request: { signature, context, allowPartial, header, ...wanted }, asked };
+    // Copied one by one: V8 copies the rest of an object by looking up each name.
+    const request = {
+      signature,
+      context,
+      allowPartial,
+      header,
+      inputs: asked.inputs,
+      k: asked.k,
+      exclude: asked.exclude,
+      include: asked.include,
+      filter: asked.filter,
+      attributes: asked.attributes,
+      vectors: asked.vectors,
+      explain: asked.explain,
+    };
+    return { request, asked };
   }
 
   async #write(
@@ -115,19 +128,18 @@ export class PredictHandler {
     const answer = inference
       ? await inferenceAnswer(prediction, inference, limits)
       : jsonAnswer(await writePrediction(prediction, format, limits));
-    const headers = {
+    const { version, coverage, members, arms } = prediction;
+    const headers: Record<string, string> = {
       ...answer.headers,
-      "x-winnow-model-version": String(prediction.version.version),
-      "x-winnow-coverage": coverageText(prediction.coverage),
-      ...(prediction.members !== undefined && {
-        "x-winnow-pipeline-versions": membersText(prediction.members),
-      }),
-      ...(prediction.arms !== undefined && { "x-winnow-arm": prediction.arms }),
-      ...(degraded !== undefined && { "x-winnow-degraded": degraded }),
-      ...(unknown !== undefined && { "x-winnow-unknown-users": unknown }),
-      ...(ignored.length > 0 && { "x-winnow-ignored": ignored.join(", ") }),
+      "x-winnow-model-version": String(version.version),
+      "x-winnow-coverage": coverageText(coverage),
     };
-    return { ...answer, headers };
+    if (members !== undefined) headers["x-winnow-pipeline-versions"] = membersText(members);
+    if (arms !== undefined) headers["x-winnow-arm"] = arms;
+    if (degraded !== undefined) headers["x-winnow-degraded"] = degraded;
+    if (unknown !== undefined) headers["x-winnow-unknown-users"] = unknown;
+    if (ignored.length > 0) headers["x-winnow-ignored"] = ignored.join(", ");
+    return { status: answer.status, headers, body: answer.body };
   }
 }
 

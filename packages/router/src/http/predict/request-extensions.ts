@@ -97,12 +97,19 @@ function readK(fields: FieldReader, limits: Pick<RequestLimits, "kMax">): number
   return k;
 }
 
+/** Keys that have a meaning, as bytes of a body. */
+export type KnownKeys = readonly Uint8Array[];
+
+/** Keys as bytes of a body. */
+export function namesOfKeys(names: readonly string[]): KnownKeys {
+  return names.map((name) => Buffer.from(name));
+}
+
 /** Keys that a body may have. TensorFlow Serving silently ignores all others. */
-const KNOWN_KEYS: ReadonlySet<string> = new Set(
-  "signature_name instances inputs k exclude include filter return return_vectors explain".split(
-    " ",
-  ),
-);
+const KNOWN_KEYS: KnownKeys = [
+  ...namesOfKeys(["instances", "inputs", "signature_name"]),
+  ...Object.values(FIELDS),
+];
 /** Ignored keys that are named, and characters of each. */
 const NAMED_MAX = 8;
 const NAMED_CHARACTERS_MAX = 64;
@@ -111,17 +118,21 @@ const NAMED_CHARACTERS_MAX = 64;
 export function readIgnoredKeys(
   document: JsonReader,
   object: ValueIndex = ROOT,
-  known: ReadonlySet<string> = KNOWN_KEYS,
+  known: KnownKeys = KNOWN_KEYS,
 ): readonly string[] {
   const ignored: string[] = [];
   const end = document.to[object]!;
   for (let key = object + 1; key < end; key = document.next(key + 1)) {
-    const bytes = document.bytesOf(key);
-    if (known.has(latin1Of(bytes))) continue;
-    ignored.push(headerName(bytes));
+    if (isOneOf(document, key, known)) continue;
+    ignored.push(headerName(document.bytesOf(key)));
     if (ignored.length === NAMED_MAX) break;
   }
   return ignored;
+}
+
+function isOneOf(document: JsonReader, key: ValueIndex, known: KnownKeys): boolean {
+  for (const name of known) if (document.isText(key, name)) return true;
+  return false;
 }
 
 /** A client's name as it may stand in a list in a header: its beginning, "?" for what may not. */

@@ -79,8 +79,8 @@ export class Exchange {
     return true;
   }
 
-  /** Writes the answer; `isLast`: the connection ends after it. */
-  send({ status, headers, body }: HttpAnswer, isLast: boolean): void {
+  /** Writes the answer, with these headers; `isLast`: the connection ends after it. */
+  send({ status, body }: HttpAnswer, headers: HttpAnswer["headers"], isLast: boolean): void {
     this.context.finish();
     this.#isAnswered = true;
     const reply = this.#reply;

@@ -196,20 +196,18 @@ class FastifyServer implements HttpServer {
       clientErrorHandler: (error, socket) =>
         answerBrokenRequest(error, socket, this.#exchanges.get(socket)),
     });
-    app.removeAllContentTypeParsers();
-    app.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
-    // Fastify would refuse a malformed content type before it asks any parser.
-    app.addHook("onRequest", (request, _reply, done) => {
-      request.headers["content-type"] = "application/octet-stream";
-      done();
-    });
+    // Fastify leaves bodies and their content types alone for methods that it takes to have no body.
+    for (const method of app.supportedMethods) {
+      app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
+    }
     const answer = (request: FastifyRequest, reply: FastifyReply): void => {
       void this.#serve(request, this.#exchangeOf(reply));
     };
     app.route({ method: app.supportedMethods, url: "/", handler: answer });
     app.setNotFoundHandler(answer);
     app.setErrorHandler((error, _request, reply) => {
-      this.#send(this.#exchangeOf(reply), this.#failed(error), false);
+      const answer = this.#failed(error);
+      this.#exchangeOf(reply).send(answer, answer.headers, this.#isDraining);
     });
     // A client that waits for 100 Continue gets it when its body is read, after the checks that may refuse it.
     app.server.on("checkContinue", (request, response) => {
@@ -260,11 +258,11 @@ class FastifyServer implements HttpServer {
     } finally {
       admitted?.release();
     }
-    const named = withHeader(given.answer, "x-request-id", requestId);
-    const answer = withTimeline(named, exchange.context.span);
-    this.#send(exchange, answer, !ROUTES_WITHOUT_CORS.has(route.kind));
+    const { span } = exchange.context;
+    const headers = this.#headers(route, given.answer, { requestId, span });
+    exchange.send(given.answer, headers, this.#isDraining);
     const endMs = clock.nowMs();
-    endSpan(exchange.context.span, given, { code, endMs });
+    endSpan(span, given, { code, endMs });
     this.#environment.observer?.answered({
       requestId,
       api: route.kind === "examples" ? route.method : route.kind,
@@ -279,6 +277,20 @@ class FastifyServer implements HttpServer {
       elapsedMs: endMs - startMs,
       stages: exchange.context.stages,
     });
+  }
+
+  /** The headers of an answer: its own, the request's id, the timeline and CORS where they are wanted. */
+  #headers(
+    { kind }: Route,
+    { headers }: HttpAnswer,
+    { requestId, span }: { readonly requestId: string; readonly span: TraceSpan | undefined },
+  ): HttpAnswer["headers"] {
+    return {
+      ...headers,
+      "x-request-id": requestId,
+      ...(span instanceof RequestTimeline && { [TIMELINE_HEADER]: span.text() }),
+      ...(this.#settings.cors && !ROUTES_WITHOUT_CORS.has(kind) && CORS_HEADERS),
+    };
   }
 
   /**
@@ -324,22 +336,10 @@ class FastifyServer implements HttpServer {
     this.#environment.log.error("request failed by a fault of the router", { error });
     return errorAnswer(500, "The router failed to answer; its log says why");
   }
-
-  #send(exchange: Exchange, answer: HttpAnswer, mayCors: boolean): void {
-    const isCors = mayCors && this.#settings.cors;
-    const headers = isCors ? { ...answer.headers, ...CORS_HEADERS } : answer.headers;
-    exchange.send({ ...answer, headers }, this.#isDraining);
-  }
 }
 
 function withHeader(answer: HttpAnswer, name: string, value: string): HttpAnswer {
   return { ...answer, headers: { ...answer.headers, [name]: value } };
-}
-
-function withTimeline(answer: HttpAnswer, span: TraceSpan | undefined): HttpAnswer {
-  return span instanceof RequestTimeline
-    ? withHeader(answer, TIMELINE_HEADER, span.text())
-    : answer;
 }
 
 function codeOfStatus(status: number): string {

@@ -23,10 +23,11 @@ import type { PredictInputs, SignatureInputs } from "../predict-request.ts";
 import {
   fieldsOf,
   isWrittenAsText,
+  namesOfKeys,
   readExtensions,
   readIgnoredKeys,
 } from "../request-extensions.ts";
-import type { FieldReader, RequestExtensions } from "../request-extensions.ts";
+import type { FieldReader, KnownKeys, RequestExtensions } from "../request-extensions.ts";
 import { TensorReader } from "../tensor-reader.ts";
 import { readBinaryTensor } from "./binary-tensors.ts";
 import {
@@ -78,8 +79,8 @@ interface InferenceContent {
 
 const ROOT: ValueIndex = 0;
 const NONE: ValueIndex = -1;
-const REQUEST_KEYS: ReadonlySet<string> = new Set(["id", "parameters", "inputs", "outputs"]);
-const PARAMETERS: ReadonlySet<string> = new Set(
+const REQUEST_KEYS: KnownKeys = namesOfKeys(["id", "parameters", "inputs", "outputs"]);
+const PARAMETERS: KnownKeys = namesOfKeys(
   "signature_name binary_data_output k exclude include filter return return_vectors explain".split(
     " ",
   ),
