@@ -53,6 +53,9 @@ describe("winnow", () => {
     }
     expect(up.stdout).toContain("--replication");
     expect(up.stdout.replaceAll(/\s+/g, " ")).toContain("env: WINNOW_REPLICATION");
+    for (const command of ["verify", "bench"]) {
+      expect(winnow([command, "--help"]).stdout).not.toMatch(/default: (\[\]|\{\})/);
+    }
   });
 
   test("an unknown flag or a value out of range is a usage error, exit code 2", () => {

@@ -11,7 +11,7 @@ import type { LongCommandOptions } from "./long-command.ts";
 interface BenchOptions extends LongCommandOptions {
   readonly models?: string;
   readonly keys?: string;
-  readonly model: ReadonlyMap<string, number>;
+  readonly model?: ReadonlyMap<string, number>;
   readonly connections: number;
   readonly rate?: number;
   readonly arrivals: "even" | "poisson";
@@ -52,7 +52,6 @@ export function benchCommand(): Command {
       "--model <list>",
       "models and their weights: movies=3,ads=1 (default: all of --models)",
       weights,
-      new Map(),
     )
     .option(
       "--connections <n>",
@@ -108,7 +107,7 @@ export function benchCommand(): Command {
           {
             ...options,
             url,
-            weights: options.model,
+            weights: options.model ?? new Map(),
             durationMs: options.duration * 1000,
             warmupMs: options.warmup * 1000,
             isRamp: options.ramp === true,

@@ -9,7 +9,7 @@ import type { LongCommandOptions } from "./long-command.ts";
 
 interface VerifyOptions extends LongCommandOptions {
   readonly models?: string;
-  readonly model: readonly string[];
+  readonly model?: readonly string[];
   readonly grpc?: string;
   readonly against?: string;
   readonly requests?: string;
@@ -37,7 +37,7 @@ export function verifyCommand(): Command {
         "WINNOW_MODELS",
       ),
     )
-    .option("--model <name>", "only this model; may be repeated", collect, [])
+    .option("--model <name>", "only this model; may be repeated", collect)
     .option(
       "--grpc <host:port>",
       "the router's gRPC port, to send each question there, too; with TLS if the URL is https",
@@ -68,7 +68,7 @@ export function verifyCommand(): Command {
       const isJson = options.json === true;
       await runLongCommand({ isJson, failureCode: CANNOT_JUDGE }, async (signal) => {
         const report = await verify(
-          { ...options, url, only: options.model },
+          { ...options, url, only: options.model ?? [] },
           { clock: systemClock, output: process.stderr, signal },
         );
         return { report, text: verificationText, exitCode: EXIT_CODES[report.verdict] };
@@ -76,7 +76,7 @@ export function verifyCommand(): Command {
     });
 }
 
-function collect(value: string, before: readonly string[]): readonly string[] {
+function collect(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value];
 }
 

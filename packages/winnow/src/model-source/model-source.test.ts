@@ -1,8 +1,10 @@
 // Where models are, from flags and variables; URLs of stores that are not read are refused before anything starts.
 
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
-import { describe, expect, test } from "vitest";
-import { modelSource } from "./model-source.ts";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { modelSource, newestVersions } from "./model-source.ts";
 
 describe("where models are", () => {
   test("flags win over variables", () => {
@@ -66,5 +68,33 @@ describe("where models are", () => {
       kind: "directory",
       directory: "/models",
     });
+  });
+});
+
+describe("the models below a directory", () => {
+  let folder: string;
+
+  beforeEach(() => {
+    folder = mkdtempSync(path.join(tmpdir(), "winnow-source-"));
+  });
+
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  test("are found beside links to files, to nothing and in a circle", () => {
+    const directory = path.join(folder, "movies", "1");
+    mkdirSync(directory, { recursive: true });
+    writeFileSync(path.join(directory, "model.onnx"), "");
+    symlinkSync(path.join(directory, "model.onnx"), path.join(folder, "file"));
+    symlinkSync(path.join(folder, "gone"), path.join(folder, "broken"));
+    symlinkSync(path.join(folder, "circle"), path.join(folder, "circle"));
+
+    expect(newestVersions(folder)).toEqual([{ model: "movies", version: 1, directory }]);
+  });
+
+  test("are told to be missing in words where a link leads to a file", () => {
+    writeFileSync(path.join(folder, "README"), "");
+    symlinkSync(path.join(folder, "README"), path.join(folder, "read-me"));
+
+    expect(() => newestVersions(folder)).toThrow(/^There is no model in .*; models lie at/u);
   });
 });

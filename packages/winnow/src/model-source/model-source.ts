@@ -88,7 +88,10 @@ export interface VersionDirectory {
 export function newestVersions(directory: string): VersionDirectory[] {
   const absolute = path.resolve(directory);
   if (!existsSync(absolute) || !statSync(absolute).isDirectory()) {
-    throw new WinnowError("NOT_FOUND", `There is no directory ${absolute}`);
+    const text = `There is no directory ${absolute}`;
+    const remedy =
+      absolute === DEFAULT_DIRECTORY ? "; name the one of your models with --models" : "";
+    throw new WinnowError("NOT_FOUND", `${text}${remedy}`);
   }
   if (holdsModel(absolute)) {
     const version = Number(path.basename(absolute));
@@ -145,9 +148,16 @@ function holdsModel(directory: string): boolean {
   return MODEL_FILES.some((file) => existsSync(path.join(directory, file)));
 }
 
+/** None of what is no directory, has gone, or may not be read, such as the `lost+found` of a volume. */
 function subdirectories(directory: string): string[] {
-  return readdirSync(directory, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() || entry.isSymbolicLink())
-    .map((entry) => entry.name)
-    .toSorted();
+  try {
+    return readdirSync(directory, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() || entry.isSymbolicLink())
+      .map((entry) => entry.name)
+      .toSorted();
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (["ENOTDIR", "ENOENT", "EACCES", "ELOOP"].includes(code ?? "")) return [];
+    throw error;
+  }
 }

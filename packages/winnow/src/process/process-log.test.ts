@@ -1,4 +1,4 @@
-// What becomes of a process whose log cannot be written.
+// What becomes of a process whose log cannot be written, and how a log tells of errors.
 
 import { spawnSync } from "node:child_process";
 import { closeSync, existsSync, openSync } from "node:fs";
@@ -25,3 +25,20 @@ test.skipIf(!existsSync("/dev/full")).each(["json", "text"])(
     expect(String(stdout)).toBe("alive");
   },
 );
+
+test("an error is told with its code, once", () => {
+  const program = `
+    const { processLog } = await import(${JSON.stringify(COMPILED)});
+    const log = processLog({ level: "info", process: "worker w0", format: "json" });
+    const error = (message) => Object.assign(new Error(message), { code: "ENOENT" });
+    for (const message of ["ENOENT: no such file", "no such file"]) log.warn("a line", { error: error(message) });`;
+  const { stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", program], {
+    encoding: "utf8",
+  });
+
+  const errors = stderr
+    .trimEnd()
+    .split("\n")
+    .map((line) => (JSON.parse(line) as { error: string }).error);
+  expect(errors).toEqual(["ENOENT: no such file", "ENOENT: no such file"]);
+});

@@ -98,7 +98,8 @@ function printable(fields: Fields | undefined): Record<string, unknown> {
 
 function describeError(error: Error): string {
   const code = (error as { code?: unknown }).code;
-  return typeof code === "string" ? `${code}: ${error.message}` : error.message;
+  const isTold = typeof code !== "string" || error.message.startsWith(`${code}: `);
+  return isTold ? error.message : `${code}: ${error.message}`;
 }
 
 /**
