@@ -107,6 +107,21 @@ const textOf = (lines: readonly { readonly text: string }[]): string =>
   lines.map(({ text }) => text).join("\n");
 
 describe("a status", () => {
+  test.each([
+    [["w0"], "failed on w0: saved_model.pb is cut"],
+    [["w0", "w1"], "failed on w0, w1: w0: saved_model.pb is cut"],
+  ])("names a worker that failed once, unless several did (%j)", (failedOn, told) => {
+    const failed = versionReport({
+      state: "END",
+      rollout: { progress: 0, ready: 0, waitingFor: [], failedOn },
+      error: { code: "DATA_LOSS", message: "w0: saved_model.pb is cut" },
+    });
+
+    const text = textOf(statusLines(report({ models: [{ ...movies, versions: [failed] }] })));
+
+    expect(text).toContain(` ${told}\n`);
+  });
+
   test("says what is wrong and what to do, then workers, models and the router", () => {
     const text = textOf(statusLines(report()));
 

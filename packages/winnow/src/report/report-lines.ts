@@ -197,6 +197,10 @@ function labelsText({ labels, waitingLabels }: ModelReport, version: number): st
 function rolloutText({ rollout, error, state, isDefault }: VersionReport): string {
   const { failedOn, waitingFor, progress } = rollout;
   const why = error === undefined ? "" : `: ${error.message}`;
+  // The error begins with the worker that tells it.
+  if (failedOn.length === 1 && error?.message.startsWith(`${failedOn[0]}: `) === true) {
+    return `failed on ${error.message}`;
+  }
   if (failedOn.length > 0) return `failed on ${failedOn.join(", ")}${why}`;
   if (state === "END") return `failed${why}`;
   if (state === "UNLOADING") return "";
