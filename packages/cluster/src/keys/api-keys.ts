@@ -54,6 +54,9 @@ export interface NewKey {
  */
 export function createKey(wanted: NewKey): { readonly key: string; readonly line: string } {
   const { id, roles, rate, concurrency } = wanted;
+  if (!ID.test(id)) {
+    throw refusal(`"${excerpt(id)}" is no id of a key: write up to 63 letters a-z, digits and "-"`);
+  }
   const key = `winnow_${id}_${randomBytes(SECRET_BYTES).toString("base64url")}`;
   const line = [
     id,

@@ -33,6 +33,15 @@ describe("a file of keys", () => {
     );
   });
 
+  test.each(["a b", "#shop", "", "Shop", `x\n${"y".repeat(3)}`])(
+    "cannot hold one for the id %j, and says what an id is",
+    (id) => {
+      const text = 'is no id of a key: write up to 63 letters a-z, digits and "-"';
+
+      expect(() => made(id)).toThrow(text);
+    },
+  );
+
   test("is found by no part, extension or change of a key", () => {
     const { key, line } = made("shop");
     const keys = readKeys(line, "file");

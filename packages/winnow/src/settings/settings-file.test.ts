@@ -1,5 +1,6 @@
 // What a file of settings may say, and how its faults are told.
 
+import { existsSync } from "node:fs";
 import { Command } from "commander";
 import { describe, expect, test } from "vitest";
 import { option, wholeNumber } from "../command-options.ts";
@@ -64,6 +65,10 @@ model-replication:
     expect(() => readSettings("/nowhere/winnow.yaml")).toThrow(
       "Cannot read the settings of /nowhere/winnow.yaml (--config): ENOENT",
     );
+  });
+
+  test.skipIf(!existsSync("/dev/zero"))("that never ends is not read to its end", () => {
+    expect(() => readSettings("/dev/zero")).toThrow("it has more than 262144 bytes");
   });
 });
 
