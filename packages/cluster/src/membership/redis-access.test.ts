@@ -1,6 +1,9 @@
 // Membership in a real Redis that asks for TLS, certificates and passwords, while these are replaced.
 
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { inspect } from "node:util";
@@ -49,6 +52,26 @@ async function secureRedis(): Promise<RedisProcess> {
   ended.push(() => server.close());
   return server;
 }
+
+test.each([
+  ["closes each connection", ""],
+  ["is another server", "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"],
+])("what listens in the place of Redis and %s is told as such", async (_name, answer) => {
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.on("data", () => socket.end(answer));
+  }).listen(0, "127.0.0.1");
+  ended.push(() => server.close());
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+
+  const { logged } = await membershipIn(`redis://127.0.0.1:${port}`, {});
+
+  await eventually(() => expect(logged.join()).toContain("membership store does not answer"));
+  expect(logged.find((line) => line.startsWith("membership store does not"))).toContain(
+    "does not answer as Redis does; is the port right",
+  );
+});
 
 test("a Redis that is away is told once, by its address and with the reason, without the password", async () => {
   const { logged } = await membershipIn(`redis://:${PASSWORD}@127.0.0.1:1`, {});

@@ -79,6 +79,18 @@ const ABSENT_MAX = 65_536;
 /** Ms without a record after which an id is removed from the set. */
 const PRUNE_MS = 600_000;
 
+/** What the client says of a connection that ends before it can be used, and of answers that are none of Redis. */
+const NO_ANSWER = /^Stream isn't writeable|Please report this/;
+const UNANSWERED =
+  "what listens there ends the connection or does not answer as Redis does; is the port right, and is it redis:// or, with TLS, rediss://?";
+
+/** Failed reads after which the fault of a connection would be known: 400 ms apart, longer than connecting may take. */
+const UNCONNECTED_READS = 4;
+
+function faultOf(message: string): string {
+  return NO_ANSWER.test(message) ? UNANSWERED : message;
+}
+
 interface CachedRecord {
   readonly stored: string;
   /** `ClusterSecret.revision` at the time of the check. */
@@ -193,7 +205,7 @@ export class RedisMembership implements MembershipStore {
   #connect(onReady: () => void): Redis {
     const redis = this.#openRedis(this.#settings.url);
     redis.on("error", ({ message }) => {
-      this.#connectionFault = message;
+      this.#connectionFault = faultOf(message);
       this.#environment.log.debug("membership store connection", { message });
     });
     redis.on("ready", () => {
@@ -250,13 +262,14 @@ export class RedisMembership implements MembershipStore {
   }
 
   /**
-   * Logs a failure with the fault of the connection. The first read may fail before that fault is known; then
-   * the next read logs it.
+   * Logs a failure with the fault of the connection. Reads may fail before that fault is known; then a later one logs
+   * it.
    */
   #tellFailure(readFault: string): void {
-    const message = this.#connectionFault ?? readFault;
-    if (this.#isFailureTold || (this.#failures === 1 && this.#connectionFault === undefined))
-      return;
+    if (this.#isFailureTold) return;
+    const readsMin = this.#redis.status === "ready" ? 2 : UNCONNECTED_READS;
+    if (this.#connectionFault === undefined && this.#failures < readsMin) return;
+    const message = this.#connectionFault ?? faultOf(readFault);
     this.#isFailureTold = true;
     // The host alone, without user and password.
     const { host: store } = new URL(this.#settings.url);
