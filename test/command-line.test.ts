@@ -7,6 +7,12 @@ import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
+import {
+  floats,
+  modelOf,
+  npy,
+  writeExport,
+} from "../packages/model/src/onnx-directory/fixtures/onnx-exports.ts";
 import { testAuthority } from "./fixtures/certificates.ts";
 import { handshake, sslText } from "./fixtures/grpc-certificates.ts";
 import { supplyPorts } from "./port-supply.ts";
@@ -177,6 +183,25 @@ describe("winnow demo and inspect", () => {
     expect(ended.code).toBe(1);
     expect(ended.stderr).toMatch(/(DATA_LOSS|INVALID_ARGUMENT): m, version 1: .*saved_model\.pb/);
     expect(ended.stderr).not.toContain("    at ");
+  });
+});
+
+describe("winnow inspect of an ONNX export", () => {
+  test("refuses a query of another width than the items, which the file alone does not tell", () => {
+    const node = { op: "Identity", inputs: ["x"], outputs: ["y"] };
+    const ends = { inputs: [floats("x", [-1, 3])], outputs: [floats("y", [-1, -1])] };
+    const version = writeExport(path.join(directory, "undeclared", "1"), {
+      "model.onnx": modelOf({ nodes: [node], ...ends }),
+      "items.npy": npy(["<f4", [2, 4]], new Float32Array(8)),
+      "winnow.json": { retrieval: { items: { file: "items.npy" }, k: 1 } },
+    });
+
+    const ended = winnow(["inspect", version]);
+
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain(
+      'output "y" of its graph is [?,3] where the search of "items.npy:array" takes [?,4]',
+    );
   });
 });
 

@@ -1,5 +1,6 @@
 // Entrance of the package: starts a worker.
 
+export { checkDenseParts } from "./compute/reader/dense-check.ts";
 export type { StartCompute } from "./compute/compute-start.ts";
 export { listenForMetrics } from "./metrics/metrics-server.ts";
 export type { MetricsServer, MetricsServerParts } from "./metrics/metrics-server.ts";

@@ -2,7 +2,7 @@
 // signatures, tables, partitions, and the bytes that each of N workers would hold.
 
 import path from "node:path";
-import { codeBytesOf } from "@winnow/accelerator";
+import { type DenseEngine, codeBytesOf, createDenseEngine } from "@winnow/accelerator";
 import { partitionNames, place, replicationOf } from "@winnow/cluster";
 import {
   type Experiment,
@@ -23,6 +23,7 @@ import {
   workerId,
 } from "@winnow/core";
 import { type BoundFile, type ItemDescription, type ModelVersion } from "@winnow/model";
+import { checkDenseParts } from "@winnow/worker";
 import type { VersionDirectory } from "../model-source/model-source.ts";
 import { VersionOpener, newestVersionsAt } from "../model-source/object-versions.ts";
 import { byteText } from "../progress-line.ts";
@@ -93,19 +94,20 @@ interface FailedModel extends VersionDirectory {
  */
 export async function inspect(command: InspectCommand): Promise<(ModelReport | FailedModel)[]> {
   const found = await newestVersionsAt(command.directory);
-  const opener = new VersionOpener();
+  const tools = { opener: new VersionOpener(), engine: createDenseEngine() };
   try {
     if (found.length === 1) {
       const [only] = found as [VersionDirectory];
-      return [await inspectVersion(only, command, opener).catch(throwNaming(only))];
+      return [await inspectVersion(only, command, tools).catch(throwNaming(only))];
     }
     const reports: (ModelReport | FailedModel)[] = [];
     for (const version of found) {
-      reports.push(await inspectVersion(version, command, opener).catch(failureOf(version)));
+      reports.push(await inspectVersion(version, command, tools).catch(failureOf(version)));
     }
     return reports;
   } finally {
-    await opener.close();
+    await tools.engine.close();
+    await tools.opener.close();
   }
 }
 
@@ -123,10 +125,15 @@ const throwNaming =
     throw new WinnowError(code, `${model}, version ${version}: ${message}`, { cause: error });
   };
 
+interface Tools {
+  readonly opener: VersionOpener;
+  readonly engine: DenseEngine;
+}
+
 async function inspectVersion(
   found: VersionDirectory,
   command: InspectCommand,
-  opener: VersionOpener,
+  { opener, engine }: Tools,
 ): Promise<ModelReport> {
   const parent = path.dirname(path.dirname(found.directory));
   if (parent === path.resolve(command.directory) && !isModelName(found.model)) {
@@ -134,6 +141,7 @@ async function inspectVersion(
   }
   const version = await opener.open(found.directory, command);
   try {
+    await checkDenseParts(engine, version.program, found.directory);
     return reportOf(version, found, command);
   } finally {
     version.close();

@@ -18,35 +18,48 @@ import type { CheckProgram } from "./model-reader.ts";
 const KEPT_MS = 3000;
 
 /**
- * The check of dense parts, with engines made by `start`. A machine without enough memory for a part, or one
- * that cannot start the process, does not fail the version: routers run it, not this worker.
+ * The check of dense parts, with engines made by `start`, as `checkDenseParts` does it.
  * @throws WinnowError INVALID_ARGUMENT
  */
 export function denseCheck(start: () => DenseEngine, clock: Clock): CheckProgram {
   const kept = new KeptEngine(start, clock);
   return async (program, directory) => {
-    const { denseModels } = program;
-    if (denseModels.length === 0) return;
+    if (program.denseModels.length === 0) return;
     const engine = kept.take();
-    const shapes: (DenseShapes | undefined)[] = [];
     let isSound = false;
     try {
-      for (const onnx of denseModels) {
-        const model = await engine.load(onnx, { model: directory, version: 0 });
-        shapes.push(model.shapes);
-        await model.release();
-      }
-      isSound = true;
-      checkShapes(program, shapes);
-    } catch (error) {
-      if (!(error instanceof WinnowError) || error.code !== "INVALID_ARGUMENT") return;
-      const text = `Cannot serve ${excerpt(directory)}: ${error.message}`;
-      throw new WinnowError("INVALID_ARGUMENT", text, { cause: error });
+      isSound = await checkDenseParts(engine, program, directory);
     } finally {
       if (isSound) kept.giveBack(engine);
       else await engine.close();
     }
   };
+}
+
+/**
+ * Whether all dense parts could be checked. A machine without enough memory for a part, or one that cannot start the
+ * process, does not fail the version: routers run it, not this worker.
+ * @throws WinnowError INVALID_ARGUMENT for a version whose dense parts cannot be run
+ */
+export async function checkDenseParts(
+  engine: DenseEngine,
+  program: ModelProgram,
+  directory: string,
+): Promise<boolean> {
+  const shapes: (DenseShapes | undefined)[] = [];
+  try {
+    for (const onnx of program.denseModels) {
+      const model = await engine.load(onnx, { model: directory, version: 0 });
+      shapes.push(model.shapes);
+      await model.release();
+    }
+    checkShapes(program, shapes);
+    return true;
+  } catch (error) {
+    if (!(error instanceof WinnowError) || error.code !== "INVALID_ARGUMENT") return false;
+    const text = `Cannot serve ${excerpt(directory)}: ${error.message}`;
+    throw new WinnowError("INVALID_ARGUMENT", text, { cause: error });
+  }
 }
 
 type Shape = readonly number[];
