@@ -2,13 +2,20 @@
 // one worker and of three over real gRPC streams: what a cluster answers is TensorFlow's answer, and the same bits
 // however the items are cut and spread.
 
-import { cp, mkdtemp, rm } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { createDenseEngine } from "@winnow/accelerator";
 import { GrpcConnector, StaticMembership } from "@winnow/cluster";
-import { WinnowError, compareCandidates, stringTensor, systemClock, workerId } from "@winnow/core";
-import type { SignatureProgram, Tensor } from "@winnow/core";
+import {
+  WinnowError,
+  compareCandidates,
+  parseFilter,
+  stringTensor,
+  systemClock,
+  workerId,
+} from "@winnow/core";
+import type { Filter, JsonValue, SignatureProgram, Tensor } from "@winnow/core";
 import { RequestContext, createRouter } from "@winnow/router";
 import type { PredictRequest, Router } from "@winnow/router";
 import { startWorker } from "@winnow/worker";
@@ -126,6 +133,47 @@ async function startCluster(workers: number, partitionBytes: number): Promise<Ro
   return router;
 }
 
+/** A recorded model, two of whose signatures leave their items in a dense part; others have them cut. */
+const RECORDED = "computed_items";
+const recordedIds = Array.from({ length: 40 }, (_, row) => `item ${String(row).padStart(2, "0")}`);
+
+interface Item {
+  readonly year?: number | null;
+  readonly genres?: readonly string[];
+}
+
+/** Every ninth item is not described, every fifth has no year, and every fourth no genres. */
+function itemAt(row: number): Item | undefined {
+  if (row % 9 === 8) return undefined;
+  const year = row % 5 === 4 ? null : 1990 + (row % 6);
+  const genres = ["crime", "drama"].filter((_, at) => ((row >> at) & 1) === 1);
+  return row % 4 === 3 ? { year } : { year, genres };
+}
+
+async function describeItems(version: string, ids: readonly string[]): Promise<void> {
+  const lines = ids.flatMap((id, row) => {
+    const item = itemAt(row);
+    return item === undefined ? [] : `${JSON.stringify({ id, ...item })}\n`;
+  });
+  await mkdir(path.join(version, "assets.extra"), { recursive: true });
+  await writeFile(path.join(version, "assets.extra", "items.jsonl"), lines.join(""));
+}
+
+/** Filters, and what they say of an item, in words of plain code. */
+const FILTERS: readonly (readonly [unknown, (item: Item) => boolean])[] = [
+  [{}, () => true],
+  [{ year: { $gte: 1992 } }, ({ year }) => (year ?? 0) >= 1992],
+  [{ year: null }, ({ year }) => (year ?? undefined) === undefined],
+  [{ genres: "crime" }, ({ genres }) => genres?.includes("crime") === true],
+  [{ genres: { $exists: true } }, ({ genres }) => genres !== undefined],
+  [
+    { $or: [{ year: 1990 }, { genres: { $all: ["crime", "drama"] } }] },
+    ({ year, genres = [] }) =>
+      year === 1990 || ["crime", "drama"].every((each) => genres.includes(each)),
+  ],
+  [{ year: { $gt: 3000 } }, () => false],
+];
+
 const writtenName = (at: number): string => `written_${at}`;
 const uncutName = (at: number): string => `uncut_${at}`;
 
@@ -138,8 +186,11 @@ beforeAll(async () => {
     writeScores(shape, path.join(base, writtenName(at), "1"));
   }
   for (const [at, shape] of UNCUT.entries()) {
-    writeScores(shape, path.join(base, uncutName(at), "1"));
+    const version = path.join(base, uncutName(at), "1");
+    writeScores(shape, version);
+    await describeItems(version, IDS);
   }
+  await describeItems(path.join(base, RECORDED, "1"), recordedIds);
   routers.set(1, await startCluster(1, 2 ** 20));
   routers.set(3, await startCluster(3, 400));
 }, 120_000);
@@ -150,8 +201,12 @@ afterAll(async () => {
 });
 
 type Answer =
-  | { readonly signature: SignatureProgram; readonly outputs: ReadonlyMap<string, Tensor> }
-  | { readonly code: string };
+  | {
+      readonly signature: SignatureProgram;
+      readonly outputs: ReadonlyMap<string, Tensor>;
+      readonly attributes?: Tensor | undefined;
+    }
+  | { readonly code: string; readonly message: string };
 
 async function ask(
   router: Router,
@@ -180,10 +235,11 @@ async function answered(
   try {
     const signature = pinned.program.signatures.find((each) => each.name === name)!;
     const inputs = inputsFor(signature);
-    const { outputs } = await router.predict(pinned, { signature, inputs, context, ...wishes });
-    return { signature, outputs };
+    const request = { signature, inputs, context, ...wishes };
+    const { outputs, attributes } = await router.predict(pinned, request);
+    return { signature, outputs, attributes };
   } catch (error) {
-    if (error instanceof WinnowError) return { code: error.code };
+    if (error instanceof WinnowError) return { code: error.code, message: error.message };
     throw error;
   } finally {
     context.finish();
@@ -276,21 +332,7 @@ describe.each(UNCUT.map((shape, at) => ({ name: shape.name, shape, at })))(
   ({ shape, at }) => {
     const asked = async (wishes: Partial<PredictRequest>): Promise<Answer> =>
       await answered(routers.get(3)!, { model: uncutName(at), wishes }, () => inputsOf(shape));
-    const listsOf = (answer: Answer): readonly (readonly Found[])[] => {
-      if ("code" in answer) throw new Error(answer.code);
-      const [scores, ids] = [answer.outputs.get("scores")!, answer.outputs.get("ids")!];
-      if (scores.dtype !== "float32" || ids.dtype !== "string") throw new Error("other outputs");
-      expect(ids.rowLengths).toEqual(scores.rowLengths);
-      const [queries = 0, width = 0] = ids.shape;
-      const texts = ids.data.toText();
-      return Array.from({ length: queries }, (_, query) => {
-        const length = ids.rowLengths?.[query] ?? width;
-        return Array.from({ length }, (_item, place) => {
-          const where = query * width + place;
-          return { id: texts[where]!, score: scores.data[where]! };
-        });
-      });
-    };
+    const listsOf = (answer: Answer): readonly (readonly Found[])[] => foundIn(answer);
     let whole: readonly (readonly Found[])[] = [];
     beforeAll(async () => {
       whole = listsOf(await asked({ k: 4096 }));
@@ -351,16 +393,145 @@ describe.each(UNCUT.map((shape, at) => ({ name: shape.name, shape, at })))(
       }
     });
 
-    test("a filter, attributes and lists of other queries are refused", async () => {
-      const lists = [stringTensor([]), stringTensor([])];
-      const test = { kind: "test", attribute: "year", is: "in", values: [1990] } as const;
+    test("filters hold, for all queries and for each, also beside lists", async () => {
+      const include = [stringTensor(IDS.filter((_, row) => row % 3 > 0))];
+      const exclude = whole.map((list) => stringTensor(list.slice(0, 2).map(({ id }) => id)));
+      const some = FILTERS.slice(1, 4);
+      for (const [language, admits] of FILTERS) {
+        const filter = [filterOf(language)];
+        const left = whole.map((list) => list.filter(({ id }) => admitsItem(admits, id)));
+        for (const k of [2, 40]) {
+          const expected = left.map((list) => list.slice(0, k));
+          expect(listsOf(await asked({ k, filter }))).toEqual(expected);
+        }
+        const listed = left.map((list, query) =>
+          list.filter(
+            (each) => IDS.indexOf(each.id) % 3 > 0 && !whole[query]!.slice(0, 2).includes(each),
+          ),
+        );
+        expect(listsOf(await asked({ filter, exclude, include }))).toEqual(
+          listed.map((list) => list.slice(0, K)),
+        );
+      }
+      const filter = some.map(([language]) => filterOf(language));
+      expect(listsOf(await asked({ k: 40, filter }))).toEqual(
+        whole.map((list, query) => list.filter(({ id }) => admitsItem(some[query]![1], id))),
+      );
+    });
 
-      expect(await asked({ filter: [test] })).toEqual({ code: "INVALID_ARGUMENT" });
-      expect(await asked({ attributes: ["year"] })).toEqual({ code: "INVALID_ARGUMENT" });
-      expect(await asked({ exclude: lists })).toEqual({ code: "INVALID_ARGUMENT" });
+    test("attributes come in the order of the answer, whoever ranks the items", async () => {
+      const attributes = ["genres", "year"];
+      const filter = [filterOf({ year: { $exists: true } })];
+      for (const wishes of [{}, { k: 40 }, { filter, k: 40 }]) {
+        const answer = await asked({ attributes, ...wishes });
+        expect(attributesIn(answer)).toEqual(
+          listsOf(answer).map((list) =>
+            list.map(({ id }) => {
+              const { genres = null, year = null } = itemAt(IDS.indexOf(id)) ?? {};
+              return { genres, year };
+            }),
+          ),
+        );
+      }
+    });
+
+    test("unknown attributes, vectors and lists of other queries are refused", async () => {
+      const lists = [stringTensor([]), stringTensor([])];
+      const misnamed = [filterOf({ yaer: 1990 })];
+      const refused = async (wishes: Partial<PredictRequest>, message: string): Promise<void> => {
+        const answer = await asked(wishes);
+        expect(answer).toMatchObject({ code: "INVALID_ARGUMENT" });
+        expect("message" in answer && answer.message).toContain(message);
+      };
+
+      await refused({ filter: misnamed }, 'no attribute "yaer"; did you mean "year"?');
+      await refused({ attributes: ["yaer"] }, 'no attribute "yaer"; did you mean "year"?');
+      await refused({ filter: [filterOf({ year: "x" })] }, "its values are of type integer");
+      await refused({ attributes: ["$vector"] }, 'Cannot apply "$vector"');
+      await refused({ vectors: true }, 'Cannot apply "return_vectors"');
+      await refused({ exclude: lists }, "2 lists for 3 instances");
     });
   },
 );
+
+describe("a recorded model some of whose signatures leave their items in a dense part", () => {
+  const { cases } = models.find(({ name }) => name === RECORDED)!;
+  const signatures = ["dense_two_tables", "dense_two_replaced", "serving_default"];
+
+  test.each(signatures)(
+    "%s: TensorFlow's items, less those that a filter leaves out",
+    async (of) => {
+      const recorded = cases.find((each) => each.signature_name === of)!;
+      const asked = async (wishes: Partial<PredictRequest>): Promise<Answer> =>
+        await ask(routers.get(3)!, RECORDED, { ...recorded, wishes });
+      const whole = foundIn(await asked({ k: 40 }));
+      const own = foundIn(await asked({}));
+
+      expect(whole.map(({ length }) => length)).toEqual(whole.map(() => 40));
+      expect(own).toEqual(whole.map((list, at) => list.slice(0, own[at]!.length)));
+      for (const [language, admits] of FILTERS) {
+        const answer = await asked({
+          k: 12,
+          filter: [filterOf(language)],
+          attributes: ["year"],
+        });
+        const expected = whole.map((list) => list.filter(({ id }) => admitsItem(admits, id)));
+        expect(foundIn(answer)).toEqual(expected.map((list) => list.slice(0, 12)));
+        expect(attributesIn(answer)).toEqual(
+          expected.map((list) =>
+            list.slice(0, 12).map(({ id }) => ({ year: itemAt(rowOf(id))?.year ?? null })),
+          ),
+        );
+      }
+    },
+  );
+});
+
+/** A filter as a client writes it. */
+function filterOf(language: unknown): Filter {
+  const mapped = (value: unknown): JsonValue => {
+    if (Array.isArray(value)) return value.map(mapped);
+    if (typeof value !== "object" || value === null) return value as JsonValue;
+    return new Map(Object.entries(value).map(([name, each]) => [name, mapped(each)]));
+  };
+  return parseFilter(mapped(language));
+}
+
+/** The row of an item that a written or recorded model names. */
+const rowOf = (id: string): number => Number(id.split(" ")[1]);
+
+const admitsItem = (admits: (item: Item) => boolean, id: string): boolean =>
+  admits(itemAt(rowOf(id)) ?? {});
+
+/** Outputs of scores and ids as lists. */
+function foundIn(answer: Answer): readonly (readonly Found[])[] {
+  if ("code" in answer) throw new Error(answer.message);
+  const tensors = [...answer.outputs.values()];
+  const scores = tensors.find(({ dtype }) => dtype === "float32");
+  const ids = tensors.find(({ dtype }) => dtype === "string");
+  if (scores?.dtype !== "float32" || ids?.dtype !== "string") throw new Error("other outputs");
+  expect(ids.rowLengths).toEqual(scores.rowLengths);
+  const texts = ids.data.toText();
+  return placesIn(ids).map((list) =>
+    list.map((at) => ({ id: texts[at]!, score: scores.data[at]! })),
+  );
+}
+
+function attributesIn(answer: Answer): readonly (readonly unknown[])[] {
+  const attributes = "code" in answer ? undefined : answer.attributes;
+  if (attributes?.dtype !== "string") throw new Error("no attributes were answered");
+  const texts = attributes.data.toText();
+  return placesIn(attributes).map((list) => list.map((at): unknown => JSON.parse(texts[at]!)));
+}
+
+/** Positions of the values of each row. */
+function placesIn({ shape, rowLengths }: Tensor): readonly (readonly number[])[] {
+  const [queries = 0, width = 0] = shape;
+  return Array.from({ length: queries }, (_, query) => {
+    const length = rowLengths?.[query] ?? width;
+    return Array.from({ length }, (_item, place) => query * width + place);
+  });
+}
 
 interface Found {
   readonly id: string;

@@ -172,6 +172,7 @@ export type {
   ScoreOperationName,
   MissingKey,
   ModelProgram,
+  RankedItems,
   SearchDepth,
   SignatureProgram,
   SignatureTensor,
@@ -254,6 +255,7 @@ export {
   valuesOfVector,
   vectorTextLength,
 } from "./attributes/attribute-column.ts";
+export { memberTexts } from "./attributes/attribute-text.ts";
 export { cellOf, cellPartsAt } from "./attributes/item-cell.ts";
 export type { CellParts } from "./attributes/item-cell.ts";
 export type {

@@ -12,7 +12,7 @@
 // Values are numbered; every step reads values that an input, a constant or an earlier step
 // defines. So steps can run in their order; steps that do not depend on each other may overlap.
 
-import type { AttributeSpec } from "../attributes/attribute-column.ts";
+import type { AttributeColumn, AttributeSpec } from "../attributes/attribute-column.ts";
 import type { Dtype } from "../tensor/dtype.ts";
 import type { Fingerprint } from "../identity.ts";
 import type { Tensor, TensorSpec } from "../tensor/tensor.ts";
@@ -31,10 +31,18 @@ export interface ModelProgram {
   readonly signatures: readonly SignatureProgram[];
   /** Item tables that became part of dense models; absent without any. */
   readonly uncutTables?: readonly UncutTable[] | undefined;
+  /** Attributes of the items that dense parts rank; absent where the version brings none of them. */
+  readonly rankedItems?: readonly RankedItems[] | undefined;
   /** The stages of a pipeline, whose one signature then has no steps; absent for any other model. */
   readonly pipeline?: Pipeline | undefined;
   /** The arms of an experiment, which has no signatures of its own; absent for any other model. */
   readonly experiment?: Experiment | undefined;
+}
+
+/** Items that a dense part ranks, as the version describes them. */
+export interface RankedItems {
+  /** Attributes by row of the ranking. */
+  readonly columns: readonly AttributeColumn[];
 }
 
 /** A file region of a table, and the checksum to which all partitions' shares must add up. */
@@ -202,8 +210,8 @@ export interface DenseStep extends Conditional {
 }
 
 /**
- * A top-k of a dense model whose results nothing in the model reads: for a request with a `k` or lists of ids of its
- * own, the scores of all items are asked for instead of the results, and are ranked outside.
+ * A top-k of a dense model whose results nothing in the model reads: for a request with a `k`, lists of ids or filters of
+ * its own, the scores of all items are asked for instead of the results, and are ranked outside.
  */
 export interface DenseRanking {
   /** The graph's node, for messages. */
@@ -216,6 +224,8 @@ export interface DenseRanking {
   /** Names of those outputs of the step that hold the scores and the rows of the best items, best first. */
   readonly best?: string | undefined;
   readonly rows?: string | undefined;
+  /** Position in `ModelProgram.rankedItems`; absent where the version brings no attributes of these items. */
+  readonly described?: number | undefined;
 }
 
 /** How many rows a search returns; or the value, an integer scalar, by which each request says so. */

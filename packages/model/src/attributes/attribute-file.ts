@@ -56,6 +56,15 @@ interface ReadItems extends DescribedItems {
   readonly index: IdIndex;
 }
 
+type DescribedTable = Pick<CandidateTable, "idDtype" | "name">;
+
+/** Rows of a table that are to be described. */
+interface DescribedRows {
+  readonly firstRow: number;
+  readonly rows: number;
+  readonly ids: Tensor | undefined;
+}
+
 /** The attributes of a version's items. */
 export class AttributeFile {
   /** Relative to the version directory. */
@@ -86,11 +95,16 @@ export class AttributeFile {
   }
 
   /** The columns for rows of a table, found by their ids, or by their row numbers if the table has no ids. */
-  columnsOf(
-    { idDtype, name }: CandidateTable,
-    part: { readonly firstRow: number; readonly rows: number; readonly ids: Tensor | undefined },
-  ): readonly AttributeColumn[] {
-    const { ids, areIdsUntyped = false, index, columns } = this.#items();
+  columnsOf(table: DescribedTable, part: DescribedRows): readonly AttributeColumn[] {
+    return this.columnsAt(this.rowsOf(table, part));
+  }
+
+  /**
+   * The rows of the file that describe rows of a table; `NO_ROW` where none does.
+   * @throws WinnowError INVALID_ARGUMENT for ids of another type than the file's
+   */
+  rowsOf({ idDtype, name }: DescribedTable, part: DescribedRows): Uint32Array {
+    const { ids, areIdsUntyped = false, index } = this.#items();
     const wanted = areIdsUntyped ? asTexts(wantedIds(part, name)) : wantedIds(part, name);
     if ((wanted.dtype === "string") !== ids instanceof StringColumn) {
       const text = `its ids are ${ids instanceof StringColumn ? "texts" : "integers"}`;
@@ -103,7 +117,12 @@ export class AttributeFile {
         rows[row] = found;
       });
     }
-    return columns.map((column) => takeRows(column, rows));
+    return rows;
+  }
+
+  /** The columns for rows of the file. */
+  columnsAt(rows: Uint32Array): readonly AttributeColumn[] {
+    return this.#items().columns.map((column) => takeRows(column, rows));
   }
 
   #items(): ReadItems {
@@ -220,10 +239,7 @@ function indexOf(ids: ItemIds, file: string): IdIndex {
 }
 
 /** The ids of a partition's rows in the type of the file's ids. */
-function wantedIds(
-  { firstRow, rows, ids }: { firstRow: number; rows: number; ids: Tensor | undefined },
-  table: string,
-): Tensor {
+function wantedIds({ firstRow, rows, ids }: DescribedRows, table: string): Tensor {
   if (ids === undefined) {
     const data = BigInt64Array.from({ length: rows }, (_, row) => BigInt(firstRow + row));
     return { dtype: "int64", shape: [rows], data };

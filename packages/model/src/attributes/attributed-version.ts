@@ -1,5 +1,5 @@
 // A version whose directory describes its items: the same model, with attributes for the tables that are
-// searched. The file is part of the version's content, so workers with different files hold different
+// searched and for the items that dense parts rank. The file is part of the version's content, so workers with different files hold different
 // contents, and an answer never mixes them.
 
 import { WinnowError } from "@winnow/core";
@@ -14,6 +14,7 @@ import type {
 import type { FileStore } from "../storage/file-store.ts";
 import { StoredDirectory } from "../storage/stored-directory.ts";
 import { AttributeFile, attributeFileOf } from "./attribute-file.ts";
+import { hasRankedIds, withRankedItems } from "./ranked-items.ts";
 
 /**
  * The version with the attributes that its directory brings; unchanged if there are none. Closes the version
@@ -40,8 +41,10 @@ class AttributedVersion implements ModelVersion {
     this.#version = version;
     this.#directory = directory;
     const { program } = version;
-    if (!program.tables.some(({ kind }) => kind === "candidate")) {
-      const text = "no signature of the model searches a table of items that workers hold";
+    const isSearched = program.tables.some(({ kind }) => kind === "candidate");
+    if (!isSearched && !hasRankedIds(program)) {
+      const text =
+        "no signature of the model searches a table of items, or ranks items and names them";
       throw new WinnowError("INVALID_ARGUMENT", `Cannot use ${name}: ${text}; remove the file`);
     }
     this.#file = new AttributeFile(directory, name);
@@ -51,6 +54,7 @@ class AttributedVersion implements ModelVersion {
       ...program,
       fingerprint: describedFingerprint(program.fingerprint, { name, sha256 }, attributes),
       tables: program.tables.map((table) => described(table, attributes)),
+      ...withRankedItems(program, { file: this.#file, isSearched }),
     };
   }
 

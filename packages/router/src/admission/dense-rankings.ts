@@ -1,9 +1,15 @@
-// What a request may ask of items that a dense part ranks, because their table could not be cut: a `k` and lists of ids,
-// which take the scores of all items out of the dense part (program/uncut-ranking.ts). Attributes of such items are
-// nowhere, so filters are refused, with the operation that keeps the table from being cut.
+// What a request may ask of items that a dense part ranks, because their table could not be cut: a `k`, lists of ids and
+// filters, which take the scores of all items out of the dense part (program/uncut-ranking.ts), and attributes. There
+// are no vectors of such items, so these are refused, with the operation that keeps the table from being cut.
 
-import { WinnowError, excerpt } from "@winnow/core";
-import type { DenseRanking, DenseStep, ModelProgram, SignatureProgram } from "@winnow/core";
+import { WinnowError, excerpt, rankedIdsOf } from "@winnow/core";
+import type {
+  AttributeSpec,
+  DenseRanking,
+  DenseStep,
+  ModelProgram,
+  SignatureProgram,
+} from "@winnow/core";
 
 /** A top-k of a dense part that a router can do itself. */
 export interface RankedByDense {
@@ -18,6 +24,27 @@ export function denseRankingsOf({ steps }: SignatureProgram): readonly RankedByD
   );
 }
 
+/** The attributes of the items of a ranking; `undefined` where the version brings none. */
+export function attributesRanked(
+  { rankedItems = [] }: Pick<ModelProgram, "rankedItems">,
+  { described }: DenseRanking,
+): readonly AttributeSpec[] | undefined {
+  return described === undefined
+    ? undefined
+    : rankedItems[described]?.columns.map(({ spec }) => spec);
+}
+
+/** Whether a signature answers the items of a ranking, by their scores, rows or ids. */
+export function answersRanked(
+  signature: SignatureProgram,
+  { step, ranking }: RankedByDense,
+): boolean {
+  const lists = step.outputs.filter(({ name }) => name === ranking.best || name === ranking.rows);
+  const answered = new Set(signature.outputs.map(({ value }) => value));
+  const isListed = lists.some(({ value }) => answered.has(value));
+  return isListed || rankedIdsOf(signature, step, ranking) !== undefined;
+}
+
 /** Scores of all instances of one request that a dense part gives to be ranked: 64 MiB. */
 const RANKED_SCORES_MAX = 2 ** 24;
 
@@ -30,18 +57,28 @@ const SCORES_PER_ROW = 2 ** 16;
  */
 export function costOfRankings(
   uncut: readonly RankedByDense[],
-  { instances, k }: { readonly instances: number; readonly k: number | undefined },
+  {
+    instances,
+    k,
+    conditions,
+  }: {
+    readonly instances: number;
+    readonly k: number | undefined;
+    /** Conditions of all different filters. */
+    readonly conditions: number;
+  },
 ): { readonly candidates: number; readonly rows: number } {
   let [candidates, rows] = [0, 0];
   for (const { ranking } of uncut) {
     const scores = instances * ranking.items;
     if (scores > RANKED_SCORES_MAX) {
       const text = `Cannot rank ${scores} scores, ${ranking.items} for each of ${instances} instances`;
-      const remedy = `at most ${RANKED_SCORES_MAX} are ranked for "k", "exclude" and "include"`;
+      const remedy = `at most ${RANKED_SCORES_MAX} are ranked for "k", "exclude", "include" and "filter"`;
       throw new WinnowError("INVALID_ARGUMENT", `${text}: ${remedy}; send fewer instances`);
     }
     candidates += instances * (k ?? ranking.k);
-    rows += instances + Math.ceil(scores / SCORES_PER_ROW);
+    // Testing a condition on an item takes about as long as looking at a score.
+    rows += instances + Math.ceil((scores + conditions * ranking.items) / SCORES_PER_ROW);
   }
   return { candidates, rows };
 }
@@ -67,12 +104,15 @@ export function withoutSearch(
   const { node, op } = ranked.obstacle;
   const why = `operation ${op} (node ${excerpt(node)}) keeps ${excerpt(ranked.tensor)} from being cut`;
   const remedy = "an export whose scores are among those that docs/models.md lists would take it";
-  const others = uncut.length === 0 ? "" : ', and "k", "exclude" and "include" work as it is';
+  const others =
+    uncut.length === 0
+      ? ""
+      : ', and "k", "exclude", "include", "filter" and "return" work as it is';
   return new WinnowError("INVALID_ARGUMENT", `${text}: ${why}; ${remedy}${others}`);
 }
 
-/** Refuses ids for a ranking whose items the signature does not name. */
-export function withoutIds(field: "exclude" | "include", { node }: DenseRanking): WinnowError {
+/** Refuses what goes by ids for a ranking whose items the signature does not name. */
+export function withoutIds(field: string, { node }: DenseRanking): WinnowError {
   const text = `Cannot apply "${field}": the signature does not answer an id for each row of node`;
   const remedy = "outputs of ids that the graph gathers by these rows, or of the rows, would do";
   return new WinnowError("INVALID_ARGUMENT", `${text} ${excerpt(node)}; ${remedy}`);

@@ -1,7 +1,14 @@
 // What a request is reckoned at before it runs, where its own inputs say how much is searched for.
 
 import { fingerprint, tensor } from "@winnow/core";
-import type { ModelProgram, PipelineStage, SignatureProgram, Step, Tensor } from "@winnow/core";
+import type {
+  AttributeColumn,
+  ModelProgram,
+  PipelineStage,
+  SignatureProgram,
+  Step,
+  Tensor,
+} from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import type { PredictRequest } from "../predictor.ts";
@@ -188,10 +195,22 @@ describe("a request for items that a dense part ranks", () => {
   ): CheckedRequest => {
     const program: ModelProgram = {
       fingerprint: fingerprint("ab"),
-      tables: [],
+      tables: [
+        {
+          kind: "candidate",
+          name: "others",
+          rows: 100,
+          dim: 4,
+          partitions: 1,
+          sources: [],
+          idDtype: "string",
+          attributes: [year.spec],
+        },
+      ],
       vocabularies: [],
       denseModels: [new Uint8Array()],
       signatures: [of],
+      rankedItems: [{ columns: [year] }],
       uncutTables: [
         {
           tensor: "items",
@@ -213,17 +232,79 @@ describe("a request for items that a dense part ranks", () => {
     expect(check(4, { exclude: ids })).toMatchObject({ rows: 68, candidates: 36 });
   });
 
+  const year: AttributeColumn = {
+    spec: { name: "year", type: "integer", isList: false },
+    values: Float64Array.of(1990),
+    codes: new Uint8Array(2 ** 20),
+  };
+  const described = {
+    ...signature,
+    steps: signature.steps.map((step) => {
+      return { ...step, rankings: [{ ...ranking, described: 0 }] } as Step;
+    }),
+  };
+  const isOf1990 = { kind: "test", attribute: "year", is: "in", values: [1990] } as const;
+
   test("is refused beyond 16,777,216 scores, and with what nobody knows of the items", () => {
     const filter = [{ kind: "and", of: [] }] as const;
     const where = 'signature "serving_default" ranks items within a dense part: operation Mul';
+    const nothing = "the version brings no attributes of its items; an assets.extra/items.parquet";
 
     expect(() => check(16, { k: 3 })).not.toThrow();
     expect(() => check(17, { k: 3 })).toThrow(
       "Cannot rank 17825792 scores, 1048576 for each of 17 instances: at most 16777216",
     );
-    expect(() => check(1, { filter })).toThrow(`Cannot apply "filter": ${where}`);
-    expect(() => check(1, { filter })).toThrow('"k", "exclude" and "include" work as it is');
-    expect(() => check(1, { attributes: ["year"] })).toThrow(`Cannot apply "return": ${where}`);
+    expect(() => check(1, { filter })).toThrow(`Cannot apply "filter": ${nothing}`);
+    expect(() => check(1, { attributes: ["year"] })).toThrow(`Cannot apply "return": ${nothing}`);
+    const vectors = { attributes: ["$vector"], vectors: true };
+    expect(() => check(1, vectors, described)).toThrow(`Cannot apply "return_vectors": ${where}`);
+    expect(() => check(1, { attributes: ["year", "$vector"] }, described)).toThrow(
+      `Cannot apply "$vector": ${where}`,
+    );
+    expect(() => check(1, vectors, described)).toThrow(
+      '"k", "exclude", "include", "filter" and "return" work as it is',
+    );
+  });
+
+  test("costs what its filters test, and names the nearest attribute where it has none of a name", () => {
+    const filter = [isOf1990, { kind: "not", of: isOf1990 }] as const;
+    const misnamed = [{ ...isOf1990, attribute: "yaer" }];
+
+    expect(check(2, { filter }, described)).toMatchObject({
+      rows: 2 + (2 * 16 + 2 * 16) + 2,
+      candidates: 18,
+      conditions: { filters: [{ conditions: 1 }, { conditions: 1 }] },
+    });
+    expect(check(2, { attributes: ["year"] }, described)).toMatchObject({ rows: 1, candidates: 0 });
+    expect(() => check(1, { filter: misnamed }, described)).toThrow('did you mean "year"?');
+    expect(() => check(1, { attributes: ["yaer"] }, described)).toThrow('did you mean "year"?');
+    expect(() => check(3, { k: 4000, attributes: ["year"] }, described)).toThrow(
+      /would give 12000 attributes; at most 8192/,
+    );
+  });
+
+  test("is answered with attributes only where it is the one thing that a signature finds", () => {
+    const [dense] = described.steps;
+    const twice = { ...described, steps: [dense!, dense!] };
+
+    expect(() => check(1, { filter: [isOf1990] }, twice)).not.toThrow();
+    expect(() => check(1, { attributes: ["year"] }, twice)).toThrow(
+      "does not answer the items of one search as they were found",
+    );
+  });
+
+  test("is nothing to describe beside a search, whose items are what is answered", () => {
+    const [dense] = signature.steps;
+    const found = { kind: "topK", table: 0, node: "best", query: 0, k: 3, capped: true } as const;
+    const search: Step = { ...found, scores: 5, rows: undefined, ids: undefined };
+    const outputs = [outputOf("found", 5, "float32")];
+    const searching = { ...signature, outputs, steps: [dense!, search] };
+    const attributes = ["year", "$vector"];
+
+    expect(check(2, { attributes, vectors: true }, searching)).toMatchObject({ candidates: 6 });
+    expect(() => check(2, { filter: [isOf1990] }, searching)).toThrow(
+      "the version brings no attributes of its items",
+    );
   });
 
   test("takes no ids where the signature answers none", () => {
@@ -236,6 +317,9 @@ describe("a request for items that a dense part ranks", () => {
     expect(() => check(1, { k: 3 }, nameless)).not.toThrow();
     expect(() => check(1, { include: ids }, nameless)).toThrow(
       'Cannot apply "include": the signature does not answer an id for each row of node other',
+    );
+    expect(() => check(1, { filter: [isOf1990] }, nameless)).toThrow(
+      'Cannot apply "filter": the signature does not answer an id for each row of node other',
     );
   });
 });

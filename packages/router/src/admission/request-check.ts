@@ -34,7 +34,14 @@ import {
   instancesOf,
 } from "../limits/request-limits.ts";
 import type { RequestLimits } from "../limits/request-limits.ts";
-import { costOfRankings, denseRankingsOf, withoutIds, withoutSearch } from "./dense-rankings.ts";
+import {
+  answersRanked,
+  attributesRanked,
+  costOfRankings,
+  denseRankingsOf,
+  withoutIds,
+  withoutSearch,
+} from "./dense-rankings.ts";
 import type { RankedByDense } from "./dense-rankings.ts";
 import { boundFilter, distinctConditions, listBytesOf, requestCost } from "./search-cost.ts";
 import type { BoundFilter, SearchConditions, SliceLimits } from "./search-cost.ts";
@@ -67,16 +74,20 @@ export function checkRequest(
   checkIds("exclude", exclude, { program, signature, searches, uncut, limits });
   checkIds("include", include, { program, signature, searches, uncut, limits });
   const filters = boundFilters(program, request, { searches, uncut, limits });
-  checkReturned(program, request, searches);
+  // A signature that searches answers what its search finds.
+  const answered = { searches, uncut: searches.length > 0 ? [] : uncut };
+  checkReturned(program, request, answered);
   const depths = depthsOf(program, request, { searches, k });
   for (const [step, depth] of depths) checkDepth(signature, { step, depth }, limits);
-  const items = [...depths.values()].reduce((sum, depth) => sum + instances * depth, 0);
+  const ranks = answered.uncut.map(({ ranking }) => k ?? ranking.k);
+  const items = [...depths.values(), ...ranks].reduce((sum, depth) => sum + instances * depth, 0);
   const found = [...depths].reduce(
     (sum, [step, depth]) => sum + instances * (step.vectors ?? 1) * depth,
     0,
   );
-  const isRanked = k !== undefined || exclude.length + include.length > 0;
-  const ranked = isRanked ? costOfRankings(uncut, { instances, k }) : { candidates: 0, rows: 0 };
+  const conditions = distinctConditions(filters);
+  const isRanked = k !== undefined || exclude.length + include.length + filters.length > 0;
+  const ranked = costOfRankings(isRanked ? uncut : [], { instances, k, conditions });
   const candidates = found + ranked.candidates;
   checkCandidates(candidates, limits);
   const described = items * valuesPerItem(program, searches, attributes);
@@ -86,7 +97,7 @@ export function checkRequest(
   const listBytes = listBytesOf(wanted, instances);
   const cost = requestCost({ signature, tables, instances, depths, listBytes, textBytes }, limits);
   // Evaluating a condition that a worker does not know yet costs about as much as a query.
-  const ofConditions = distinctConditions(filters) + Math.ceil(described / VALUES_PER_ROW);
+  const ofConditions = conditions + Math.ceil(described / VALUES_PER_ROW);
   return { rows: cost + ranked.rows + ofConditions, candidates, k, conditions: wanted };
 }
 
@@ -137,8 +148,7 @@ function boundFilters(
   { searches, uncut, limits }: Searching,
 ): readonly BoundFilter[] {
   if (filters.length === 0) return [];
-  if (searches.length === 0 || uncut.length > 0) throw withoutSearch("filter", signature, program);
-  const attributes = attributesOf(program, searches, "filter");
+  const attributes = attributesOf({ program, signature, searches, uncut }, "filter");
   const bound = filters.map((filter) => boundFilter(filter, attributes));
   for (const { text } of bound) checkFilterBytes(text.length);
   const distinct = new Set(bound.map(({ text }) => text)).size;
@@ -152,45 +162,51 @@ function boundFilters(
 function checkReturned(
   program: ModelProgram,
   { attributes: names = [], vectors = false, signature }: PredictRequest,
-  searches: readonly TopKStep[],
+  { searches, uncut }: Pick<Searching, "searches" | "uncut">,
 ): void {
   if (names.length === 0) return;
   const stored = names.filter((name) => name !== VECTOR_ATTRIBUTE);
   const field = vectors && stored.length === 0 ? "return_vectors" : "return";
-  if (searches.length === 0) throw withoutSearch(field, signature, program);
-  checkStored(program, searches, stored);
+  const isUncut = uncut.length > 0 && stored.length < names.length;
+  // A dense part that ranks items has no vectors of them to give.
+  if (isUncut)
+    throw withoutSearch(vectors ? "return_vectors" : VECTOR_ATTRIBUTE, signature, program);
+  if (searches.length + uncut.length === 0) throw withoutSearch(field, signature, program);
+  checkStored({ program, signature, searches, uncut }, stored);
   const taken = outputsOfItems({ attributes: stored, vectors }).find(({ output }) =>
     signature.outputs.some(({ name }) => name === output),
   );
-  if (taken === undefined && answersFoundItems(signature, searches)) return;
-  const why =
-    taken === undefined
-      ? "does not answer the items of one search as they were found"
-      : `has an output "${taken.output}" of its own`;
-  const text = `Cannot apply "${taken?.key ?? field}": signature "${signature.name}" ${why}`;
-  throw new WinnowError("INVALID_ARGUMENT", text);
+  if (taken !== undefined) {
+    const why = `has an output "${taken.output}" of its own`;
+    throw unreturned(taken.key, signature, why);
+  }
+  if (answersFoundItems(signature, { searches, uncut })) return;
+  throw unreturned(field, signature, "does not answer the items of one search as they were found");
+}
+
+function unreturned(field: string, { name }: SignatureProgram, why: string): WinnowError {
+  return new WinnowError("INVALID_ARGUMENT", `Cannot apply "${field}": signature "${name}" ${why}`);
 }
 
 /** Checks that the items of a search have these attributes. @throws WinnowError INVALID_ARGUMENT */
-function checkStored(
-  program: ModelProgram,
-  searches: readonly TopKStep[],
-  names: readonly string[],
-): void {
+function checkStored(items: FoundItems, names: readonly string[]): void {
   if (names.length === 0) return;
-  const known = attributesOf(program, searches, "return");
+  const known = attributesOf(items, "return");
   const byName = new Map(known.map((spec) => [spec.name, spec]));
   for (const name of names) attributeNamed(name, byName);
 }
 
-/** Whether a signature has one search, and answers the items that it finds. */
+/** Whether a signature has one search, or one ranking, and answers the items that it finds. */
 function answersFoundItems(
-  { outputs }: SignatureProgram,
-  [search, ...others]: readonly TopKStep[],
+  signature: SignatureProgram,
+  { searches, uncut }: Pick<Searching, "searches" | "uncut">,
 ): boolean {
-  const given = new Set(outputs.map(({ value }) => value));
-  const values = [search!.scores, search!.rows, search!.ids];
-  return others.length === 0 && values.some((value) => value !== undefined && given.has(value));
+  if (searches.length + uncut.length !== 1) return false;
+  const [search] = searches;
+  if (search === undefined) return answersRanked(signature, uncut[0]!);
+  const given = new Set(signature.outputs.map(({ value }) => value));
+  const values = [search.scores, search.rows, search.ids];
+  return values.some((value) => value !== undefined && given.has(value));
 }
 
 /** The outputs that a request wants of each item, by the keys that ask for them. */
@@ -207,15 +223,25 @@ function outputsOfItems({
   ];
 }
 
-/** The attributes of the tables that are searched. */
+type FoundItems = SearchedBy & Pick<Searching, "searches" | "uncut">;
+
+/** The attributes of the items that a signature finds. @throws WinnowError INVALID_ARGUMENT where some have none */
 function attributesOf(
-  { tables }: ModelProgram,
-  searches: readonly TopKStep[],
+  { program, signature, searches, uncut }: FoundItems,
   field: string,
 ): readonly AttributeSpec[] {
-  const table = tables[searches[0]!.table];
-  const attributes = table?.kind === "candidate" ? table.attributes : undefined;
-  if (attributes !== undefined) return attributes;
+  const [first] = searches;
+  if (first === undefined && uncut.length === 0) throw withoutSearch(field, signature, program);
+  for (const { step, ranking } of uncut) {
+    if (rankedIdsOf(signature, step, ranking) === undefined) throw withoutIds(field, ranking);
+  }
+  const table = first && program.tables[first.table];
+  const known = [
+    ...(first === undefined ? [] : [table?.kind === "candidate" ? table.attributes : undefined]),
+    ...uncut.map(({ ranking }) => attributesRanked(program, ranking)),
+  ];
+  const [attributes] = known;
+  if (attributes !== undefined && !known.includes(undefined)) return attributes;
   const text = `Cannot apply "${field}": the version brings no attributes of its items`;
   const remedy = "an assets.extra/items.parquet, items.jsonl or items.csv beside it would";
   throw new WinnowError("INVALID_ARGUMENT", `${text}; ${remedy}`);

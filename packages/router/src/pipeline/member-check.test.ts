@@ -52,6 +52,14 @@ function searching(model: ModelProgram, attributes?: readonly AttributeSpec[]): 
   return { ...model, tables: [table], signatures };
 }
 
+/** A model whose dense part ranks items with these attributes. */
+function uncut(model: ModelProgram, attributes: readonly AttributeSpec[]): ModelProgram {
+  const columns = attributes.map((spec) => ({ spec, values: [], codes: [] }));
+  const step = { kind: "dense", outputs: [], rankings: [{ items: 0, described: 0 }] };
+  const signatures = model.signatures.map((each) => ({ ...each, steps: [step] }));
+  return { ...model, rankedItems: [{ columns }], signatures } as unknown as ModelProgram;
+}
+
 const signature = "serving_default";
 const retrieve: RetrieveStage = {
   kind: "retrieve",
@@ -189,6 +197,38 @@ describe("a pipeline", () => {
       'stages[1].diversify: model movies: Attribute "genres" is a list; items in turn need one value each',
     );
     expect(lackWith("at-most", [])).toMatch(/no attribute "genres"/);
+  });
+
+  test("over items that a dense part ranks has their attributes, but no vectors to compare", () => {
+    const year: AttributeSpec = { name: "year", type: "integer", isList: false };
+    const member = uncut(movies, [year]);
+    const other = searching(movies, [year]);
+    const lackWith = (...stages: readonly PipelineStage[]): string | undefined =>
+      lackOf(modelOf({ user_id: "string" }, {}, stages), (name) =>
+        name === "movies" ? member : other,
+      );
+    const filter: PipelineStage = { kind: "filter", filter: '["gte","yaer",[1990]]' };
+    const mmr = (of?: string): PipelineStage => {
+      return { kind: "diversify", by: "mmr", balance: 0.5, count: 2, ...(of && { of }) };
+    };
+    const named = [
+      { ...retrieve, as: "own" },
+      { ...retrieve, model: "trending", as: "popular" },
+    ];
+
+    expect(lackWith(retrieve, { ...filter, filter: '["gte","year",[1990]]' })).toBeUndefined();
+    expect(lackWith(retrieve, filter)).toBe(
+      'stages[1].filter: model movies: Items of this model have no attribute "yaer"; did you mean "year"?',
+    );
+    expect(
+      lackWith(retrieve, { kind: "diversify", by: "round-robin", attribute: "year" }),
+    ).toBeUndefined();
+    expect(lackWith(retrieve, mmr())).toBe(
+      "stages[1].diversify: model movies ranks its items within a dense part, so there are no vectors " +
+        "to compare; items can be diversified by an attribute",
+    );
+    expect(lackWith(...named, mmr("popular"))).toBeUndefined();
+    expect(lackWith(...named, mmr("own"))).toMatch(/^stages\[2\]\.diversify: model movies ranks/);
   });
 
   test("that tells unknown users lacks a model that looks them up, and one whose items can be listed", () => {

@@ -26,6 +26,7 @@ import {
   retrievalOf,
   toWinnowError,
 } from "@winnow/core";
+import { attributesRanked, denseRankingsOf } from "../admission/dense-rankings.ts";
 import { ITEMS_LACK, searchedItems } from "./listed-items.ts";
 
 /** The program that answers for a model now, or why there is none. */
@@ -41,6 +42,8 @@ interface Found {
   readonly declared: Dtype | undefined;
   /** Attributes of the items that each model retrieves; `undefined` for a model without attributes. */
   readonly described: ReadonlyMap<string, readonly AttributeSpec[] | undefined>;
+  /** Retrievals whose items have no vectors, because a dense part ranks them. */
+  readonly vectorless: readonly RetrieveStage[];
 }
 
 /** What the pipeline of a program lacks, as a text for people; `undefined` if it lacks nothing. */
@@ -52,7 +55,13 @@ export function lackOf(
   const inputs = program.signatures.flatMap((signature) => signature.inputs);
   const given = new Map(inputs.map(({ name, dtype }) => [name, dtype]));
   const declared = itemsOf(program);
-  let found: Found = { given, items: undefined, declared, described: new Map() };
+  let found: Found = {
+    given,
+    items: undefined,
+    declared,
+    described: new Map(),
+    vectorless: [],
+  };
   const stages = program.pipeline?.stages ?? [];
   for (const [at, stage] of stages.entries()) {
     const isUnknowable = stage.kind === "seen" && !knowsSeenItems;
@@ -91,21 +100,25 @@ function behindRetrieval(
   if (found.items !== undefined && items !== found.items) {
     return `model ${excerpt(stage.model)} answers ids of ${items}, the retrieval before it of ${found.items}`;
   }
+  const isSearched = denseRankingsOf(signature).length === 0;
   return {
     ...found,
     items,
     described: new Map([...found.described, [stage.model, attributesOf(stage, memberOf)]]),
+    vectorless: isSearched ? found.vectorless : [...found.vectorless, stage],
   };
 }
 
-/** The attributes of the items that a signature searches. */
+/** The attributes of the items that a signature searches, or that a dense part of it ranks. */
 function attributesOf(stage: ModelStage, memberOf: MemberOf): readonly AttributeSpec[] | undefined {
   const member = memberOf(stage.model);
   if ("missing" in member) return undefined;
   const signature = member.signatures.find(({ name }) => name === stage.signature);
   const search = signature?.steps.find((step) => step.kind === "topK");
   const table = search && member.tables[search.table];
-  return table?.kind === "candidate" ? table.attributes : undefined;
+  if (table !== undefined) return table.kind === "candidate" ? table.attributes : undefined;
+  const [ranked] = signature === undefined ? [] : denseRankingsOf(signature);
+  return ranked && attributesRanked(member, ranked.ranking);
 }
 
 /** Type of the ids that a pipeline says it answers. */
@@ -172,7 +185,7 @@ function filterLack({ filter }: FilterStage, found: Found): string | undefined {
 }
 
 function diversifyLack(stage: DiversifyStage, found: Found): string | undefined {
-  if (stage.by === "mmr") return undefined;
+  if (stage.by === "mmr") return vectorLack(stage.of, found);
   return attributeLack(found, (attributes) => {
     const byName = new Map(attributes.map((spec) => [spec.name, spec]));
     const { isList } = attributeNamed(stage.attribute, byName);
@@ -180,6 +193,14 @@ function diversifyLack(stage: DiversifyStage, found: Found): string | undefined 
     const text = `Attribute "${excerpt(stage.attribute)}" is a list; items in turn need one value each`;
     throw new WinnowError("INVALID_ARGUMENT", text);
   });
+}
+
+/** What comparing the vectors of a retrieval, or of all, lacks. */
+function vectorLack(of: string | undefined, { vectorless }: Found): string | undefined {
+  const stage = vectorless.find((each) => of === undefined || each.as === of);
+  if (stage === undefined) return undefined;
+  const text = `model ${excerpt(stage.model)} ranks its items within a dense part, so there are no vectors`;
+  return `${text} to compare; items can be diversified by an attribute`;
 }
 
 /** The first fault that `check` finds in the attributes of the items of some model. */

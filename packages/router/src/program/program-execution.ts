@@ -1,7 +1,13 @@
 // Runs the program of a request. Steps that need more than arithmetic on a few values are done here: lookups
 // and searches go to workers (or to tables in this process), dense parts to the dense engine.
 
-import type { CandidateTable, Filter, ProgramExecutors, TraceSpan } from "@winnow/core";
+import type {
+  CandidateTable,
+  Filter,
+  ProgramExecutors,
+  SignatureProgram,
+  TraceSpan,
+} from "@winnow/core";
 import { ROW_COLUMN, WinnowError, filterText, parseFilterText, runProgram } from "@winnow/core";
 import { boundFilter } from "../admission/search-cost.ts";
 import type { BoundFilter, SearchConditions } from "../admission/search-cost.ts";
@@ -12,7 +18,7 @@ import type { RouterStage } from "../router-observer.ts";
 import type { TableQueryParts } from "../scatter/table-query.ts";
 import { querySums, queryTopK } from "./top-k-query.ts";
 import type { RequestRun } from "./request-run.ts";
-import { namesWithScores, rankingsOutside, withRankings } from "./uncut-ranking.ts";
+import { describedItems, namesWithScores, rankingsOutside, withRankings } from "./uncut-ranking.ts";
 
 /** Runs a request. @throws WinnowError as `runProgram` does; the signal's reason once the context is aborted */
 export async function runRequest(parts: TableQueryParts, run: RequestRun): Promise<Prediction> {
@@ -64,11 +70,19 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
       const { signature, k } = run;
       const rankings = rankingsOutside(step, { k, conditions });
       const names = namesWithScores(step, rankings);
-      const outputs = await timed("dense", () => model.run(inputs, names, signal));
-      if (rankings.length === 0) return outputs;
+      const given = await timed("dense", () => model.run(inputs, names, signal));
       const { vocabularies } = loaded;
-      const asked = { signature, vocabularies, k, conditions, signal };
-      return await timed("topK", () => withRankings({ step, rankings }, outputs, asked));
+      const { rankedItems } = program;
+      const asked = { signature, vocabularies, rankedItems, k, conditions, signal };
+      const outputs =
+        rankings.length === 0
+          ? given
+          : await timed("topK", () => withRankings({ step, rankings }, given, asked));
+      const { attributes } = conditions;
+      if (attributes.length > 0 && !searches(signature)) {
+        run.described ??= describedItems(step, outputs, { rankedItems, names: attributes });
+      }
+      return outputs;
     },
     described: (attributes) => {
       run.described = attributes;
@@ -94,6 +108,11 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
       );
     },
   };
+}
+
+/** Whether a signature answers what a search finds, rather than what a dense part ranks. */
+function searches({ steps }: SignatureProgram): boolean {
+  return steps.some(({ kind }) => kind === "topK");
 }
 
 /** The conditions for some of the queries of a request. */

@@ -1,10 +1,24 @@
 // What a router ranks itself, against a sort of all items, with a cut.
 
-import { WinnowError, compareCandidates, stringTensor, tensor } from "@winnow/core";
-import type { DenseRanking, DenseStep, SignatureProgram, Tensor } from "@winnow/core";
+import { ColumnBuilder, WinnowError, compareCandidates, stringTensor, tensor } from "@winnow/core";
+import type {
+  AttributeColumn,
+  AttributeValue,
+  DenseRanking,
+  DenseStep,
+  Filter,
+  RankedItems,
+  SignatureProgram,
+  StringColumn,
+  Tensor,
+} from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { namesWithScores, rankingsOutside, withRankings } from "./uncut-ranking.ts";
+import { boundFilter } from "../admission/search-cost.ts";
+import type { BoundFilter } from "../admission/search-cost.ts";
+import { RankedAttributes } from "./ranked-attributes.ts";
+import { inTurns } from "./turns.ts";
+import { describedItems, namesWithScores, rankingsOutside, withRankings } from "./uncut-ranking.ts";
 import type { RankingAsked } from "./uncut-ranking.ts";
 
 const ITEMS = 40;
@@ -27,8 +41,30 @@ function stepOf(rankings: readonly DenseRanking[]): DenseStep {
 }
 
 const asRanked = (): DenseRanking => {
-  return { node: "top_k", scores: "scores", items: ITEMS, k: K, best: "best", rows: "rows" };
+  const outputs = { best: "best", rows: "rows" };
+  return { node: "top_k", scores: "scores", items: ITEMS, k: K, ...outputs, described: 0 };
 };
+
+/** Every fifth item has no year, every seventh no genres at all, and every third an empty list of them. */
+const yearOf = (row: number): number | undefined => (row % 5 === 4 ? undefined : 1990 + (row % 7));
+const genresOf = (row: number): readonly string[] | undefined => {
+  if (row % 7 === 6) return undefined;
+  return ["crime", "drama", "noir"].filter((_, at) => row % 3 !== 0 && ((row >> at) & 1) === 1);
+};
+
+function columnOf(
+  name: string,
+  valueOf: (row: number) => AttributeValue | readonly AttributeValue[] | undefined,
+): AttributeColumn {
+  const builder = new ColumnBuilder();
+  for (let row = 0; row < ITEMS; row += 1) builder.add(valueOf(row));
+  const isList = name === "genres";
+  return builder.finish({ name, type: isList ? "string" : "integer", isList });
+}
+
+const items: RankedItems = { columns: [columnOf("year", yearOf), columnOf("genres", genresOf)] };
+const specs = items.columns.map(({ spec }) => spec);
+const bound = (filter: Filter): BoundFilter => boundFilter(filter, specs);
 
 /** Answers what a gather by `rows - 1 + 1` finds. */
 const signature: SignatureProgram = {
@@ -60,9 +96,12 @@ const signature: SignatureProgram = {
   ],
 };
 
+const NONE = { exclude: [], include: [], filters: [] } as const;
+
 interface Found {
   readonly best: readonly (readonly number[])[];
   readonly rows: readonly (readonly number[])[];
+  readonly attributes: readonly (readonly unknown[])[];
 }
 
 async function ranked(
@@ -78,13 +117,21 @@ async function ranked(
   const outputs = await withRankings({ step, rankings: [ranking] }, given, {
     signature,
     vocabularies: [],
+    rankedItems: [items],
     k: undefined,
-    conditions: { exclude: [], include: [] },
+    conditions: NONE,
     signal: new AbortController().signal,
     ...wishes,
   });
   const [best, rows] = [listsOf(outputs.get("best")!), listsOf(outputs.get("rows")!)];
-  return { best, rows };
+  const names = ["genres", "year"];
+  const objects = describedItems(step, outputs, { rankedItems: [items], names })!;
+  const texts = objects.data as StringColumn;
+  const places = Array.from({ length: texts.length }, (_, at) => at);
+  const attributes = listsOf({ ...objects, dtype: "int32", data: Int32Array.from(places) }).map(
+    (list) => list.map((at): unknown => JSON.parse(texts.textAt(at))),
+  );
+  return { best, rows, attributes };
 }
 
 function listsOf({ shape, data, rowLengths }: Tensor): number[][] {
@@ -99,24 +146,95 @@ const few = [NaN, -Infinity, Infinity, 0, -0, 1, -1, 1.5].map((score) => fc.cons
 const score = fc.oneof(...few, fc.float({ noNaN: false }));
 const idList = fc.array(fc.integer({ min: 0, max: ITEMS }).map(idOf), { maxLength: 30 });
 
+const testOfYear: fc.Arbitrary<Filter> = fc.oneof(
+  fc.record({
+    kind: fc.constant("test" as const),
+    attribute: fc.constant("year"),
+    is: fc.constantFrom("gt" as const, "gte" as const, "lt" as const, "lte" as const),
+    values: fc.tuple(fc.integer({ min: 1988, max: 1999 })),
+  }),
+  fc.record({
+    kind: fc.constant("test" as const),
+    attribute: fc.constantFrom("year"),
+    is: fc.constant("in" as const),
+    values: fc.array(fc.oneof(fc.constant(null), fc.integer({ min: 1988, max: 1999 })), {
+      minLength: 1,
+      maxLength: 4,
+    }),
+  }),
+);
+const testOfGenres: fc.Arbitrary<Filter> = fc.oneof(
+  fc.record({
+    kind: fc.constant("test" as const),
+    attribute: fc.constant("genres"),
+    is: fc.constant("in" as const),
+    values: fc.subarray(["crime", "drama", "noir", "sea", null], { minLength: 1 }),
+  }),
+  fc.constant<Filter>({ kind: "test", attribute: "genres", is: "exists", values: [] }),
+);
+const { filter: anyFilter } = fc.letrec<{ filter: Filter }>((tie) => {
+  const of = fc.array(tie("filter"), { maxLength: 3 });
+  return {
+    filter: fc.oneof(
+      { maxDepth: 3, depthSize: "small" },
+      testOfYear,
+      testOfGenres,
+      fc.record({ kind: fc.constantFrom("and" as const, "or" as const), of }),
+      fc.record({ kind: fc.constant("not" as const), of: tie("filter") }),
+    ),
+  };
+});
+
+/** Whether a filter admits a row, by its values. */
+function admits(filter: Filter, row: number): boolean {
+  if (filter.kind === "not") return !admits(filter.of, row);
+  if (filter.kind !== "test") {
+    const holds = filter.of.map((each) => admits(each, row));
+    return filter.kind === "and" ? holds.every(Boolean) : holds.some(Boolean);
+  }
+  const value = filter.attribute === "year" ? yearOf(row) : genresOf(row);
+  const values: readonly unknown[] = Array.isArray(value) ? value : [value ?? null];
+  const [limit] = filter.values;
+  return filter.is === "exists"
+    ? value !== undefined
+    : values.some((each) => holds(filter.is, each, filter.is === "in" ? filter.values : limit));
+}
+
+function holds(is: string, value: unknown, wanted: unknown): boolean {
+  if (is === "in") return (wanted as readonly unknown[]).includes(value);
+  if (value === null) return false;
+  const [own, limit] = [value as number, wanted as number];
+  if (is === "gt") return own > limit;
+  if (is === "gte") return own >= limit;
+  return is === "lt" ? own < limit : own <= limit;
+}
+
 test("is what a sort gives of the admitted rows, ties, NaN and short lists included", async () => {
   const queries = 3;
-  const listsFor: fc.Arbitrary<readonly (readonly string[])[]> = fc.oneof(
-    fc.constant([]),
-    idList.map((list) => [list]),
-    fc.array(idList, { minLength: queries, maxLength: queries }),
-  );
+  const listsFor = <Item>(one: fc.Arbitrary<Item>): fc.Arbitrary<readonly Item[]> =>
+    fc.oneof(
+      fc.constant([]),
+      one.map((list) => [list]),
+      fc.array(one, { minLength: queries, maxLength: queries }),
+    );
   const scoresFor = fc.array(fc.array(score, { minLength: ITEMS, maxLength: ITEMS }), {
     minLength: queries,
     maxLength: queries,
   });
   const depth = fc.option(fc.integer({ min: 1, max: ITEMS + 3 }), { nil: undefined });
-  const asked = fc.record({ scores: scoresFor, exclude: listsFor, include: listsFor, k: depth });
+  const asked = fc.record({
+    scores: scoresFor,
+    exclude: listsFor(idList),
+    include: listsFor(idList),
+    filters: listsFor(anyFilter),
+    k: depth,
+  });
   await fc.assert(
-    fc.asyncProperty(asked, async ({ scores, exclude, include, k }) => {
+    fc.asyncProperty(asked, async ({ scores, exclude, include, filters, k }) => {
       const conditions = {
         exclude: exclude.map((ids) => stringTensor(ids)),
         include: include.map((ids) => stringTensor(ids)),
+        filters: filters.map(bound),
       };
 
       const found = await ranked(scores, { conditions, k });
@@ -124,13 +242,20 @@ test("is what a sort gives of the admitted rows, ties, NaN and short lists inclu
       const expected = scores.map((ofQuery, query) => {
         const without = exclude[exclude.length > 1 ? query : 0] ?? [];
         const only = include[include.length > 1 ? query : 0];
+        const filter = filters[filters.length > 1 ? query : 0] ?? { kind: "and", of: [] };
         const admitted = ofQuery
           .map((each, row) => ({ score: each, row }))
-          .filter(({ row }) => !without.includes(idOf(row)) && only?.includes(idOf(row)) !== false);
+          .filter(({ row }) => !without.includes(idOf(row)) && only?.includes(idOf(row)) !== false)
+          .filter(({ row }) => admits(filter, row));
         return admitted.toSorted(compareCandidates).slice(0, k ?? K);
       });
       expect(found.rows).toEqual(expected.map((list) => list.map(({ row }) => row)));
       expect(found.best).toEqual(expected.map((list) => list.map((each) => each.score)));
+      expect(found.attributes).toEqual(
+        expected.map((list) =>
+          list.map(({ row }) => ({ genres: genresOf(row) ?? null, year: yearOf(row) ?? null })),
+        ),
+      );
     }),
   );
 });
@@ -138,10 +263,10 @@ test("is what a sort gives of the admitted rows, ties, NaN and short lists inclu
 describe("a ranking", () => {
   const rising = [Array.from({ length: ITEMS }, (_, row) => row)];
 
-  test("is done by the dense part, unless a request has a k or lists", () => {
+  test("is done by the dense part, unless a request has a k, lists or filters", () => {
     const ranking = asRanked();
     const step = stepOf([ranking]);
-    const none = { exclude: [], include: [] };
+    const none = NONE;
 
     expect(rankingsOutside(step, { k: undefined, conditions: none })).toEqual([]);
     expect(namesWithScores(step, [])).toEqual(["other", "best", "rows"]);
@@ -149,10 +274,12 @@ describe("a ranking", () => {
     expect(namesWithScores(step, [ranking])).toEqual(["other", "scores"]);
     const listed = { ...none, exclude: [stringTensor([])] };
     expect(rankingsOutside(step, { k: undefined, conditions: listed })).toEqual([ranking]);
+    const filtered = { ...none, filters: [bound({ kind: "and", of: [] })] };
+    expect(rankingsOutside(step, { k: undefined, conditions: filtered })).toEqual([ranking]);
   });
 
   test("refuses lists that fit no query, ids of another type, and scores of other items", async () => {
-    const lists = (...ids: readonly Tensor[]) => ({ conditions: { exclude: ids, include: [] } });
+    const lists = (...ids: readonly Tensor[]) => ({ conditions: { ...NONE, exclude: ids } });
     const numbers = tensor("int64", [1], BigInt64Array.of(7n));
 
     await expect(ranked(rising, lists(stringTensor([]), stringTensor([])))).rejects.toThrow(
@@ -175,3 +302,33 @@ describe("a ranking", () => {
 function codeOf(error: unknown): string {
   return error instanceof WinnowError ? error.code : String(error);
 }
+
+describe("the attributes of ranked items", () => {
+  const of = (year: number): string =>
+    bound({ kind: "test", attribute: "year", is: "in", values: [year] }).text;
+  const bytesOf = (text: string): number => Math.ceil(ITEMS / 8) + 2 * text.length;
+  const admitted = (attributes: RankedAttributes, text: string): Promise<Uint8Array> =>
+    inTurns(attributes.admitted(text), new AbortController().signal);
+
+  test("keep the rows of the filters that were used last, within a limit of bytes", async () => {
+    const attributes = new RankedAttributes(items, ITEMS, 2 * bytesOf(of(1990)));
+    const first = await admitted(attributes, of(1990));
+    const second = await admitted(attributes, of(1991));
+
+    expect(await admitted(attributes, of(1990))).toBe(first);
+    await admitted(attributes, of(1992));
+
+    expect(attributes.bytes).toBe(2 * bytesOf(of(1990)));
+    expect(await admitted(attributes, of(1990))).toBe(first);
+    expect(await admitted(attributes, of(1991))).not.toBe(second);
+  });
+
+  test("keep nothing that is larger than the limit alone", async () => {
+    const attributes = new RankedAttributes(items, ITEMS, 8);
+
+    const bits = await admitted(attributes, of(1990));
+
+    expect(attributes.bytes).toBe(0);
+    expect(bits.some((byte) => byte > 0)).toBe(true);
+  });
+});

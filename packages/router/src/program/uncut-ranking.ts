@@ -1,22 +1,26 @@
-// Items that no search finds, because a dense part computes their scores (`DenseRanking`): for a request with a k or
-// lists of ids of its own, the dense part gives the scores of all items, and this file ranks those that the request
-// admits. The order is the one of every search: by score, equal ones and NaN by row, NaN behind all others.
+// Items that no search finds, because a dense part computes their scores (`DenseRanking`): for a request with a k,
+// lists of ids or filters of its own, the dense part gives the scores of all items, and this file ranks those that the
+// request admits. The order is the one of every search: by score, equal ones and NaN by row, NaN behind all others.
 //
 //   inputs ─▶ dense part ─▶ scores [queries, items] ─▶ best k admitted rows ─▶ host steps ─▶ outputs
 //                                                      ids of rows, indexed once
+//                                                      rows of a filter, a bit for each
 
 import { IdIndex, WinnowError, comparableIds, nextLoopTurn, rankedIdsOf } from "@winnow/core";
 import type {
   DenseRanking,
   DenseStep,
   ItemIds,
+  RankedItems,
   Signal,
   SignatureProgram,
   Tensor,
   VocabularyIndex,
 } from "@winnow/core";
-import type { SearchConditions } from "../admission/search-cost.ts";
+import type { BoundFilter, SearchConditions } from "../admission/search-cost.ts";
 import { listedIds } from "./listed-ids.ts";
+import { attributesOfRanking } from "./ranked-attributes.ts";
+import type { RankedAttributes } from "./ranked-attributes.ts";
 import { inTurns, turnMeter } from "./turns.ts";
 import type { Steps } from "./turns.ts";
 
@@ -24,8 +28,10 @@ import type { Steps } from "./turns.ts";
 export interface RankingAsked {
   readonly signature: SignatureProgram;
   readonly vocabularies: readonly VocabularyIndex[];
+  /** `ModelProgram.rankedItems`. */
+  readonly rankedItems?: readonly RankedItems[] | undefined;
   readonly k: number | undefined;
-  readonly conditions: Pick<SearchConditions, "exclude" | "include">;
+  readonly conditions: Pick<SearchConditions, "exclude" | "include" | "filters">;
   readonly signal: Signal;
 }
 
@@ -38,9 +44,10 @@ export interface RankedStep {
 /** The rankings of a step that have to be done outside of the dense part, for a request. */
 export function rankingsOutside(
   { rankings = [] }: DenseStep,
-  { k, conditions: { exclude, include } }: Pick<RankingAsked, "k" | "conditions">,
+  { k, conditions: { exclude, include, filters } }: Pick<RankingAsked, "k" | "conditions">,
 ): readonly DenseRanking[] {
-  return k === undefined && exclude.length + include.length === 0 ? [] : rankings;
+  const isOfGraph = k === undefined && exclude.length + include.length + filters.length === 0;
+  return isOfGraph ? [] : rankings;
 }
 
 /** Names of the outputs to ask of a dense model, if some of its rankings are done outside. */
@@ -69,11 +76,29 @@ export async function withRankings(
     const scores = scoresOf(step, ranking, given);
     const lists = await listsFor(step, ranking, { ...asked, queries: scores.shape[0]! });
     const k = Math.min(asked.k ?? ranking.k, ranking.items);
-    const best = await inTurns(bestRows(scores, { k, ...lists }), asked.signal);
+    const { filters } = asked.conditions;
+    const attributes =
+      filters.length === 0 ? undefined : attributesOfRanking(ranking, asked.rankedItems);
+    const admission = new Admission(lists, filters, attributes);
+    const best = await inTurns(bestRows(scores, k, admission), asked.signal);
     const tensors = tensorsOf(step, ranking, { best, scores: scores.data });
     for (const [name, tensor] of tensors) outputs.set(name, tensor);
   }
   return outputs;
+}
+
+/**
+ * The attributes of the items that a step answers, in the order of the answer.
+ * @throws WinnowError INTERNAL for an answer that is no list of rows
+ */
+export function describedItems(
+  { rankings = [] }: DenseStep,
+  outputs: ReadonlyMap<string, Tensor>,
+  asked: Pick<RankingAsked, "rankedItems"> & { readonly names: readonly string[] },
+): Tensor | undefined {
+  const [ranking] = rankings;
+  const rows = ranking?.rows === undefined ? undefined : outputs.get(ranking.rows);
+  return rows && attributesOfRanking(ranking!, asked.rankedItems).objectsOf(rows, asked.names);
 }
 
 interface Scores {
@@ -178,25 +203,72 @@ async function makeIndex(ids: ItemIds, { items, vocabularies }: IndexedItems): P
   return new ItemRows(parts, ids.dtype);
 }
 
+/** Which rows each query may return. */
+class Admission {
+  readonly #lists: RowLists;
+  readonly #filters: readonly BoundFilter[];
+  readonly #attributes: RankedAttributes | undefined;
+  /** What was found last: of queries that share a filter and a list, it is found once. */
+  #last:
+    { readonly text: string; readonly only: Uint32Array; readonly rows: Uint32Array } | undefined;
+
+  constructor(
+    lists: RowLists,
+    filters: readonly BoundFilter[],
+    attributes: RankedAttributes | undefined,
+  ) {
+    this.#lists = lists;
+    this.#filters = filters;
+    this.#attributes = attributes;
+  }
+
+  *of(query: number): Steps<AdmittedRows> {
+    const { exclude, include } = this.#lists;
+    const without = ofQuery(exclude, query);
+    const only = ofQuery(include, query);
+    const text = ofQuery(this.#filters, query)?.text;
+    if (text === undefined) return { without, only };
+    const attributes = this.#attributes!;
+    if (only === undefined) return { without, bits: yield* attributes.admitted(text) };
+    if (this.#last?.text !== text || this.#last.only !== only) {
+      this.#last = { text, only, rows: yield* attributes.admittedAmong(text, only) };
+    }
+    return { without, only: this.#last.rows };
+  }
+}
+
+const ofQuery = <Item>(lists: readonly Item[], query: number): Item | undefined =>
+  lists[lists.length > 1 ? query : 0];
+
+/** Of all rows those in `only`, or with a bit, but none of `without`. */
+interface AdmittedRows {
+  readonly without: Uint32Array | undefined;
+  readonly only?: Uint32Array | undefined;
+  readonly bits?: Uint8Array | undefined;
+}
+
 /** The best admitted rows of each query. */
 function* bestRows(
   { shape, data }: Scores,
-  { k, exclude, include }: RowLists & { readonly k: number },
+  k: number,
+  admission: Admission,
 ): Steps<readonly Uint32Array[]> {
   const [queries, items] = [shape[0]!, shape[1]!];
   const isTurnOver = turnMeter();
   const found: Uint32Array[] = [];
   for (let query = 0; query < queries; query += 1) {
-    const without = exclude[exclude.length > 1 ? query : 0];
-    const only = include[include.length > 1 ? query : 0];
+    const { without, only, bits } = yield* admission.of(query);
     const isLeftOut = without === undefined ? noRow : amongRows(without, items);
     const list = new BestRows(data.subarray(query * items, (query + 1) * items), k);
     const rows = only?.length ?? items;
     for (let first = 0; first < rows; first += OFFERED_ROWS) {
       const end = Math.min(rows, first + OFFERED_ROWS);
-      for (let at = first; at < end; at += 1) {
-        const row = only === undefined ? at : only[at]!;
-        if (!isLeftOut(row)) list.offer(row);
+      if (bits !== undefined) offerBits(bits, { first, end }, { list, isLeftOut });
+      else {
+        for (let at = first; at < end; at += 1) {
+          const row = only === undefined ? at : only[at]!;
+          if (!isLeftOut(row)) list.offer(row);
+        }
       }
       if (isTurnOver(end - first)) yield;
     }
@@ -205,8 +277,22 @@ function* bestRows(
   return found;
 }
 
-/** Rows between two looks at the time. */
+/** Rows between two looks at the time, whole bytes of a bitmap. */
 const OFFERED_ROWS = 2 ** 14;
+
+/** Offers the rows of a range that have a bit. No bit stands behind the last row. */
+function offerBits(
+  bits: Uint8Array,
+  { first, end }: { readonly first: number; readonly end: number },
+  to: { readonly list: BestRows; readonly isLeftOut: (row: number) => boolean },
+): void {
+  for (let byte = first >> 3; byte < (end + 7) >> 3; byte += 1) {
+    for (let left = bits[byte]!; left !== 0; left &= left - 1) {
+      const row = 8 * byte + 31 - Math.clz32(left & -left);
+      if (!to.isLeftOut(row)) to.list.offer(row);
+    }
+  }
+}
 
 const noRow = (): boolean => false;
 

@@ -58,7 +58,7 @@ const signature: SignatureProgram = {
       outputs: [{ name: "y", value: 6, dtype: "float32" }],
       rankings: [
         { node: "top", scores: "z", items: 9, k: 2, best: "y" },
-        { node: "other_top", scores: "z", items: 9, k: 3, rows: "y" },
+        { node: "other_top", scores: "z", items: 3, k: 3, rows: "y", described: 0 },
       ],
     },
     {
@@ -167,6 +167,28 @@ const program: ModelProgram = {
     },
   ],
   denseModels: [Uint8Array.of(8, 7, 1, 2, 3)],
+  rankedItems: [
+    {
+      columns: [
+        {
+          spec: { name: "year", type: "integer", isList: false },
+          values: Float64Array.of(1954, 1995),
+          codes: Uint8Array.of(1, 2, 0),
+        },
+        {
+          spec: { name: "genres", type: "string", isList: true },
+          values: StringColumn.fromText(["crime", "日"]),
+          codes: Uint8Array.of(0, 1, 2),
+          offsets: Uint32Array.of(0, 2, 2, 3),
+        },
+        {
+          spec: { name: "serial", type: "integer", isList: false },
+          values: BigInt64Array.from({ length: 300 }, (_, at) => 2n ** 60n + BigInt(at)),
+          codes: Uint16Array.of(299, 300, 0),
+        },
+      ],
+    },
+  ],
   signatures: [signature],
 };
 
@@ -322,6 +344,15 @@ describe("a program's bytes", () => {
     ["a function of a value nobody defines", '"op":"Div","operand":1', '"op":"Div","operand":77'],
     ["a penalty nobody defines", '"penalty":1', '"penalty":71'],
     ["a mask behind more functions than there are", '"functionsBefore":1', '"functionsBefore":3'],
+    ["attributes of other items than those that are ranked", '"items":3', '"items":4'],
+    ["attributes that nobody brings", '"described":0', '"described":1'],
+    [
+      "lists of values that are none",
+      '"name":"year","type":"integer","isList":false',
+      '"name":"year","type":"integer","isList":true',
+    ],
+    ["lists with other ends than they have", '"lists":3', '"lists":2'],
+    ["codes of another number of values", '"shape":[300]', '"shape":[30]'],
     ["three branches", '"branches":[4,6]', '"branches":[4,6,6]'],
     ["a value defined twice", '"output":3', '"output":2'],
     ["an operation that does not exist", "StringLower", "StringLow3r"],

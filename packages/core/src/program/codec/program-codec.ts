@@ -20,6 +20,7 @@ import { optionalExperiment } from "../composed/experiment.ts";
 import { optionalPipeline } from "../composed/pipeline.ts";
 import { BlobReader, BlobWriter } from "../program-blobs.ts";
 import { valuesDefinedBy, valuesReadBy } from "../program-plan.ts";
+import { encodeRankedItems, rankedItemsReader } from "./column-codec.ts";
 import { encodeStep, stepReader } from "./step-codec.ts";
 import type { StepSurroundings } from "./step-codec.ts";
 import { encodeInlineTable, encodeTable, inlineTableReader, tableReader } from "./table-codec.ts";
@@ -67,6 +68,7 @@ export function encodeProgramPackage(contents: ProgramPackage): Uint8Array {
         ? program.signatures.map((signature) => encodeSignature(signature, blobs))
         : undefined,
     uncutTables: program.uncutTables,
+    rankedItems: program.rankedItems?.map((items) => encodeRankedItems(items, blobs)),
     pipeline: program.pipeline,
     experiment: program.experiment,
     inlineTables: Array.from(inlineTables, (table) => encodeInlineTable(table, blobs)),
@@ -84,10 +86,12 @@ export function decodeProgramPackage(bytes: Uint8Array): ProgramPackage {
   const denseModels = read(header, "denseModels", listOf(blob)).map(
     (onnx) => new Uint8Array(blobs.copy(onnx)),
   );
+  const rankedItems = read(header, "rankedItems", optional(listOf(rankedItemsReader(blobs))));
   const around: StepSurroundings = {
     tables,
     vocabularies: vocabularies.length,
     denseModels: denseModels.length,
+    rankedItems: rankedItems ?? [],
   };
   const uncutTables = read(header, "uncutTables", optional(listOf(uncutTable)));
   const pipeline = read(header, "pipeline", optionalPipeline);
@@ -102,6 +106,7 @@ export function decodeProgramPackage(bytes: Uint8Array): ProgramPackage {
     denseModels,
     signatures: experiment === undefined ? read(header, "signatures", readSignatures) : [],
     ...(uncutTables !== undefined && { uncutTables }),
+    ...(rankedItems !== undefined && { rankedItems }),
     ...(pipeline !== undefined && { pipeline }),
     ...(experiment !== undefined && { experiment }),
   };

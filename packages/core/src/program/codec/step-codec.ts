@@ -1,6 +1,7 @@
 // Steps within an encoded program: written as they are, because they are plain data, and read with
 // a check of each property.
 
+import { rowsOfColumn } from "../../attributes/attribute-column.ts";
 import type {
   Attribute,
   ChoiceStep,
@@ -10,6 +11,7 @@ import type {
   HostStep,
   LookupStep,
   MaskRule,
+  RankedItems,
   ScoreFunction,
   SearchDepth,
   SearchMask,
@@ -40,6 +42,7 @@ export interface StepSurroundings {
   readonly tables: readonly TableSpec[];
   readonly vocabularies: number;
   readonly denseModels: number;
+  readonly rankedItems: readonly RankedItems[];
 }
 
 /**
@@ -192,7 +195,7 @@ const binding: HeaderReader<DenseStep["inputs"][number]> = (item) => ({
 });
 
 function denseStep(from: HeaderValue, around: StepSurroundings): DenseStep {
-  const rankings = read(from, "rankings", optional(listOf(denseRanking)));
+  const rankings = read(from, "rankings", optional(listOf(rankingReader(around))));
   return {
     kind: "dense",
     model: read(from, "model", positionIn(around.denseModels)),
@@ -207,17 +210,26 @@ function denseStep(from: HeaderValue, around: StepSurroundings): DenseStep {
 }
 
 /** Routers of a release without rankings ignore them, and refuse requests that need them. */
-const denseRanking: HeaderReader<DenseRanking> = (from) => {
-  const [best, rows] = [read(from, "best", optional(text)), read(from, "rows", optional(text))];
-  return {
-    node: read(from, "node", text),
-    scores: read(from, "scores", text),
-    items: read(from, "items", count32),
-    k: read(from, "k", count32),
-    ...(best !== undefined && { best }),
-    ...(rows !== undefined && { rows }),
+function rankingReader({ rankedItems }: StepSurroundings): HeaderReader<DenseRanking> {
+  return (from) => {
+    const [best, rows] = [read(from, "best", optional(text)), read(from, "rows", optional(text))];
+    const items = read(from, "items", count32);
+    const described = read(from, "described", optional(positionIn(rankedItems.length)));
+    const columns = described === undefined ? [] : rankedItems[described]!.columns;
+    if (columns.some((column) => rowsOfColumn(column) !== items)) {
+      throw refuse(property(from, "described"), `attributes of ${items} items`);
+    }
+    return {
+      node: read(from, "node", text),
+      scores: read(from, "scores", text),
+      items,
+      k: read(from, "k", count32),
+      ...(best !== undefined && { best }),
+      ...(rows !== undefined && { rows }),
+      ...(described !== undefined && { described }),
+    };
   };
-};
+}
 
 function topKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
   return {

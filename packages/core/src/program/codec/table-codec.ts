@@ -41,7 +41,8 @@ const source: HeaderReader<TableSource> = (from) => ({
   checksum: read(from, "checksum", optional(count32)),
 });
 
-const attribute: HeaderReader<AttributeSpec> = (from) => ({
+/** Reads what an attribute is. */
+export const attribute: HeaderReader<AttributeSpec> = (from) => ({
   name: read(from, "name", text),
   type: read(from, "type", oneOf(...ATTRIBUTE_TYPES)),
   isList: read(from, "isList", flag),

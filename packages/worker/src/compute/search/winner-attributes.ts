@@ -2,21 +2,7 @@
 // values are, travels as it is, and is put into the response without being parsed.
 
 import type { Accelerator } from "@winnow/accelerator";
-import {
-  StringColumn,
-  VECTOR_ATTRIBUTE,
-  WinnowError,
-  cellOf,
-  excerpt,
-  timestampText,
-  valueOfCode,
-} from "@winnow/core";
-import type {
-  AttributeColumn,
-  AttributeColumns,
-  AttributeSpec,
-  AttributeValue,
-} from "@winnow/core";
+import { StringColumn, VECTOR_ATTRIBUTE, WinnowError, cellOf, memberTexts } from "@winnow/core";
 
 import type { PackedStrings } from "../compute.ts";
 import type { ResidentPartition, ResidentTable } from "../resident-table.ts";
@@ -49,8 +35,7 @@ export function* attributesOfRows(
 ): Generator<Uint8Array> {
   const ascending = byFirstRow(partitions);
   const fields = names.filter((name) => name !== VECTOR_ATTRIBUTE);
-  const columns = ascending.map(({ attributes }) => fields.map((name) => named(attributes, name)));
-  const keys = fields.map((name) => `${JSON.stringify(name)}:`);
+  const membersIn = ascending.map(({ attributes }) => memberTexts(attributes, fields));
   const isVectorAlone = fields.length === 0 && vectors !== undefined && vectorBytes;
   for (const [rank, row] of rows.entries()) {
     if (isVectorAlone) {
@@ -59,7 +44,7 @@ export function* attributesOfRows(
     }
     const at = placeOf(row, ascending);
     const local = row - ascending[at]!.resident.firstRow;
-    const texts = columns[at]!.map((column, index) => keys[index]! + cellText(column, local));
+    const texts = membersIn[at]!(local);
     const vector = vectors && bytesOfVector(vectors, rank, rows.length);
     if (vector !== undefined && !vectorBytes) texts.push(vectorText(vector));
     const object = Buffer.from(`{${texts.join(",")}}`);
@@ -124,29 +109,4 @@ function vectorText(values: Buffer): string {
 export function packTexts(texts: readonly Uint8Array[]): PackedStrings {
   const { offsets, bytes } = StringColumn.fromBytes(texts);
   return { offsets, bytes };
-}
-
-function named(attributes: AttributeColumns | undefined, name: string): AttributeColumn {
-  const column = attributes?.get(name);
-  if (column !== undefined) return column;
-  throw new WinnowError("INVALID_ARGUMENT", `Items here have no attribute "${excerpt(name)}"`);
-}
-
-function cellText(column: AttributeColumn, row: number): string {
-  const { spec, codes, offsets } = column;
-  if (offsets === undefined) return valueText(spec, valueOfCode(column, codes[row]!));
-  const values: string[] = [];
-  for (let at = offsets[row]!; at < offsets[row + 1]!; at += 1) {
-    const value = valueOfCode(column, codes[at]!);
-    if (value === undefined) return "null";
-    values.push(valueText(spec, value));
-  }
-  return `[${values.join(",")}]`;
-}
-
-/** A value as JSON; infinite numbers as TensorFlow Serving writes them. */
-function valueText({ type }: AttributeSpec, value: AttributeValue | undefined): string {
-  if (value === undefined) return "null";
-  if (type === "timestamp") return JSON.stringify(timestampText(Number(value)));
-  return typeof value === "string" ? JSON.stringify(value) : String(value);
 }
