@@ -23,7 +23,8 @@ constexpr uint32_t ROW_VECTORS = BLOCK_ROWS / 16;
 #define WINNOW_DOT(sum, codes, query) \
   __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(codes), "v"(query))
 
-template <uint32_t QUERIES>
+/** `HINT`: into which cache codes to come are fetched. */
+template <uint32_t QUERIES, _mm_hint HINT>
 WINNOW_AVX512 bool filterGroup(const FilterCall& call) {
   __m512i sums[QUERIES][ROW_VECTORS];
   // Unrolled by order, because an accumulator in an array that is looped over stays in memory.
@@ -42,7 +43,7 @@ WINNOW_AVX512 bool filterGroup(const FilterCall& call) {
     const __m512i rows2 = _mm512_load_si512(codes + 128);
     const __m512i rows3 = _mm512_load_si512(codes + 192);
     for (uint32_t line = 0; line < call.aheadLines; ++line, ahead += 64) {
-      _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char*>(ahead), HINT);
     }
 #pragma GCC unroll 8
     for (uint32_t q = 0; q < QUERIES; ++q) {
@@ -78,11 +79,14 @@ WINNOW_AVX512 bool filterGroup(const FilterCall& call) {
 }
 
 using FilterGroup = bool (*)(const FilterCall&);
-constexpr FilterGroup FILTERS[GROUP_QUERIES] = {filterGroup<1>, filterGroup<2>, filterGroup<3>,
-                                                filterGroup<4>, filterGroup<5>, filterGroup<6>};
+template <_mm_hint HINT>
+constexpr FilterGroup FILTERS[GROUP_QUERIES] = {filterGroup<1, HINT>, filterGroup<2, HINT>,
+                                                filterGroup<3, HINT>, filterGroup<4, HINT>,
+                                                filterGroup<5, HINT>, filterGroup<6, HINT>};
 
+template <_mm_hint HINT>
 uint64_t filter(const FilterCall& call) {
-  return allOrNone(call, FILTERS[call.queries - 1](call));
+  return allOrNone(call, FILTERS<HINT>[call.queries - 1](call));
 }
 
 WINNOW_AVX512 void computeLimits(const BlockBounds& block, const QueryLanes& lanes,
@@ -149,8 +153,15 @@ WINNOW_AVX512 float score(const double* query, const float* row, uint32_t dim) {
 
 }  // namespace
 
-const Kernel AVX512_KERNEL{"avx512-vnni", GROUP_QUERIES, 127,  filter,
+const Kernel AVX512_KERNEL{"avx512-vnni", GROUP_QUERIES, 127,  filter<_MM_HINT_T0>,
                            computeLimits, countFrom,     score};
+
+const Kernel AVX512_STREAM_KERNEL = [] {
+  Kernel kernel = AVX512_KERNEL;
+  kernel.filter = filter<_MM_HINT_T1>;
+  kernel.aheadBytes = 2048;
+  return kernel;
+}();
 
 }  // namespace winnow
 

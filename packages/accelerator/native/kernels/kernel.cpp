@@ -61,12 +61,19 @@ const Kernel* selectKernel(const char* name) {
     kernel.queriesMin = 0;
     return kernel;
   }();
+  static const Kernel AVX512 = [] {
+    Kernel kernel = AVX512_KERNEL;
+    if (!__builtin_cpu_is("amd")) return kernel;
+    kernel.few = &AVX512_STREAM_KERNEL;
+    kernel.queriesMin = kernel.groupQueries + 1;
+    return kernel;
+  }();
   const bool hasAvx512 = __builtin_cpu_supports("avx512vnni") &&
                          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                          __builtin_cpu_supports("avx512dq");
   const bool hasAvx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const Choice choices[] = {{name == nullptr ? &AMX_KERNEL : &AMX_ALWAYS, hasAvx512 && hasAmx()},
-                            {&AVX512_KERNEL, hasAvx512},
+                            {&AVX512, hasAvx512},
                             {&AVX2_KERNEL, hasAvx2}};
   return selectAmong(choices, name);
 }

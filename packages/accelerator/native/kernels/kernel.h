@@ -94,6 +94,8 @@ struct Kernel {
   /** With fewer queries than `queriesMin`, this kernel is faster; it codes queries alike. */
   const Kernel* few = nullptr;
   uint32_t queriesMin = 0;
+  /** How far ahead of a call's codes those lie that it fetches. */
+  uint32_t aheadBytes = 8192;
 };
 
 /** Every kernel by name, the most demanding of each architecture first. */
@@ -107,6 +109,11 @@ extern const Kernel PORTABLE_KERNEL;
 #if defined(__x86_64__)
 extern const Kernel AVX2_KERNEL;
 extern const Kernel AVX512_KERNEL;
+/**
+ * The same for one group of queries on AMD's processors, which read codes ahead by themselves: fetches
+ * from further ahead are in their way (docs/benchmarks/top-k-limits.md).
+ */
+extern const Kernel AVX512_STREAM_KERNEL;
 #endif
 #if WINNOW_HAS_NEON
 Kernel neonKernel();

@@ -6,13 +6,6 @@
 
 namespace winnow {
 
-namespace {
-
-/** How far ahead codes are fetched. */
-constexpr size_t AHEAD_BYTES = 8192;
-
-}  // namespace
-
 void UnitScan::reserve() {
   if (!lanes_.empty()) return;
   // Lane arrays are read in whole vectors of eight.
@@ -118,16 +111,23 @@ uint64_t UnitScan::admit(const Table& table, uint32_t block) {
 UnitScan::Coming UnitScan::comingAfter(uint32_t block, const UnitQueue& queue) const {
   const ScanUnit* unit = unit_;
   const size_t blockBytes = size_t{batch_.groups()} * 4 * BLOCK_ROWS;
-  const uint32_t blocksAhead = static_cast<uint32_t>((AHEAD_BYTES + blockBytes - 1) / blockBytes);
-  uint32_t coming = block + blocksAhead * unit_->step;
-  if (coming >= unit_->endBlock) {
+  const size_t aheadBytes = chosen_->aheadBytes;
+  uint32_t blocksAhead = static_cast<uint32_t>(aheadBytes / blockBytes);
+  // Codes of a part of a block are followed by those of the next one, unless some are left out.
+  size_t rest = aheadBytes % blockBytes;
+  if (rest > 0 && unit->step > 1) {
+    ++blocksAhead;
+    rest = 0;
+  }
+  uint32_t coming = block + blocksAhead * unit->step;
+  if (coming >= unit->endBlock) {
     const ScanUnit* next = queue.next();
     if (next != nullptr) unit = next;
     coming = unit->firstBlock + (coming - unit_->endBlock) / unit_->step * unit->step;
     coming = std::min(coming, unit->endBlock - 1);
   }
   const Table& table = *request_.tables[unit->table];
-  return {table.codes(coming), &table.bounds(coming)};
+  return {table.codes(coming) + rest, &table.bounds(coming)};
 }
 
 PassedRows UnitScan::passedRows(uint32_t block, uint32_t lane, uint64_t rows,
