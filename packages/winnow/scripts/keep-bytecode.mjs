@@ -19,6 +19,8 @@ import process from "node:process";
 import { setTimeout as pause } from "node:timers/promises";
 
 const LIMIT_MS = 60_000;
+/** Another process may take a port that was free a moment ago. */
+const TRIES = 3;
 /**
  * After the first answers, until the roles start that wait for a Redis, and from then on. The loader writes 3 s after
  * a start, in steps, and what is left when a process ends, but not when a thread does: both together are longer.
@@ -39,10 +41,8 @@ const env = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^(WINNOW|MODEL)_/.test(name)),
 );
 const running = new Set();
-let isEnding = false;
 /** Called if a process ends by itself. */
-let fail;
-const failure = new Promise((_, reject) => (fail = reject));
+let fail = () => undefined;
 
 function start(...args) {
   const command = [...flags, bin, ...args, "--log-level", "error"];
@@ -50,15 +50,15 @@ function start(...args) {
   running.add(child);
   child.once("exit", (code, signal) => {
     running.delete(child);
-    if (!isEnding) fail(new Error(`winnow ${args[0]} ended with ${signal ?? code}`));
+    fail(new Error(`winnow ${args[0]} ended with ${signal ?? code}`));
   });
 }
 
-/** Ends what runs as a supervisor does: processes write when they end so. */
-async function endAll() {
-  isEnding = true;
+/** Ends what runs. On SIGTERM, as from a supervisor, processes write before they end. */
+async function endAll(signal) {
+  fail = () => undefined;
   const ended = Array.from(running, (child) => once(child, "exit"));
-  for (const child of running) child.kill("SIGTERM");
+  for (const child of running) child.kill(signal);
   await Promise.all(ended);
 }
 
@@ -81,28 +81,42 @@ async function ask(port, model) {
   }
 }
 
-async function askUntilAnswered(port) {
+async function askUntilAnswered(port, failure) {
   for (const model of Object.keys(BODIES)) {
-    while (!(await ask(port, model))) await pause(100);
+    while (!(await ask(port, model))) await pause(100, undefined, { signal: failure });
   }
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const model of Object.keys(BODIES)) await ask(port, model);
   }
 }
 
-async function keep() {
-  execFileSync(process.execPath, [...flags, bin, "demo", models], { env, stdio: "ignore" });
+/** Starts all, and ends them when they have written; rejects at once if `failure` is aborted. */
+async function keep(failure) {
   const [grpc, rest, ...ports] = await freePorts(10);
   const served = ["--host=127.0.0.1", "--models", models];
   start("serve", ...served, `--port=${grpc}`, `--rest_api_port=${rest}`);
   const members = `--members=w0@127.0.0.1:${ports[0]}`;
   const clusterRest = startRoles(ports.slice(0, 4), served, members);
-  await Promise.all([rest, clusterRest].map(askUntilAnswered));
-  await pause(ANSWERED_MS);
+  await Promise.all([rest, clusterRest].map((port) => askUntilAnswered(port, failure)));
+  await pause(ANSWERED_MS, undefined, { signal: failure });
   // What roles load for a Redis, where none is. The others write before them, and what is written stays.
   startRoles(ports.slice(4), served, "--redis=redis://127.0.0.1:1");
-  await pause(STARTED_MS);
-  await endAll();
+  await pause(STARTED_MS, undefined, { signal: failure });
+  await endAll("SIGTERM");
+}
+
+/** `keep`, several times if processes end by themselves. @throws Error the last failure */
+async function keepAtLast() {
+  for (let tries = 1; ; tries += 1) {
+    const failure = new AbortController();
+    fail = (error) => failure.abort(error);
+    try {
+      return await keep(failure.signal);
+    } catch (error) {
+      await endAll("SIGKILL");
+      if (tries === TRIES) throw failure.signal.reason ?? error;
+    }
+  }
 }
 
 /** A worker and a router as manifests start them. @returns the router's REST port */
@@ -123,7 +137,8 @@ function leave(line) {
 const said = "No bytecode is kept, so processes start slower";
 setTimeout(() => leave(`${said}: it took more than ${LIMIT_MS / 1000} s`), LIMIT_MS).unref();
 try {
-  await Promise.race([keep(), failure]);
+  execFileSync(process.execPath, [...flags, bin, "demo", models], { env, stdio: "ignore" });
+  await keepAtLast();
   const cache = path.resolve(folder, "packages/winnow/dist/bundle/cache");
   const files = readdirSync(cache, { recursive: true }).filter((file) => file.endsWith(".js"));
   leave(`Bytecode of ${files.length} files is kept`);
