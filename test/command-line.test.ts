@@ -2,7 +2,7 @@
 // and everything else on stderr. The real process runs from `dist/`.
 
 import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -30,6 +30,7 @@ interface Ended {
 function winnow(args: readonly string[], env: Readonly<Record<string, string>> = {}): Ended {
   const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], {
     encoding: "utf8",
+    timeout: 60_000,
     env: { ...process.env, NO_COLOR: "1", ...env },
   });
   return { code: status, stdout, stderr };
@@ -154,6 +155,31 @@ describe("winnow demo and inspect", () => {
 
     expect(again.code).toBe(1);
     expect(again.stderr).toContain("ALREADY_EXISTS");
+  });
+
+  // Below /proc the system says ENOENT, though the directory above is there.
+  test.skipIf(process.platform !== "linux").each([
+    ["where nothing can be made", "/proc/winnow/demo", /ENOENT: .*mkdir '\/proc\/winnow'/],
+    ["below a file", path.join(import.meta.filename, "demo"), /ENOTDIR: not a directory/],
+    ["in place of a file", import.meta.filename, /ENOTDIR: not a directory/],
+  ])("a demo %s ends with the directory and the cause", (_title, models, cause) => {
+    const demo = winnow(["demo", models, "--items", "20", "--users", "2"]);
+
+    expect(demo.code).toBe(1);
+    expect(demo.stderr).toContain(`FAILED_PRECONDITION: Cannot write the demo to ${models}: `);
+    expect(demo.stderr).toMatch(cause);
+  });
+
+  test("a demo for which there is no room leaves no part of a model", () => {
+    const models = path.join(directory, "no-room");
+    const limited = `ulimit -f 1; exec "$0" "$@"`;
+    const demo = [process.execPath, script, "demo", models, "--items", "2000"];
+    const ended = spawnSync("bash", ["-c", limited, ...demo], { encoding: "utf8" });
+
+    expect(ended.status).toBe(1);
+    expect(ended.stderr).toContain(`FAILED_PRECONDITION: Cannot write the demo to ${models}: `);
+    expect(ended.stderr).toContain("EFBIG");
+    expect(readdirSync(path.join(models, "movies"))).toEqual([]);
   });
 
   test("a SavedModel without a version number gets advice where to move it", () => {

@@ -2,10 +2,12 @@
 // readable titles and embeddings in clusters, so that answers look like recommendations; and `home-feed`, a
 // pipeline over both.
 
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { WinnowError, systemClock } from "@winnow/core";
 import { writeDemo } from "@winnow/model-writer";
+import { makeDirectory } from "../make-directory.ts";
 import { progressLine } from "../progress-line.ts";
 
 /** How large the demo is and where it goes. */
@@ -30,18 +32,47 @@ stages:
   - limit: 5
 `;
 
-/** Writes the demo models. @throws WinnowError ALREADY_EXISTS when they are there */
+/**
+ * Writes the demo models.
+ * @throws WinnowError ALREADY_EXISTS when they are there, FAILED_PRECONDITION where they cannot be written
+ */
 export async function demo(command: DemoCommand): Promise<string> {
   const directory = path.resolve(command.directory);
-  mkdirSync(directory, { recursive: true });
-  const pipeline = path.join(directory, "home-feed", "1");
-  if (existsSync(pipeline)) {
-    const text = `Cannot write the demo: ${pipeline} exists; remove it or choose another directory`;
+  const versions = ["movies", "movies-ranking", "home-feed"].map((name) =>
+    path.join(directory, name, "1"),
+  );
+  const present = versions.find((version) => existsSync(version));
+  if (present !== undefined) {
+    const text = `Cannot write the demo: ${present} exists; remove it or choose another directory`;
     throw new WinnowError("ALREADY_EXISTS", text);
   }
-  const onProgress = progressLine({ label: "writing", unit: "rows" }, process.stderr, systemClock);
-  await writeDemo(directory, { ...command, onProgress });
-  mkdirSync(pipeline, { recursive: true });
-  writeFileSync(path.join(pipeline, "pipeline.yaml"), PIPELINE);
+  try {
+    for (const version of versions) await makeDirectory(path.dirname(version));
+    const onProgress = progressLine(
+      { label: "writing", unit: "rows" },
+      process.stderr,
+      systemClock,
+    );
+    await writeDemo(directory, { ...command, onProgress });
+    const pipeline = path.join(directory, "home-feed", "1");
+    await mkdir(pipeline);
+    await writeFile(path.join(pipeline, "pipeline.yaml"), PIPELINE);
+  } catch (error) {
+    throw await unwritten(directory, versions, error);
+  }
   return directory;
+}
+
+/** The error of a demo that could not be written; what there is of it is removed. */
+async function unwritten(
+  directory: string,
+  versions: readonly string[],
+  error: unknown,
+): Promise<unknown> {
+  const { code } = error as NodeJS.ErrnoException;
+  if (error instanceof WinnowError || code === undefined) return error;
+  await Promise.allSettled(versions.map((version) => rm(version, { recursive: true })));
+  const why = (error as Error).message;
+  const text = `Cannot write the demo to ${directory}: ${why}; choose another directory`;
+  return new WinnowError("FAILED_PRECONDITION", text, { cause: error });
 }

@@ -59,3 +59,12 @@ test("a directory that cannot be is an error that says what to do", async () => 
     message: expect.stringMatching(/ENOTDIR.*--model-cache-dir/) as string,
   });
 });
+
+// Node.js tries for ever to make a directory there with those above it.
+test.skipIf(process.platform !== "linux")("one below /proc is such an error too", async () => {
+  const settings = { modelCacheDir: "/proc/winnow/cache", modelCacheBytes: 1 };
+
+  await expect(modelCache(settings, noted().log)).rejects.toThrow(
+    "Cannot keep models in /proc/winnow/cache: ENOENT",
+  );
+});

@@ -2,10 +2,11 @@
 // one that cannot be written to, or a disk that is too small, is reported before a model needs it.
 
 import { constants } from "node:fs";
-import { access, mkdir, statfs } from "node:fs/promises";
+import { access, statfs } from "node:fs/promises";
 import path from "node:path";
 import { type Logger, WinnowError } from "@winnow/core";
 import { CacheCounts, type CacheSettings, cacheBytes } from "@winnow/model";
+import { makeDirectory } from "../make-directory.ts";
 import type { LoadFlags } from "../model-config/config-flags.ts";
 
 /**
@@ -23,7 +24,7 @@ export async function modelCache(
   const directory = path.resolve(modelCacheDir);
   const counts = new CacheCounts();
   try {
-    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await makeDirectory(directory, 0o700);
     await access(directory, constants.W_OK | constants.X_OK);
     const { bavail, bsize } = await statfs(directory);
     const heldBytes = await cacheBytes(directory);
