@@ -40,9 +40,9 @@ function stepOf(rankings: readonly DenseRanking[]): DenseStep {
   };
 }
 
-const asRanked = (): DenseRanking => {
+const asRanked = (items = ITEMS): DenseRanking => {
   const outputs = { best: "best", rows: "rows" };
-  return { node: "top_k", scores: "scores", items: ITEMS, k: K, ...outputs, described: 0 };
+  return { node: "top_k", scores: "scores", items, k: K, ...outputs, described: 0 };
 };
 
 /** Every fifth item has no year, every seventh no genres at all, and every third an empty list of them. */
@@ -258,6 +258,37 @@ test("is what a sort gives of the admitted rows, ties, NaN and short lists inclu
       );
     }),
   );
+});
+
+/** More than are offered between two looks at the time, and no whole bytes of a bitmap. */
+const MANY = 2 ** 15 + 7;
+
+test.each<readonly [string, (row: number) => number]>([
+  ["rise", (row) => row],
+  ["fall", (row) => -row],
+  ["are all equal", () => 1],
+  ["are both zeros", (row) => (row % 3 === 0 ? -0 : 0)],
+  ["are few values and NaN", (row) => [NaN, 2, -Infinity, 1, NaN, 2, Infinity][(row * row) % 7]!],
+  ["are NaN", () => NaN],
+  ["are NaN at first", (row) => (row < MANY - 50 ? NaN : row % 4 === 0 ? -Infinity : row % 3)],
+])("is what a sort gives of many scores that %s", async (_, scoreOf) => {
+  const ranking = asRanked(MANY);
+  const scores = Float32Array.from({ length: MANY }, (_each, row) => scoreOf(row));
+  const given = new Map<string, Tensor>([["scores", tensor("float32", [1, MANY], scores)]]);
+  const sorted = Array.from(scores, (each, row) => ({ score: each, row })).toSorted(
+    compareCandidates,
+  );
+
+  for (const k of [1, 7, 100]) {
+    const of = { step: stepOf([ranking]), rankings: [ranking] };
+    const signal = new AbortController().signal;
+    const asked = { signature, vocabularies: [], k, conditions: NONE, signal };
+    const outputs = await withRankings(of, given, asked);
+
+    const expected = sorted.slice(0, k);
+    expect(listsOf(outputs.get("rows")!)).toEqual([expected.map(({ row }) => row)]);
+    expect(listsOf(outputs.get("best")!)).toEqual([expected.map((each) => each.score)]);
+  }
 });
 
 describe("a ranking", () => {

@@ -259,17 +259,13 @@ function* bestRows(
   for (let query = 0; query < queries; query += 1) {
     const { without, only, bits } = yield* admission.of(query);
     const isLeftOut = without === undefined ? noRow : amongRows(without, items);
-    const list = new BestRows(data.subarray(query * items, (query + 1) * items), k);
+    const list = new BestRows(data.subarray(query * items, (query + 1) * items), k, isLeftOut);
     const rows = only?.length ?? items;
     for (let first = 0; first < rows; first += OFFERED_ROWS) {
       const end = Math.min(rows, first + OFFERED_ROWS);
-      if (bits !== undefined) offerBits(bits, { first, end }, { list, isLeftOut });
-      else {
-        for (let at = first; at < end; at += 1) {
-          const row = only === undefined ? at : only[at]!;
-          if (!isLeftOut(row)) list.offer(row);
-        }
-      }
+      if (bits !== undefined) offerBits(bits, { first, end }, list);
+      else if (only === undefined) list.offerRange(first, end);
+      else for (let at = first; at < end; at += 1) list.offer(only[at]!);
       if (isTurnOver(end - first)) yield;
     }
     found.push(list.sorted());
@@ -284,12 +280,11 @@ const OFFERED_ROWS = 2 ** 14;
 function offerBits(
   bits: Uint8Array,
   { first, end }: { readonly first: number; readonly end: number },
-  to: { readonly list: BestRows; readonly isLeftOut: (row: number) => boolean },
+  list: BestRows,
 ): void {
   for (let byte = first >> 3; byte < (end + 7) >> 3; byte += 1) {
     for (let left = bits[byte]!; left !== 0; left &= left - 1) {
-      const row = 8 * byte + 31 - Math.clz32(left & -left);
-      if (!to.isLeftOut(row)) to.list.offer(row);
+      list.offer(8 * byte + 31 - Math.clz32(left & -left));
     }
   }
 }
@@ -302,36 +297,65 @@ function amongRows(rows: Uint32Array, items: number): (row: number) => boolean {
   return (row) => (bits[row >> 3]! & (1 << (row & 7))) !== 0;
 }
 
-/** The best k of the rows that are offered in ascending order: a heap with the worst of them at its root. */
+/**
+ * The best k of the rows that are offered in ascending order: a heap with the worst of them at its root. A row behind
+ * all that are kept loses a tie to each of them, so that a full heap only takes rows whose score is above its worst one,
+ * or a number where the worst one is NaN. Of many items nearly all fail this one comparison, which is made first.
+ */
 class BestRows {
   readonly #scores: Float32Array;
   readonly #heap: Uint32Array;
+  readonly #isLeftOut: (row: number) => boolean;
   #length = 0;
 
-  constructor(scores: Float32Array, k: number) {
+  constructor(scores: Float32Array, k: number, isLeftOut: (row: number) => boolean) {
     this.#scores = scores;
     this.#heap = new Uint32Array(Math.min(k, scores.length));
+    this.#isLeftOut = isLeftOut;
   }
 
   offer(row: number): void {
-    const heap = this.#heap;
-    if (this.#length < heap.length) {
-      let at = this.#length;
-      this.#length += 1;
-      for (; at > 0; at = (at - 1) >> 1) {
-        const above = heap[(at - 1) >> 1]!;
-        if (!this.#isBefore(above, row)) break;
-        heap[at] = above;
-      }
-      heap[at] = row;
-    } else if (this.#length > 0 && this.#isBefore(row, heap[0]!)) {
-      this.#replaceWorst(row);
+    this.offerRange(row, row + 1);
+  }
+
+  offerRange(first: number, end: number): void {
+    let row = first;
+    for (; row < end && this.#length < this.#heap.length; row += 1) {
+      if (!this.#isLeftOut(row)) this.#add(row);
+    }
+    if (this.#length === 0) return;
+    row = this.#nextAboveWorst(row, end);
+    while (row < end) {
+      if (!this.#isLeftOut(row)) this.#replaceWorst(row);
+      row = this.#nextAboveWorst(row + 1, end);
     }
   }
 
   /** The rows that are kept, best first. */
   sorted(): Uint32Array {
     return this.#heap.subarray(0, this.#length).toSorted((a, b) => (this.#isBefore(a, b) ? -1 : 1));
+  }
+
+  /** The next row before the end that comes before the worst one of a full heap, or the end. */
+  #nextAboveWorst(first: number, end: number): number {
+    const scores = this.#scores;
+    const worst = scores[this.#heap[0]!]!;
+    let row = first;
+    if (Number.isNaN(worst)) while (row < end && Number.isNaN(scores[row]!)) row += 1;
+    else while (row < end && !(scores[row]! > worst)) row += 1;
+    return row;
+  }
+
+  #add(row: number): void {
+    const heap = this.#heap;
+    let at = this.#length;
+    this.#length += 1;
+    for (; at > 0; at = (at - 1) >> 1) {
+      const above = heap[(at - 1) >> 1]!;
+      if (!this.#isBefore(above, row)) break;
+      heap[at] = above;
+    }
+    heap[at] = row;
   }
 
   #replaceWorst(row: number): void {
