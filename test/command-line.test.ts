@@ -213,10 +213,13 @@ describe("winnow demo and inspect", () => {
 });
 
 describe("winnow inspect of an ONNX export", () => {
-  test("refuses a query of another width than the items, which the file alone does not tell", () => {
+  test.each([
+    ["the file alone does not tell", "undeclared", -1],
+    ["the file declares to be that of the items", "false", 4],
+  ])("refuses a query of another width than the items, which %s", (_title, name, width) => {
     const node = { op: "Identity", inputs: ["x"], outputs: ["y"] };
-    const ends = { inputs: [floats("x", [-1, 3])], outputs: [floats("y", [-1, -1])] };
-    const version = writeExport(path.join(directory, "undeclared", "1"), {
+    const ends = { inputs: [floats("x", [-1, 3])], outputs: [floats("y", [-1, width])] };
+    const version = writeExport(path.join(directory, name, "1"), {
       "model.onnx": modelOf({ nodes: [node], ...ends }),
       "items.npy": npy(["<f4", [2, 4]], new Float32Array(8)),
       "winnow.json": { retrieval: { items: { file: "items.npy" }, k: 1 } },

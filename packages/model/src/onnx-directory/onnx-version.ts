@@ -146,9 +146,10 @@ class ProgramWriter {
       value: this.#integersOf(this.#graph.inputs[at]!, value),
     }));
     const computed = this.#graph.outputs.map((output) => ({ ...output, value: this.#newValue() }));
-    const denseModels = [selfContainedModel(file, files)];
     const { retrieval } = description;
     const wanted = retrieval === undefined ? computed : [queryOf(computed, retrieval, table)];
+    const searched = retrieval === undefined ? undefined : wanted[0]!.name;
+    const denseModels = [selfContainedModel(file, files, searched)];
     const outputs = wanted.map(({ modelName: name, value, dtype }) => ({ name, value, dtype }));
     this.#steps.push({ kind: "dense", model: 0, inputs: read, outputs });
     const declared =

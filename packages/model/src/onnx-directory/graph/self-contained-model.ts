@@ -1,6 +1,8 @@
 // A model for routers, which have no files: weights in files beside `model.onnx` are put into it, loops that
 // compute their number of iterations fail if it exceeds `ITERATIONS_MAX`, and inputs and outputs of half
-// precision become float32, with a Cast between. Everything else stays the same, byte for byte.
+// precision become float32, with a Cast between. A searched output loses its declared sizes: ONNX Runtime then
+// tells those that the graph computes, and of contradicting ones neither. Everything else stays the same, byte
+// for byte.
 //
 //   iterations ──▶ Greater(ITERATIONS_MAX) ─▶ Cast ─▶ Gather from [0] ──▶ Add ──▶ Loop
 //     └────────────────────────────────────────────────────────▲
@@ -51,13 +53,21 @@ export function tensorBytes({ type, dims }: OnnxTensor): number {
   return Math.ceil((elementCount(dims) * (ELEMENT_BITS.get(type) ?? 0)) / 8);
 }
 
-/** The bytes of a model that needs no other file. @throws WinnowError as reading a file does */
-export function selfContainedModel(file: OnnxFile, files: DirectoryFiles): Uint8Array {
+/**
+ * The bytes of a model that needs no other file; `searched` is the name of its output that searches a table.
+ * @throws WinnowError as reading a file does
+ */
+export function selfContainedModel(
+  file: OnnxFile,
+  files: DirectoryFiles,
+  searched?: string,
+): Uint8Array {
   const outside = file.graph.initialisers.filter(({ external }) => external !== undefined);
   checkInnerTensors(file);
   const loops = computedLoops(file);
   const halves = [...givenInputs(file), ...file.graph.outputs].filter(isHalf);
-  if (outside.length + loops.length + halves.length === 0) return file.bytes;
+  const ends = writtenEnds(file, searched);
+  if (outside.length + loops.length + ends.size === 0) return file.bytes;
   const total = outside.reduce((sum, tensor) => sum + tensorBytes(tensor), file.bytes.length);
   if (total > MODEL_BYTES_MAX) {
     const text = `with the weights beside it, it takes ${total} bytes; up to ${MODEL_BYTES_MAX} are served`;
@@ -65,12 +75,24 @@ export function selfContainedModel(file: OnnxFile, files: DirectoryFiles): Uint8
     throw new WinnowError("RESOURCE_EXHAUSTED", `Cannot serve ${MODEL_FILE}: ${text}; ${remedy}`);
   }
   const weights = new ExternalWeights(files);
-  const graph = rewrittenGraph(file, { loops: new Set(loops), weights, halves });
+  const graph = rewrittenGraph(file, { loops: new Set(loops), weights, halves, ends });
   return copied(file.bytes, { from: 0, to: file.bytes.length }, (message, field) => {
     if (field !== 7) return false;
     message.message(7, graph);
     return true;
   }).toBytes();
+}
+
+/** The inputs and outputs that are declared in another way than the file does. */
+function writtenEnds(file: OnnxFile, searched?: string): Map<OnnxValue, OnnxMessage> {
+  const ends = new Map<OnnxValue, OnnxMessage>();
+  for (const value of [...givenInputs(file), ...file.graph.outputs]) {
+    const isSearched = value.name === searched && file.graph.outputs.includes(value);
+    if (!isSearched && !isHalf(value)) continue;
+    const name = isHalf(value) ? wideNameOf(value.name) : value.name;
+    ends.set(value, valueMessage(name, "float32", isSearched ? undefined : value.shape));
+  }
+  return ends;
 }
 
 /** Refuses weights beside the model in inner graphs, where exporters put none. */
@@ -102,10 +124,12 @@ interface Changes {
   readonly weights: ExternalWeights;
   /** Inputs and outputs of half precision. */
   readonly halves: readonly OnnxValue[];
+  /** How inputs and outputs are declared where not as in the file. */
+  readonly ends: ReadonlyMap<OnnxValue, OnnxMessage>;
 }
 
 function rewrittenGraph({ bytes, graph }: OnnxFile, changes: Changes): OnnxMessage {
-  const { loops, weights } = changes;
+  const { loops, weights, ends } = changes;
   const halves = new Set(changes.halves);
   let node = 0;
   let initialiser = 0;
@@ -119,9 +143,9 @@ function rewrittenGraph({ bytes, graph }: OnnxFile, changes: Changes): OnnxMessa
   copy(message, { bytes, range: graph.range }, (into, field) => {
     if (field === 11 || field === 12) {
       const value = field === 11 ? graph.inputs[input++]! : graph.outputs[output++]!;
-      if (!halves.has(value)) return false;
-      into.message(field, valueMessage(wideNameOf(value.name), "float32", value.shape));
-      return true;
+      const end = ends.get(value);
+      if (end !== undefined) into.message(field, end);
+      return end !== undefined;
     }
     if (field === 1) {
       const loop = graph.nodes[node++]!;
