@@ -1,8 +1,8 @@
 // A model for routers, which have no files: weights in files beside `model.onnx` are put into it, loops that
 // compute their number of iterations fail if it exceeds `ITERATIONS_MAX`, and inputs and outputs of half
-// precision become float32, with a Cast between. A searched output loses its declared sizes: ONNX Runtime then
-// tells those that the graph computes, and of contradicting ones neither. Everything else stays the same, byte
-// for byte.
+// precision become float32, with a Cast between. The output that searches a table loses its declared sizes, so that
+// ONNX Runtime tells those that the graph computes; where the two contradict each other, it would tell neither.
+// Everything else stays the same, byte for byte.
 //
 //   iterations ──▶ Greater(ITERATIONS_MAX) ─▶ Cast ─▶ Gather from [0] ──▶ Add ──▶ Loop
 //     └────────────────────────────────────────────────────────▲
