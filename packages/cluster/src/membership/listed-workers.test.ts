@@ -235,6 +235,26 @@ describe("workers of a fixed list", () => {
     expect(atRest).toBeLessThan((20_000 / 1100) * 1.1 + 16);
   });
 
+  test("doubts that a stranger pings all the time hide no silence", async () => {
+    const { clock, workers, first, others } = await restedCluster(16);
+    const watcher = workers.at(-1)!;
+    let isFlooded = true;
+    const flood = (): void => {
+      watcher.store.doubt();
+      if (isFlooded) clock.setTimer(100, flood);
+    };
+    flood();
+    await clock.advanceSettled(10_000);
+    for (const { network } of others) network.freeze(first.address);
+
+    const tookMs = await timeUntil(clock, () =>
+      others.every(({ watcher: seen }) => !seen.ids.includes("w00")),
+    );
+    isFlooded = false;
+
+    expect(tookMs).toBeLessThanOrEqual(4300);
+  });
+
   test("who is cut off from all accuses nobody, and the others leave nobody else out", async () => {
     const { clock, workers, first, others, all } = await restedCluster(8);
     for (const { address } of workers) first.network.freeze(address);

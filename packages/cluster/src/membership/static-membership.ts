@@ -74,8 +74,13 @@ const UNANSWERED_MIN = 2;
 const UNREST_MS = 5000;
 /** A worker that is asked in doubt asks the members of which it has no evidence of the last so many ms. */
 const RECENT_MS = 500;
-/** Ms after which a worker whose questions are still unanswered pings all members in doubt again. */
+/** Ms after which a worker whose questions are still unanswered pings all members in doubt again, or is asked to again. */
 const DOUBT_TOLD_MS = UNREST_MS / 2;
+/**
+ * Ms after a ping in doubt in which a worker pings none itself: the one that doubts has told all others. No longer,
+ * as whoever reaches a worker may ping it in doubt all the time, and silences must still be told.
+ */
+const DOUBT_SHARED_MS = 1000;
 /** Ms without evidence after which a member is pinged, or polled. */
 const DOUBT_MS = 2000;
 /**
@@ -160,8 +165,10 @@ export class StaticMembership implements MembershipStore {
   #step = 0;
   /** Until when this worker is alert. */
   #alertUntilMs: number;
-  /** When this worker last pinged all in doubt, or was pinged so. */
+  /** When this worker last pinged all in doubt. */
   #doubtToldAtMs = Number.NEGATIVE_INFINITY;
+  /** When it was last pinged so, and asked all because of that. */
+  #doubtHeardAtMs = Number.NEGATIVE_INFINITY;
   /** What the next look does beside its question: it tells all of a doubt, or asks all because of one. */
   #nextLook: "tells" | "asks" | undefined;
   readonly #listeners = new Set<(view: MembershipView) => void>();
@@ -276,10 +283,10 @@ export class StaticMembership implements MembershipStore {
 
   doubt(): void {
     const nowMs = this.#environment.clock.nowMs();
-    const isNew = nowMs - this.#doubtToldAtMs >= DOUBT_TOLD_MS;
-    this.#doubtToldAtMs = nowMs;
     this.#beAlert();
-    if (!isNew || this.#streams === undefined) return;
+    const askedAtMs = Math.max(this.#doubtToldAtMs, this.#doubtHeardAtMs);
+    if (this.#streams === undefined || nowMs - askedAtMs < DOUBT_TOLD_MS) return;
+    this.#doubtHeardAtMs = nowMs;
     this.#nextLook = "asks";
     this.#lookAfter(0);
   }
@@ -364,7 +371,9 @@ export class StaticMembership implements MembershipStore {
   #tellDoubt(): void {
     this.#beAlert();
     const nowMs = this.#environment.clock.nowMs();
-    if (this.#streams === undefined || nowMs - this.#doubtToldAtMs < DOUBT_TOLD_MS) return;
+    const isTold =
+      nowMs - this.#doubtToldAtMs < DOUBT_TOLD_MS || nowMs - this.#doubtHeardAtMs < DOUBT_SHARED_MS;
+    if (this.#streams === undefined || isTold) return;
     this.#doubtToldAtMs = nowMs;
     this.#nextLook = "tells";
     this.#lookAfter(0);
