@@ -84,6 +84,13 @@ describe("a state file", () => {
     });
   });
 
+  // Node.js tries for ever to make a directory there with those above it.
+  test.skipIf(process.platform !== "linux")("a directory below /proc is an error", async () => {
+    const file = openStateFile("/proc/winnow/state", "order");
+
+    await expect(file.write("text")).rejects.toThrow(/Cannot write the state file .*ENOENT/);
+  });
+
   test("a write that failed does not stand in the way of the next", async () => {
     mkdirSync(nested());
     const file = openStateFile(nested(), "order");

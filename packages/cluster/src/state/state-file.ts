@@ -6,9 +6,10 @@
 //   winnow-state <bytes> <crc32c as 8 hex digits>\n
 //   <text>
 
-import { mkdir, open, rename, rm, stat } from "node:fs/promises";
+import { open, rename, rm, stat } from "node:fs/promises";
 import path from "node:path";
 import { WinnowError, crc32c } from "@winnow/core";
+import { makeDirectory } from "./make-directory.ts";
 
 /** One kept text: a file in production, a simulated one in the simulator. */
 export interface StateFile {
@@ -117,7 +118,7 @@ class DiskFile implements StateFile {
     const checksum = crc32c(bytes).toString(16).padStart(8, "0");
     const unfinished = `${this.#file}.new`;
     try {
-      await mkdir(this.#directory, { recursive: true });
+      await makeDirectory(this.#directory);
       await writeFlushed(unfinished, [
         Buffer.from(`winnow-state ${bytes.length} ${checksum}\n`),
         bytes,

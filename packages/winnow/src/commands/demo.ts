@@ -5,9 +5,9 @@
 import { existsSync } from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { makeDirectory } from "@winnow/cluster";
 import { WinnowError, systemClock } from "@winnow/core";
 import { writeDemo } from "@winnow/model-writer";
-import { makeDirectory } from "../make-directory.ts";
 import { progressLine } from "../progress-line.ts";
 
 /** How large the demo is and where it goes. */

@@ -4,9 +4,9 @@
 import { constants } from "node:fs";
 import { access, statfs } from "node:fs/promises";
 import path from "node:path";
+import { makeDirectory } from "@winnow/cluster";
 import { type Logger, WinnowError } from "@winnow/core";
 import { CacheCounts, type CacheSettings, cacheBytes } from "@winnow/model";
-import { makeDirectory } from "../make-directory.ts";
 import type { LoadFlags } from "../model-config/config-flags.ts";
 
 /**
