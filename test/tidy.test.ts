@@ -210,6 +210,17 @@ describe("files", () => {
     expect(wrong).toEqual([]);
   });
 
+  // Node.js tries for ever to make some directories so.
+  test("what is shipped makes no directory by a recursive mkdir", () => {
+    const pattern = /\bmkdir(?:Sync)?\([^;]*recursive: true/g;
+
+    const wrong = offenders(sources, (file) =>
+      Array.from(read(file).matchAll(pattern), () => "use makeDirectory() of core"),
+    );
+
+    expect(wrong).toEqual([]);
+  });
+
   test("every export has a doc comment", () => {
     expect(offenders(sources, (file) => undocumentedExports(read(file)))).toEqual([]);
   });

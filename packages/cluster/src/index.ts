@@ -97,7 +97,6 @@ export type {
   WorkerConnector,
 } from "./rpc/worker-connector.ts";
 export type { LinkHandlers, ReceivedDrain, WorkerLink, WorkerService } from "./rpc/worker-link.ts";
-export { makeDirectory } from "./state/make-directory.ts";
 export { openStateFile, stateFileName } from "./state/state-file.ts";
 export type { StateFile } from "./state/state-file.ts";
 export { isMember, portCredentials } from "./tls/grpc-credentials.ts";

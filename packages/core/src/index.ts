@@ -2,6 +2,7 @@
 // no gRPC, no TensorFlow.
 
 export { copyBytes } from "./memory/byte-copy.ts";
+export { makeDirectory, makeDirectorySync } from "./files/make-directory.ts";
 export {
   checksumConstant,
   checksumShare,

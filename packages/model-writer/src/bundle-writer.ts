@@ -2,12 +2,13 @@
 // computed on the way, and the index is written last. Memory holds one piece, whatever a table's
 // size.
 
-import { closeSync, mkdirSync, openSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, openSync, writeFileSync, writeSync } from "node:fs";
 import path from "node:path";
 import {
   ProtobufWriter,
   elementCount,
   extendRegister,
+  makeDirectorySync,
   maskChecksum,
   type StringColumn,
 } from "@winnow/core";
@@ -50,7 +51,7 @@ export class BundleWriter {
 
   /** Creates `directory`/variables with this many data files, which tensors fill in rotation. */
   constructor(directory: string, parts: number) {
-    mkdirSync(path.join(directory, "variables"), { recursive: true });
+    makeDirectorySync(path.join(directory, "variables"));
     this.#directory = directory;
     this.#parts = parts;
     this.#offsets = Array.from({ length: parts }, () => 0);

@@ -4,7 +4,7 @@
 import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
-import { StringColumn, WinnowError } from "@winnow/core";
+import { StringColumn, WinnowError, makeDirectory } from "@winnow/core";
 import { clusterDirections, movieEmbeddings, userEmbeddings } from "./demo-embeddings.ts";
 import { writeDemoAttributes } from "./demo-attributes.ts";
 import { CLUSTERS, titleOf } from "./demo-titles.ts";
@@ -54,7 +54,7 @@ export async function writeDemo(directory: string, options: DemoOptions = {}): P
       const text = `Cannot write the demo: ${version} exists; remove it or choose another directory`;
       throw new WinnowError("ALREADY_EXISTS", text);
     }
-    await mkdir(path.dirname(version), { recursive: true });
+    await makeDirectory(path.dirname(version));
   }
   const allRows = 2 * (items + users);
   let doneRows = 0;

@@ -5,9 +5,9 @@
 // Keras' object graph is not written. TensorFlow Serving never reads it, and without it TensorFlow
 // loads the model by its signatures.
 
-import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { type StringColumn, WinnowError } from "@winnow/core";
+import { type StringColumn, WinnowError, makeDirectorySync } from "@winnow/core";
 import { BundleWriter } from "./bundle-writer.ts";
 import { type WrittenModel, encodeModel } from "./graph-message.ts";
 import { addDense, addEmbedding, vocabularyFileOf } from "./layer-graph.ts";
@@ -211,7 +211,7 @@ interface VersionContent {
 function writeVersion(directory: string, model: WrittenModel, content: VersionContent): void {
   const beside = `${directory}.writing`;
   rmSync(beside, { recursive: true, force: true });
-  mkdirSync(path.join(beside, "assets"), { recursive: true });
+  makeDirectorySync(path.join(beside, "assets"));
   const bundle = new BundleWriter(beside, content.options.dataFiles ?? 1);
   try {
     for (const { file, content: bytes } of content.assets) {

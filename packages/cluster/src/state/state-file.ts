@@ -8,8 +8,7 @@
 
 import { open, rename, rm, stat } from "node:fs/promises";
 import path from "node:path";
-import { WinnowError, crc32c } from "@winnow/core";
-import { makeDirectory } from "./make-directory.ts";
+import { WinnowError, crc32c, makeDirectory } from "@winnow/core";
 
 /** One kept text: a file in production, a simulated one in the simulator. */
 export interface StateFile {

@@ -9,11 +9,11 @@
 // cached, and reading goes on.
 
 import { createHash } from "node:crypto";
-import { mkdir, open, readdir, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
+import { open, readdir, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import process from "node:process";
 import { threadId } from "node:worker_threads";
-import { crc32c } from "@winnow/core";
+import { crc32c, makeDirectory } from "@winnow/core";
 import type { ObjectBucket, ObjectUrl } from "@winnow/core";
 import { CacheCounts } from "./cache-counts.ts";
 import type { ByteRange, ObjectStore, StoredObject } from "./object-store.ts";
@@ -145,7 +145,7 @@ export class CachedStore implements ObjectStore {
     const draft = path.join(folder, `.${process.pid}-${threadId}-${(this.#written += 1)}`);
     try {
       await this.#makeRoom(fileBytes);
-      await mkdir(folder, { recursive: true, mode: 0o700 });
+      await makeDirectory(folder, 0o700);
       await (this.#parts.writeFile ?? writeFile)(draft, withChecksum(bytes));
       await rename(draft, fileOf(folder, range));
       this.#unseenBytes += fileBytes;

@@ -14,6 +14,7 @@ import {
   type ObjectUrl,
   WinnowError,
   excerpt,
+  makeDirectorySync,
   parseObjectUrl,
 } from "@winnow/core";
 import { MODEL_FILES } from "../model-directory.ts";
@@ -90,7 +91,7 @@ export class ObjectMirror {
       assertSmall(url, whole);
       for (const { name, object } of files) {
         const at = placeIn(directory, name);
-        mkdirSync(path.dirname(at), { recursive: true });
+        makeDirectorySync(path.dirname(at));
         if (!isRowsFile(name, object)) continue;
         makeHole(at, object.bytes);
         this.#parts.files.add(at, { bucket: place, object });

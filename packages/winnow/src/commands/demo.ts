@@ -5,8 +5,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { makeDirectory } from "@winnow/cluster";
-import { WinnowError, systemClock } from "@winnow/core";
+import { WinnowError, makeDirectory, systemClock } from "@winnow/core";
 import { writeDemo } from "@winnow/model-writer";
 import { progressLine } from "../progress-line.ts";
 

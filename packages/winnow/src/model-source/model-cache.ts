@@ -4,8 +4,7 @@
 import { constants } from "node:fs";
 import { access, statfs } from "node:fs/promises";
 import path from "node:path";
-import { makeDirectory } from "@winnow/cluster";
-import { type Logger, WinnowError } from "@winnow/core";
+import { type Logger, WinnowError, makeDirectory } from "@winnow/core";
 import { CacheCounts, type CacheSettings, cacheBytes } from "@winnow/model";
 import type { LoadFlags } from "../model-config/config-flags.ts";
 

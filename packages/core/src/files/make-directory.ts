@@ -2,6 +2,7 @@
 // above exists and the system says ENOENT, as below /proc, and tells ENOENT for a file system that is
 // read-only.
 
+import { mkdirSync, statSync } from "node:fs";
 import { mkdir, stat } from "node:fs/promises";
 import path from "node:path";
 
@@ -9,7 +10,7 @@ import path from "node:path";
 export async function makeDirectory(directory: string, mode = 0o777): Promise<void> {
   if ((await kindOf(directory)) === "directory") return;
   const above = path.dirname(directory);
-  if ((await kindOf(above)) === "none") await makeDirectory(above, mode);
+  if (above !== directory && (await kindOf(above)) === "none") await makeDirectory(above, mode);
   try {
     await mkdir(directory, { mode });
   } catch (error) {
@@ -18,10 +19,32 @@ export async function makeDirectory(directory: string, mode = 0o777): Promise<vo
   }
 }
 
+/** `makeDirectory` while the caller waits. */
+export function makeDirectorySync(directory: string, mode = 0o777): void {
+  if (kindOfSync(directory) === "directory") return;
+  const above = path.dirname(directory);
+  if (above !== directory && kindOfSync(above) === "none") makeDirectorySync(above, mode);
+  try {
+    mkdirSync(directory, { mode });
+  } catch (error) {
+    if (kindOfSync(directory) !== "directory") throw error;
+  }
+}
+
 /** What is there; "none" also where the system does not tell. */
-async function kindOf(place: string): Promise<"directory" | "other" | "none"> {
+type Kind = "directory" | "other" | "none";
+
+async function kindOf(place: string): Promise<Kind> {
   return stat(place).then(
     (found) => (found.isDirectory() ? "directory" : "other"),
     () => "none",
   );
+}
+
+function kindOfSync(place: string): Kind {
+  try {
+    return statSync(place).isDirectory() ? "directory" : "other";
+  } catch {
+    return "none";
+  }
 }
