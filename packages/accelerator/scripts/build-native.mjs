@@ -3,7 +3,8 @@
 // line and succeeds: the reference accelerator answers then, slowly.
 //
 //   build-native.mjs                     for this machine
-//   build-native.mjs --unless-prebuilt   only if the addon that the npm package brings does not load
+//   build-native.mjs --unless-prebuilt   only if the addon that the npm package brings does not load, or is of other
+//                                        sources than these
 //   build-native.mjs --portable FOLDER   to be given to others, into FOLDER/<platform>-<architecture>;
 //                                        fails where it cannot
 
@@ -48,11 +49,13 @@ function linkerFlags() {
   return flags && isPortable ? [...flags, "-static-libstdc++", "-static-libgcc"] : flags;
 }
 
-/** Whether the addon of the npm package loads here. */
+/** Whether the addon of the npm package loads here, and its functions take what those of these sources take. */
 function hasPrebuilt() {
   try {
-    createRequire(import.meta.url)(path.join(buildFolder, "prebuilt", machine, ADDON));
-    return true;
+    const file = path.join(buildFolder, "prebuilt", machine, ADDON);
+    const { interfaceVersion } = createRequire(import.meta.url)(file);
+    const source = readFileSync(path.join(nativeFolder, "addon/addon.cpp"), "utf8");
+    return source.includes(`INTERFACE_VERSION = ${interfaceVersion};`);
   } catch {
     return false;
   }

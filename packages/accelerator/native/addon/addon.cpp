@@ -5,6 +5,11 @@
 
 namespace {
 
+// Names what the functions below take and give. Whoever changes that of any of them, adds one or takes
+// one away raises this number and `ADDON_INTERFACE` in src/cpu/native-addon.ts, so that an addon which
+// was compiled from other sources is refused before it is called.
+constexpr uint32_t INTERFACE_VERSION = 1;
+
 struct Export {
   const char* name;
   napi_callback call;
@@ -27,6 +32,9 @@ const Export EXPORTS[] = {
 }  // namespace
 
 NAPI_MODULE_INIT() {
+  napi_value version = nullptr;
+  if (napi_create_uint32(env, INTERFACE_VERSION, &version) != napi_ok) return nullptr;
+  if (napi_set_named_property(env, exports, "interfaceVersion", version) != napi_ok) return nullptr;
   for (const Export& entry : EXPORTS) {
     napi_value function = nullptr;
     if (napi_create_function(env, entry.name, NAPI_AUTO_LENGTH, entry.call, nullptr, &function) !=

@@ -1,5 +1,8 @@
 // An addon that was compiled from other sources than these is refused before it is used.
 
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import path from "node:path";
 import { expect, test } from "vitest";
 import { checkedAddon, loadNativeAddon } from "./native-addon.ts";
 
@@ -10,6 +13,31 @@ test("an addon that lacks a function is refused with the way round", () => {
   const load = () => checkedAddon(older, "old.node");
 
   expect(load).toThrow(/^old\.node was compiled from other sources .*: run npm run build:native$/u);
+});
+
+test("the interface has a new number whenever what it says has changed", () => {
+  const source = readFileSync(path.join(import.meta.dirname, "native-addon.ts"), "utf8");
+  const [from, to] = ["export interface DeviceHandle", "Whether a thread may wait"];
+  const types = source.slice(source.indexOf(from), source.indexOf(to));
+  const said = types.replaceAll(/\/\*[^]*?\*\/|\/\/.*/gu, "").replaceAll(/\s+/gu, " ");
+  const digest = createHash("sha256").update(said).digest("hex").slice(0, 16);
+
+  // After a change: raise ADDON_INTERFACE here and in native/addon/addon.cpp, and put the new digest here.
+  expect(digest).toBe("3c9f360cf0f15513");
+});
+
+test.each([
+  [undefined, "an interface without number"],
+  [0, "interface 0"],
+  [1e6, "interface 1000000"],
+])("an addon whose functions take other arguments is refused: interface %s", (version, named) => {
+  const { addon } = loadNativeAddon();
+  const other = { ...addon, interfaceVersion: version };
+
+  const load = () => checkedAddon(other, "other.node");
+
+  expect(load).toThrow(`other.node was compiled from other sources (${named}, where `);
+  expect(load).toThrow(": run npm run build:native");
 });
 
 test.runIf(loadNativeAddon().addon !== undefined)("the addon of these sources is taken", () => {

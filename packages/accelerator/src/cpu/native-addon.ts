@@ -85,6 +85,12 @@ export interface NativeFolder {
   readonly facts: Float64Array;
 }
 
+/**
+ * What the addon's functions take and give has this number, which stands as `INTERFACE_VERSION` in
+ * native/addon/addon.cpp too. It is raised with every change of `NativeAddon`.
+ */
+const ADDON_INTERFACE = 1;
+
 /** The functions of the addon. Promises reject with `ENOMEM` or `ECANCELED` as the error's code. */
 export interface NativeAddon {
   createDevice(
@@ -201,16 +207,25 @@ const FUNCTIONS = Object.keys({
 } satisfies Record<keyof NativeAddon, true>);
 
 /**
- * An addon, once it is known to have every function.
+ * An addon, once it is known to have every function, with the arguments that are meant here.
  * @throws Error an addon that was compiled from other sources
  * @internal tests call it
  */
 export function checkedAddon(loaded: object, file: string): NativeAddon {
-  const lacking = FUNCTIONS.filter((name) => typeof Reflect.get(loaded, name) !== "function");
-  if (lacking.length === 0) return loaded as NativeAddon;
-  const without = `without ${lacking.slice(0, 3).join(", ")}`;
-  const text = `${file} was compiled from other sources (${without}): run npm run build:native`;
+  const difference = differenceOf(loaded);
+  if (difference === undefined) return loaded as NativeAddon;
+  const text = `${file} was compiled from other sources (${difference}): run npm run build:native`;
   throw new Error(text);
+}
+
+function differenceOf(loaded: object): string | undefined {
+  const lacking = FUNCTIONS.filter((name) => typeof Reflect.get(loaded, name) !== "function");
+  if (lacking.length > 0) return `without ${lacking.slice(0, 3).join(", ")}`;
+  const version: unknown = Reflect.get(loaded, "interfaceVersion");
+  if (version === ADDON_INTERFACE) return undefined;
+  const named =
+    typeof version === "number" ? `interface ${version}` : "an interface without number";
+  return `${named}, where ${ADDON_INTERFACE} is needed`;
 }
 
 /** Loads the addon that was compiled on this machine or, if there is none, the one in the npm package. */

@@ -2,10 +2,19 @@
 // compiler it says so once and goes on without the scan.
 
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { loadNativeAddon } from "./native-addon.ts";
 
 interface NativeCompiler {
   readonly addonFlags: (platform: string) => string[] | undefined;
@@ -61,10 +70,17 @@ describe("a build that cannot be", () => {
   afterEach(() => rmSync(folder, { recursive: true }));
 
   /** Builds the folder's copy, with the folder's programs alone. */
-  function build(): { status: number | null; lines: string[]; isBuilt: boolean } {
+  function build(...options: readonly string[]): {
+    status: number | null;
+    lines: string[];
+    isBuilt: boolean;
+  } {
     const script = path.join(folder, "scripts", "build-native.mjs");
     const env = { PATH: path.join(folder, "bin") };
-    const { status, stdout } = spawnSync(process.execPath, [script], { env, encoding: "utf8" });
+    const { status, stdout } = spawnSync(process.execPath, [script, ...options], {
+      env,
+      encoding: "utf8",
+    });
     const addon = path.join(folder, "build", "release", "winnow-accelerator.node");
     return { status, lines: stdout.trimEnd().split("\n"), isBuilt: existsSync(addon) };
   }
@@ -72,6 +88,33 @@ describe("a build that cannot be", () => {
   function installCompiler(script: string): void {
     writeFileSync(path.join(folder, "bin", "g++"), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   }
+
+  test.runIf(loadNativeAddon().addon !== undefined)(
+    "is not needed where a prebuilt addon has the interface of the sources, and is where it has another",
+    () => {
+      const prebuilt = path.join(
+        folder,
+        "build",
+        "prebuilt",
+        `${process.platform}-${process.arch}`,
+      );
+      const root = path.resolve(scripts, "..");
+      const release = path.join(root, "build", "release", "winnow-accelerator.node");
+      mkdirSync(prebuilt, { recursive: true });
+      cpSync(release, path.join(prebuilt, "winnow-accelerator.node"));
+      const source = path.join(folder, "native", "addon", "addon.cpp");
+      cpSync(path.join(root, "native", "addon", "addon.cpp"), source);
+
+      const same = build("--unless-prebuilt");
+      writeFileSync(source, readFileSync(source, "utf8").replace(/(_VERSION = )\d+/u, "$1999"));
+      const other = build("--unless-prebuilt");
+
+      expect(same.lines).toEqual([
+        expect.stringMatching(/^native: the prebuilt addon for .* loads$/),
+      ]);
+      expect(other.lines).toEqual([expect.stringContaining("no C++ compiler")]);
+    },
+  );
 
   test("for want of a compiler says so in one line and succeeds", () => {
     const { status, lines, isBuilt } = build();
