@@ -45,7 +45,8 @@ export default defineConfig({
   ssr: { resolve: { conditions: fromSource } },
   test: {
     pool: "forks",
-    env: { TEST_SEED: seed },
+    env: { TEST_SEED: seed, ORT_DISABLE_TELEMETRY: "1" },
+    globalSetup: ["test/temporary-folder.ts"],
     setupFiles: ["test/plain-output.ts", "test/property-seed.ts"],
     sequence: { sequencer: LongestFirst },
     projects: [

@@ -2,11 +2,12 @@
 // requests that end ONNX Runtime's process. The process is the compiled one, as Node 20 runs no TypeScript.
 
 import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { tensor } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
-import { afterEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { DenseEngine, DenseModel, DenseOwner } from "./dense-engine.ts";
 import { createDenseEngine } from "./onnx-engine.ts";
 import { concatModel, identityModel, matMulModel, quotientModel } from "./fixtures/onnx-writer.ts";
@@ -60,6 +61,20 @@ describe.skipIf(!isBuilt)("dense engine", () => {
 
     expect([...outputs.keys()]).toEqual(["scores"]);
     expect(outputs.get("scores")).toEqual(tensor("float32", [1, 3], Float32Array.of(11, 22, 33)));
+  });
+
+  test("leaves no file behind, and no identifier of the machine", async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), "winnow-dense-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    for (const name of ["HOME", "XDG_CACHE_HOME", "TMPDIR"]) vi.stubEnv(name, folder);
+    vi.stubEnv("ORT_DISABLE_TELEMETRY", undefined);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const { engine } = open();
+
+    await scoresOf(await engine.load(product(), OWNER));
+    await engine.close();
+
+    expect(readdirSync(folder, { recursive: true })).toEqual([]);
   });
 
   test("tells the shapes of a loaded model, -1 where a size is known at a run only", async () => {

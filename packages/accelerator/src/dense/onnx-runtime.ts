@@ -3,6 +3,7 @@
 
 import { createRequire } from "node:module";
 import type { DtypeArrays } from "@winnow/core";
+import { forbidStatistics } from "./onnx-settings.ts";
 
 type NumberArray = Exclude<DtypeArrays[keyof DtypeArrays], DtypeArrays["string"]>;
 
@@ -40,6 +41,8 @@ interface OnnxRuntime {
   };
   readonly Tensor: new (type: string, data: NumberArray, dims: readonly number[]) => OnnxTensor;
 }
+
+forbidStatistics();
 
 /** The runtime, loaded with its native library. */
 export const onnxRuntime: OnnxRuntime = createRequire(import.meta.url)(

@@ -9,7 +9,7 @@ describe("a probe of Redis", () => {
     const server = await RedisProcess.start();
 
     const version = await probeRedis(server.url);
-    await server.kill();
+    await server.close();
 
     expect(version).toMatch(/^\d+\.\d+/);
   });

@@ -17,7 +17,7 @@ import { createReferenceAccelerator } from "@winnow/accelerator";
 import { StringColumn, WinnowError, fingerprint } from "@winnow/core";
 import { openModelVersion } from "@winnow/model";
 import { writeRetrievalModel } from "@winnow/model-writer";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 
 import { computeInProcess } from "../doubles/compute-in-process.ts";
 import { MemoryModel } from "../doubles/memory-model.ts";
@@ -26,6 +26,7 @@ import { DIM, candidates, everyPartition, strings, valuesOf } from "../fixtures/
 import { LocalModelReader } from "./model-reader.ts";
 
 const root = mkdtempSync(path.join(tmpdir(), "winnow-opened-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
 const directory = path.join(root, "7");
 const DATA_FILE = path.join(directory, "variables/variables.data-00000-of-00001");
 const from = { model: "movies", version: 7, directory };
