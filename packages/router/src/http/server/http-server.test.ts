@@ -1,7 +1,8 @@
 // The server as clients meet it, over sockets: headers, bodies, own paths.
 
+import { Socket } from "node:net";
 import { gzipSync } from "node:zlib";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { postPredict, send } from "../fixtures/http-client.ts";
 import { BODY, closeAll, errorOf, start, until } from "./fixtures/running-server.ts";
 
@@ -93,6 +94,34 @@ describe("an answer", () => {
 
     expect(packed.status).toBe(200);
     expect(errorOf(upperCase.text)).toContain("Invalid value. at offset: 0");
+  });
+
+  test("that is short is one piece with its headers", async () => {
+    const { port } = await start();
+    const written = Reflect.get(Socket.prototype, "_writev") as (...pieces: unknown[]) => void;
+    const joined = vi.spyOn(Socket.prototype, "_writev");
+    const ports: (number | undefined)[] = [];
+    joined.mockImplementation(function (this: Socket, ...pieces) {
+      ports.push(this.localPort);
+      Reflect.apply(written, this, pieces);
+    });
+
+    const received = await postPredict(port, BODY);
+
+    joined.mockRestore();
+    expect(received.status).toBe(200);
+    expect(ports).not.toContain(port);
+  });
+
+  test("has the bytes of a text beyond ASCII", async () => {
+    const { port } = await start();
+    const model = encodeURIComponent("é→𝄞");
+
+    const received = await postPredict(port, BODY, { model });
+
+    expect(received.status).toBe(404);
+    expect(received.headers["content-length"]).toBe(String(received.bytes.length));
+    expect(errorOf(received.text)).toContain("é→𝄞");
   });
 
   test("to HEAD has no body", async () => {
