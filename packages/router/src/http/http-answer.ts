@@ -28,11 +28,9 @@ export class RefusedBody extends Error {
 }
 
 /** 200 with a JSON body. */
-export function jsonAnswer(
-  body: Buffer,
-  headers: Readonly<Record<string, string>> = {},
-): HttpAnswer {
-  return { status: 200, headers: { ...JSON_TYPE, ...headers }, body };
+export function jsonAnswer(body: Buffer, headers?: Readonly<Record<string, string>>): HttpAnswer {
+  const all = headers === undefined ? JSON_TYPE : { ...JSON_TYPE, ...headers };
+  return { status: 200, headers: all, body };
 }
 
 /** Plain text. */

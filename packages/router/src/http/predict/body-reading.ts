@@ -74,6 +74,19 @@ export function readContent(
   const { instances } = inputs;
   checkInstances(instances, limits);
   const wanted = readExtensions(fieldsOf(document), instances, limits);
-  const ignored = readIgnoredKeys(document);
-  return { signatureName, asked: { ...inputs, ...wanted, ignored } };
+  // Field by field: V8 copies a second object into one by looking up each name.
+  const asked = {
+    format: inputs.format,
+    instances,
+    inputs: inputs.inputs,
+    k: wanted.k,
+    exclude: wanted.exclude,
+    include: wanted.include,
+    filter: wanted.filter,
+    attributes: wanted.attributes,
+    vectors: wanted.vectors,
+    explain: wanted.explain,
+    ignored: readIgnoredKeys(document),
+  };
+  return { signatureName, asked };
 }

@@ -75,8 +75,8 @@ export class PredictHandler {
       const answer = await context.stage("write", () => this.#write(prediction, asked));
       const { coverage, degradations = [], unknownUsers = [] } = prediction;
       const { instances, ignored } = asked;
-      const told = { coverage, degradations, unknownUsers };
-      return { answer, instances, ignoredKeys: ignored.length, ...told };
+      const ignoredKeys = ignored.length;
+      return { answer, instances, coverage, ignoredKeys, degradations, unknownUsers };
     } finally {
       if (pinning.status === "fulfilled") pinning.value.release();
     }
@@ -129,11 +129,10 @@ export class PredictHandler {
       ? await inferenceAnswer(prediction, inference, limits)
       : jsonAnswer(await writePrediction(prediction, format, limits));
     const { version, coverage, members, arms } = prediction;
-    const headers: Record<string, string> = {
-      ...answer.headers,
-      "x-winnow-model-version": String(version.version),
-      "x-winnow-coverage": coverageText(coverage),
-    };
+    // Names are added one by one: V8 keeps no shape for a literal that begins with a copy.
+    const headers: Record<string, string> = { ...answer.headers };
+    headers["x-winnow-model-version"] = String(version.version);
+    headers["x-winnow-coverage"] = coverageText(coverage);
     if (members !== undefined) headers["x-winnow-pipeline-versions"] = membersText(members);
     if (arms !== undefined) headers["x-winnow-arm"] = arms;
     if (degraded !== undefined) headers["x-winnow-degraded"] = degraded;

@@ -190,8 +190,14 @@ export class ApiHandler {
         const { headers } = call.request;
         const allowPartial = isYes(headers["x-winnow-allow-partial"]);
         const header = (name: string): string | undefined => headers[name]?.toString();
-        const terms = { allowPartial, header, context, inference };
-        return await this.#predicts.predict({ model, body, ...terms });
+        return await this.#predicts.predict({
+          model,
+          body,
+          allowPartial,
+          header,
+          context,
+          inference,
+        });
       } finally {
         this.#inFlight--;
       }

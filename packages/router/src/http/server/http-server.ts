@@ -263,20 +263,17 @@ class FastifyServer implements HttpServer {
     exchange.send(given.answer, headers, this.#isDraining);
     const endMs = clock.nowMs();
     endSpan(span, given, { code, endMs });
-    this.#environment.observer?.answered({
-      requestId,
-      api: route.kind === "examples" ? route.method : route.kind,
-      model: "model" in route ? route.model.model : undefined,
-      version: given.answer.headers["x-winnow-model-version"],
-      key: admitted?.key,
-      status: given.answer.status,
-      code,
-      ...toldOf(given),
-      requestBytes: bytesOf(request.raw),
-      answerBytes: given.answer.body.length,
-      elapsedMs: endMs - startMs,
-      stages: exchange.context.stages,
-    });
+    this.#environment.observer?.answered(
+      answeredRequest(given, {
+        requestId,
+        route,
+        code,
+        key: admitted?.key,
+        requestBytes: bytesOf(request.raw),
+        elapsedMs: endMs - startMs,
+        stages: exchange.context.stages,
+      }),
+    );
   }
 
   /** The headers of an answer: its own, the request's id, the timeline and CORS where they are wanted. */
@@ -285,12 +282,11 @@ class FastifyServer implements HttpServer {
     { headers }: HttpAnswer,
     { requestId, span }: { readonly requestId: string; readonly span: TraceSpan | undefined },
   ): HttpAnswer["headers"] {
-    return {
-      ...headers,
-      "x-request-id": requestId,
-      ...(span instanceof RequestTimeline && { [TIMELINE_HEADER]: span.text() }),
-      ...(this.#settings.cors && !ROUTES_WITHOUT_CORS.has(kind) && CORS_HEADERS),
-    };
+    const all: Record<string, string> = { ...headers };
+    all["x-request-id"] = requestId;
+    if (span instanceof RequestTimeline) all[TIMELINE_HEADER] = span.text();
+    if (this.#settings.cors && !ROUTES_WITHOUT_CORS.has(kind)) Object.assign(all, CORS_HEADERS);
+    return all;
   }
 
   /**
@@ -377,15 +373,30 @@ function bytesOf({ headers }: IncomingMessage): number | undefined {
 }
 
 /** What is reported of an answer; defaults where the answer does not say. */
-function toldOf({
-  instances = 0,
-  coverage = 1,
-  ignoredKeys = 0,
-  degradations = [],
-  unknownUsers = [],
-}: ApiAnswer): Pick<
-  AnsweredRequest,
-  "instances" | "coverage" | "ignoredKeys" | "degradations" | "unknownUsers"
-> {
-  return { instances, coverage, ignoredKeys, degradations, unknownUsers };
+function answeredRequest(
+  { answer, instances, coverage, ignoredKeys, degradations, unknownUsers }: ApiAnswer,
+  about: Pick<AnsweredRequest, "requestId" | "code" | "key" | "requestBytes" | "elapsedMs"> & {
+    readonly route: Route;
+    readonly stages: ReadonlyMap<string, number>;
+  },
+): AnsweredRequest {
+  const { requestId, route, code, key, requestBytes, elapsedMs, stages } = about;
+  return {
+    requestId,
+    api: route.kind === "examples" ? route.method : route.kind,
+    model: "model" in route ? route.model.model : undefined,
+    version: answer.headers["x-winnow-model-version"],
+    key,
+    status: answer.status,
+    code,
+    instances: instances ?? 0,
+    coverage: coverage ?? 1,
+    ignoredKeys: ignoredKeys ?? 0,
+    degradations: degradations ?? [],
+    unknownUsers: unknownUsers ?? [],
+    requestBytes,
+    answerBytes: answer.body.length,
+    elapsedMs,
+    stages,
+  };
 }
