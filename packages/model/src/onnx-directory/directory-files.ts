@@ -9,6 +9,7 @@ import type { BoundFile } from "../model-version.ts";
 import type { RegionFile } from "../storage/region.ts";
 import { assertAsListed, assertListed } from "../saved-model/checksum-manifest.ts";
 import type { ChecksumManifest, FileDigest } from "../saved-model/checksum-manifest.ts";
+import { readMessageFile } from "../saved-model/message.ts";
 import { digestOf, fingerprintOf, readManifest } from "../saved-model/version-directory.ts";
 import type { FileStore } from "../storage/file-store.ts";
 import { StoredDirectory } from "../storage/stored-directory.ts";
@@ -48,6 +49,19 @@ export class DirectoryFiles {
     refusePointer(content, name);
     this.#bind(name, digestOf(content));
     return content;
+  }
+
+  /** `read` of a file that is one message, of which nothing more is read once its fields show that it is none. */
+  readMessage(name: string, { where, bytesMax }: WholeReading): Uint8Array {
+    const file = this.stored.open(plainName(name, where), excerpt(name));
+    try {
+      const content = readMessageFile(file, bytesMax);
+      refusePointer(content, name);
+      this.#bind(name, digestOf(content));
+      return content;
+    } finally {
+      file.close();
+    }
   }
 
   /** A file that is read by range; it stays open. @throws WinnowError */

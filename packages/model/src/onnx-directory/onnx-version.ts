@@ -81,7 +81,7 @@ function readVersion(files: DirectoryFiles, options: ReadingOptions): ReadVersio
   const { checks = plainRowChecks, partitionBytes = PARTITION_BYTES } = options;
   const description = readDescription(files);
   const where = `Cannot read ${MODEL_FILE}`;
-  const file = parseModelFile(files.read(MODEL_FILE, { where, bytesMax: MODEL_BYTES_MAX }));
+  const file = parseModelFile(files.readMessage(MODEL_FILE, { where, bytesMax: MODEL_BYTES_MAX }));
   const graph = checkedGraph(file);
   const { retrieval } = description;
   const table = retrieval && openItemTable(files, retrieval, { checks, partitionBytes });

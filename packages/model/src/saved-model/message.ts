@@ -4,9 +4,36 @@
 
 import { ProtobufReader, WinnowError } from "@winnow/core";
 import type { ProtobufFault } from "@winnow/core";
+import type { RegionFile } from "../storage/region.ts";
 
 const WIRE_NAMES = ["a varint", "8 bytes", "a length", "a group", "a group end", "4 bytes"];
 const decoder = new TextDecoder();
+
+/** Files of at least so many bytes are looked through before they are read whole. */
+export const LARGE_BYTES: number = 2 ** 24;
+/** Fields that are looked at; a graph is one of them, so that a whole model has few. */
+const FIELDS_MAX = 1000;
+/** Bytes of a field's tag and length, or number, at most. */
+const FIELD_HEAD_BYTES = 20;
+
+/**
+ * The content of a file that is one message. What is no message, or ends early, is refused by the heads of its fields
+ * before gigabytes of it are read.
+ * @throws WinnowError DATA_LOSS, RESOURCE_EXHAUSTED over `bytesMax`, and as `RegionFile.read`
+ */
+export function readMessageFile(file: RegionFile, bytesMax: number): Uint8Array {
+  if (file.size < LARGE_BYTES || file.size > bytesMax) return file.readAll(bytesMax);
+  // The system gives memory to those pages only that are written to.
+  const bytes = new Uint8Array(file.size);
+  const reader = messageReader(bytes, file.name);
+  for (let fields = 0; fields < FIELDS_MAX && reader.position < bytes.length; fields += 1) {
+    const from = reader.position;
+    file.read(from, bytes.subarray(from, Math.min(from + FIELD_HEAD_BYTES, bytes.length)));
+    reader.next();
+  }
+  file.read(0, bytes);
+  return bytes;
+}
 
 /** A cursor over `bytes` as one message; `file` is the name that error messages give. */
 export function messageReader(bytes: Uint8Array, file: string): ProtobufReader {

@@ -12,6 +12,7 @@ import {
   MANIFEST_FILE,
   parseManifest,
 } from "./checksum-manifest.ts";
+import { readMessageFile } from "./message.ts";
 import type { StoredDirectory } from "../storage/stored-directory.ts";
 
 /** Name of the file that makes a directory a SavedModel. */
@@ -29,7 +30,12 @@ const PIECE_BYTES = 2 ** 22;
 /** Content of `saved_model.pb`. @throws WinnowError NOT_FOUND, UNIMPLEMENTED, RESOURCE_EXHAUSTED */
 export function readGraphFile(directory: StoredDirectory): Uint8Array {
   if (!directory.has(GRAPH_FILE)) throw noGraph(directory);
-  return directory.readAll(GRAPH_FILE, GRAPH_BYTES_MAX);
+  const file = directory.open(GRAPH_FILE);
+  try {
+    return readMessageFile(file, GRAPH_BYTES_MAX);
+  } finally {
+    file.close();
+  }
 }
 
 /** Whether the version has variables; a model of constants alone has none. */

@@ -6,6 +6,8 @@
 //   entry = varint shared │ varint unshared │ varint value size │ key rest │ value
 
 import { WinnowError, crc32c, excerpt, unmaskChecksum } from "@winnow/core";
+import type { RegionFile } from "../../storage/region.ts";
+import { LARGE_BYTES } from "../message.ts";
 import { ByteCursor, uint32At } from "./byte-cursor.ts";
 import { decompressSnappy } from "./snappy.ts";
 
@@ -24,13 +26,24 @@ export interface TableEntry {
   readonly value: Uint8Array;
 }
 
+/**
+ * The content of a file that is a table.
+ * @throws WinnowError DATA_LOSS, before all of it is read, where the end of a large one shows that it is none
+ */
+export function readTableFile(file: RegionFile, bytesMax: number): Uint8Array {
+  if (file.size >= LARGE_BYTES && file.size <= bytesMax) {
+    const footer = new Uint8Array(FOOTER_BYTES);
+    file.read(file.size - FOOTER_BYTES, footer);
+    assertFooter(footer, file.name);
+  }
+  return file.readAll(bytesMax);
+}
+
 /** All entries in key order; every block's checksum is verified. @throws WinnowError DATA_LOSS */
 export function readTableEntries(bytes: Uint8Array, file: string): TableEntry[] {
   if (bytes.length < FOOTER_BYTES) throw damage(file, `it has ${bytes.length} bytes`);
   const footer = bytes.subarray(bytes.length - FOOTER_BYTES);
-  if (uint32At(footer, 40) !== MAGIC_LOW || uint32At(footer, 44) !== MAGIC_HIGH) {
-    throw damage(file, "its last bytes are not those of a checkpoint index; it may be truncated");
-  }
+  assertFooter(footer, file);
   const handles = new ByteCursor(footer, file, bytes.length - FOOTER_BYTES);
   const table = { bytes, file };
   // The metaindex block of a checkpoint is not used; reading it verifies its checksum.
@@ -49,6 +62,11 @@ export function readTableEntries(bytes: Uint8Array, file: string): TableEntry[] 
     }
   }
   return entries;
+}
+
+function assertFooter(footer: Uint8Array, file: string): void {
+  if (uint32At(footer, 40) === MAGIC_LOW && uint32At(footer, 44) === MAGIC_HIGH) return;
+  throw damage(file, "its last bytes are not those of a checkpoint index; it may be truncated");
 }
 
 function readBlock(

@@ -17,7 +17,7 @@ import type { ProtobufReader } from "@winnow/core";
 import { messageReader } from "../message.ts";
 import { elementBytes, isNarrowFloat, storedDtypeOf, tensorOver, typeName } from "./data-type.ts";
 import type { StoredDtype } from "./data-type.ts";
-import { readTableEntries } from "./leveldb-table.ts";
+import { readTableEntries, readTableFile } from "./leveldb-table.ts";
 import { widened } from "./narrow-floats.ts";
 import type { StoredDirectory } from "../../storage/stored-directory.ts";
 import type { Region, RegionFile } from "../../storage/region.ts";
@@ -90,7 +90,7 @@ export class TensorBundle {
     const name = `${FOLDER}/variables.index`;
     const file = directory.open(name);
     try {
-      const content = file.readAll(INDEX_BYTES_MAX);
+      const content = readTableFile(file, INDEX_BYTES_MAX);
       seen(content);
       const [header, ...entries] = readTableEntries(content, name);
       if (header?.key !== "") throw damage(name, "it has no header");
