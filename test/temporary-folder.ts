@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import process from "node:process";
 
-const MARK = "WINNOW_TEST_FOLDER";
+const MARK = "TEST_FOLDER_NAME";
 
 /** Makes the folder, unless another project of this run has. */
 export function setup(): void {
