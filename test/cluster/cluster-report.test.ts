@@ -10,6 +10,11 @@ import { eventually, predict, untilReplicated } from "./served-model.ts";
 import { type VersionedCluster, WORKERS, startVersioned } from "./versioned-cluster.ts";
 import { cut, publishVersion } from "./written-versions.ts";
 
+/** ARCHITECTURE.md: a member of a fixed list that is frozen is left out after so long, at most. */
+const LEFT_OUT_MS = 4300;
+/** By how much a machine that has more to do may be late. */
+const LOADED_MACHINE = 10;
+
 let started: VersionedCluster | undefined;
 let cluster: RunningCluster;
 
@@ -97,6 +102,32 @@ describe("the report of a running cluster", () => {
     expect(textsOf(back)).toContainEqual(
       expect.stringMatching(/^Worker w1 was started again and (starts|is ready)$/),
     );
+  });
+
+  test("L1: a worker that stands still is left out, fails no request, and is asked again once it goes on", async () => {
+    const of = ({ workers }: ClusterReport, id: string) => workers.find((each) => each.id === id);
+    cluster.signal("w2", "SIGSTOP");
+    const frozenAtMs = Date.now();
+    const answers = [];
+    try {
+      await untilReport((report) => of(report, "w2")?.condition === "unreachable");
+      const leftOutMs = Date.now() - frozenAtMs;
+      for (let each = 0; each < 10; each += 1) {
+        answers.push(await predict(cluster.url, { model: "movies" }));
+      }
+      const others = await reportOf(cluster.url);
+
+      expect(leftOutMs).toBeLessThan(LOADED_MACHINE * LEFT_OUT_MS);
+      expect(of(others, "w0")?.condition).toBe("ready");
+      expect(of(others, "w1")?.condition).toBe("ready");
+    } finally {
+      cluster.signal("w2", "SIGCONT");
+    }
+    const back = await untilReport(({ health }) => health.severity === "ok");
+
+    expect(answers.map(({ version }) => version)).toEqual(answers.map(() => "1"));
+    expect(of(back, "w2")).toMatchObject({ condition: "ready" });
+    expect(textsOf(back)).not.toContain("Worker w2 was started again and is ready");
   });
 
   test("tells a version that cannot be read, and the next one becoming the default", async () => {

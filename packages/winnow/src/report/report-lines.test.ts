@@ -238,3 +238,19 @@ describe("a live screen", () => {
     expect(lines.at(-1)!.text).toMatch(/^… \d+ more lines/);
   });
 });
+
+test("one name of a million characters does not make every line as long", () => {
+  const long = worker("w".repeat(1_000_000), { address: "w0:7600" });
+  const workers = [long, worker("w1")];
+
+  const lines = [...statusLines(report({ workers })), ...liveLines(report({ workers }))];
+
+  expect(lines.every(({ text }) => text.length < 1000)).toBe(true);
+  expect(lines.some(({ text }) => text.startsWith(`${"w".repeat(255)}…  ready`))).toBe(true);
+});
+
+test("a report of two hundred thousand workers is shown", () => {
+  const workers = Array.from({ length: 200_000 }, (_, index) => worker(`w${index}`));
+
+  expect(statusLines(report({ workers })).length).toBeGreaterThan(200_000);
+});

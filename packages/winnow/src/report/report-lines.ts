@@ -284,16 +284,29 @@ function slowLines({ slowRequests }: ClusterReport): Line[] {
   return [blank, ...columns([head, ...rows], () => "plain")];
 }
 
+/** Characters of a cell, at most, unless it is the last of its row: all cells of a column are as long as its longest. */
+const CELL_CHARACTERS_MAX = 256;
+
 /** Rows of cells as aligned lines; the first row is the head. */
 function columns(rows: readonly (readonly string[])[], toneOf: (row: number) => Tone): Line[] {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  return rows.map((row, at) => ({
+  const last = rows[0]!.length - 1;
+  const cut = rows.map((row) =>
+    row.map((cell, column) => (column < last ? shortened(cell) : cell)),
+  );
+  const widths = rows[0]!.map((_, column) =>
+    column < last ? cut.reduce((most, row) => Math.max(most, row[column]!.length), 0) : 0,
+  );
+  return cut.map((row, at) => ({
     text: row
       .map((cell, column) => cell.padEnd(widths[column]!))
       .join("  ")
       .trimEnd(),
     tone: at === 0 ? "title" : toneOf(at - 1),
   }));
+}
+
+function shortened(cell: string): string {
+  return cell.length <= CELL_CHARACTERS_MAX ? cell : `${cell.slice(0, CELL_CHARACTERS_MAX - 1)}…`;
 }
 
 /** `0.4 s`, `12 s`, `5 min`, `3 h`, `2 d`. */

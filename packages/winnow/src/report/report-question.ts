@@ -5,6 +5,7 @@ import type { Clock } from "@winnow/core";
 import { WinnowError, excerpt } from "@winnow/core";
 import { timeMsOf } from "../process/process-settings.ts";
 import type { RestAnswer, RestClient } from "../access/rest-client.ts";
+import { liveLines, statusLines } from "./report-lines.ts";
 
 const ANSWER_MS_MAX = 5000;
 
@@ -78,13 +79,25 @@ function reasonOf(code: string, message: string): string {
 }
 
 function readReport(text: string, url: string): ClusterReport {
+  let report: Partial<ClusterReport> | null = null;
   try {
-    const report = JSON.parse(text) as Partial<ClusterReport> | null;
-    if (isReport(report)) return report;
+    report = JSON.parse(text) as Partial<ClusterReport> | null;
   } catch {
     // The error follows.
   }
-  throw notARouter(url, "its answer is no report");
+  if (!isReport(report)) throw notARouter(url, "its answer is no report");
+  if (canBeShown(report)) return report;
+  throw notARouter(url, "its report lacks what this command shows; is it of another release?");
+}
+
+/** Whether no part is missing within the parts: what is shown names every field that commands read unasked. */
+function canBeShown(report: ClusterReport): boolean {
+  try {
+    return [...statusLines(report), ...liveLines(report)].length > 0;
+  } catch (error) {
+    if (error instanceof TypeError || error instanceof RangeError) return false;
+    throw error;
+  }
 }
 
 /** Whether the parts of a report are there: another kind of server may answer anything. */
