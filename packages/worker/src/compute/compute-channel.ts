@@ -17,6 +17,7 @@ import type {
   TopKScan,
   VersionDirectory,
 } from "./compute.ts";
+import type { CopyNews } from "./inline/shared-rows.ts";
 import { buffersOf } from "./packed-keys.ts";
 
 /** A request to the compute thread. */
@@ -35,8 +36,12 @@ export type ComputeRequest =
   | { readonly kind: "lookup"; readonly batch: LookupBatch }
   | { readonly kind: "shutdown" };
 
-/** Sent beside the answers: the memory figures with each answer, and, unasked, that the device is lost. */
-export type ComputeAside = { readonly memory: ComputeMemory } | { readonly lost: ThreadProblem };
+/**
+ * Sent beside the answers: the memory figures with each answer, and, unasked, that the device is lost, and
+ * which copies the event loop may search.
+ */
+export type ComputeAside =
+  { readonly memory: ComputeMemory } | { readonly lost: ThreadProblem } | CopyNews;
 
 /** Answers requests that arrive on a port, until it is closed. */
 export function serveCompute(port: ThreadPort, host: ComputeHost): void {
@@ -47,6 +52,7 @@ export function serveCompute(port: ThreadPort, host: ComputeHost): void {
     },
     aside: () => ({ memory: host.memory }),
   });
+  host.onCopyNews(tell);
   void host.lost.then(({ code, message }) => tell({ lost: { code, message } }));
 }
 

@@ -64,6 +64,8 @@ export class ComputeClient implements Compute {
     this.#inline = new InlineTables({ ...inline, clock, progress, turn: nextLoopTurn });
     this.#calls = new ThreadCaller(parts.port, (aside) => {
       if ("lost" in aside) this.#loseDevice(aside.lost);
+      else if ("copied" in aside) this.#inline.addCopy(aside.copied);
+      else if ("dropped" in aside) this.#inline.dropCopy(aside.dropped);
       else this.#memory = aside.memory;
     });
   }
@@ -86,7 +88,7 @@ export class ComputeClient implements Compute {
 
   async load(name: ReplicaName): Promise<LoadedReplica> {
     const { shared, ...loaded } = await this.#ask<LoadedPartition>({ kind: "load", name });
-    if (shared !== undefined && this.#failure === undefined) this.#inline.add(name, shared);
+    if (this.#failure === undefined) this.#inline.add(name, shared);
     return loaded;
   }
 

@@ -21,8 +21,9 @@ import type {
 } from "./compute.ts";
 import { ExclusionIndexes } from "./filters/exclusion.ts";
 import { FilterCache } from "./filters/filter-cache.ts";
-import { SHARED_VALUES_MAX } from "./inline/inline-tables.ts";
-import type { SharedPartition } from "./inline/inline-tables.ts";
+import { CopySharing } from "./inline/copy-sharing.ts";
+import { SHARED_VALUES_MAX } from "./inline/shared-rows.ts";
+import type { CopyNews, SharedPartition } from "./inline/shared-rows.ts";
 import { answerLookups } from "./lookup-batch.ts";
 import { sharedKeys, viewOfKeys } from "./packed-keys.ts";
 import type {
@@ -70,6 +71,8 @@ export class ComputeHost {
   readonly #parts: ComputeHostParts;
   readonly #indexes: ExclusionIndexes;
   readonly #filters: FilterCache;
+  readonly #sharing: CopySharing;
+  #copyListener: ((news: CopyNews) => void) | undefined;
   readonly #contents = new Map<ContentHandle, Content>();
   #lastHandle = 0;
   #scanEndedMs = 0;
@@ -78,12 +81,19 @@ export class ComputeHost {
     this.#parts = parts;
     this.#indexes = new ExclusionIndexes(parts.exclusionBytesMax);
     const onAdded = (): void => parts.progress.raise();
-    this.#filters = new FilterCache(parts.accelerator, parts.filterBytesMax, { onAdded });
+    this.#sharing = new CopySharing(parts.accelerator, (news) => this.#copyListener?.(news));
+    const options = { onAdded, shares: this.#sharing };
+    this.#filters = new FilterCache(parts.accelerator, parts.filterBytesMax, options);
   }
 
   /** Resolves if the device is gone for good. */
   get lost(): Promise<WinnowError> {
     return this.#parts.accelerator.lost;
+  }
+
+  /** `listener` hears of copies that the event loop may search, and of those that are given up. */
+  onCopyNews(listener: (news: CopyNews) => void): void {
+    this.#copyListener = listener;
   }
 
   get memory(): ComputeMemory {
@@ -148,8 +158,9 @@ export class ComputeHost {
   async #loadFrom(
     source: PartitionSource,
     table: ResidentTable,
-    { handle, partition }: ReplicaName,
+    name: ReplicaName,
   ): Promise<Omit<LoadedPartition, "elapsedMs">> {
+    const { handle, partition } = name;
     this.#makeRoom(source);
     const resident = await loadPartition(source, table.spec.kind, this.#parts);
     try {
@@ -160,13 +171,14 @@ export class ComputeHost {
       const share = this.#shareOf(resident, table);
       const ids =
         share === undefined || source.ids === undefined ? source.ids : sharedKeys(source.ids);
-      const { hostBytes } = table.add(partition, { resident, source, ids });
+      const added = table.add(partition, { resident, source, ids });
+      this.#sharing.name(added, name);
       const { rows, dim, firstRow } = resident;
       const shared =
         share === undefined
           ? undefined
           : { share, rows, dim, firstRow, ids: ids && viewOfKeys(ids) };
-      return { bytes: resident.bytes + hostBytes, bytesRead, shares, shared };
+      return { bytes: resident.bytes + added.hostBytes, bytesRead, shares, shared };
     } catch (error) {
       await this.#parts.accelerator.release(resident);
       throw error;

@@ -30,6 +30,17 @@ export function sharedKeys(keys: Tensor): Tensor {
   );
 }
 
+/** A copy of row numbers in memory that all threads can read. */
+export function sharedRows(rows: Uint32Array): Uint32Array {
+  return inSharedMemory(rows);
+}
+
+/** Bytes of packed keys. */
+export function bytesOfKeys(packed: PackedKeys): number {
+  if (packed.dtype !== "string") return packed.values.byteLength;
+  return packed.strings.offsets.byteLength + packed.strings.bytes.byteLength;
+}
+
 /** The tensor as plain arrays over the same memory. */
 export function viewOfKeys(keys: Tensor): PackedKeys {
   if (keys.dtype === "string") {

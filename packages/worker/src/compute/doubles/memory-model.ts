@@ -2,13 +2,21 @@
 // everything above it. Chunks are small, so that loads take several steps.
 
 import {
+  ColumnBuilder,
   crc32c,
   fingerprint,
   partitionOfBytes,
   partitionOfInteger,
   rowRangeOf,
 } from "@winnow/core";
-import type { KeyedPartition, ModelProgram, StringColumn, TableSpec, Tensor } from "@winnow/core";
+import type {
+  AttributeColumn,
+  KeyedPartition,
+  ModelProgram,
+  StringColumn,
+  TableSpec,
+  Tensor,
+} from "@winnow/core";
 import type { ChunkGenerator, ModelVersion, PartitionReader } from "@winnow/model";
 
 /** Rows of a table, and how it is asked. */
@@ -17,7 +25,13 @@ export type MemoryTable = {
   readonly dim: number;
   readonly values: Float32Array;
 } & (
-  | { readonly kind: "candidate"; readonly ids: Tensor | undefined; readonly added?: number }
+  | {
+      readonly kind: "candidate";
+      readonly ids: Tensor | undefined;
+      readonly added?: number;
+      /** The one attribute of its items, an integer named `group`. */
+      readonly groupOf?: (row: number) => number;
+    }
   | { readonly kind: "row" }
   /** Row 0 answers unknown keys; key i is row i + 1. */
   | { readonly kind: "strings"; readonly keys: StringColumn }
@@ -57,7 +71,9 @@ export class MemoryModel implements ModelVersion {
     const isCandidate = source.kind === "candidate";
     const firstRow = isCandidate ? (rows[0] ?? 0) : 0;
     const chunks = this.#chunks(source, rows);
+    const groupOf = source.kind === "candidate" ? source.groupOf : undefined;
     return {
+      ...(groupOf && { attributes: [groupsOf(rows, groupOf)] }),
       rows: rows.length,
       dim: source.dim,
       firstRow,
@@ -116,7 +132,8 @@ function specOf(source: MemoryTable, table: number): TableSpec {
   };
   if (source.kind === "candidate") {
     const idDtype = source.ids?.dtype as "string" | "int64" | "int32" | undefined;
-    return { ...shape, kind: "candidate", idDtype, added: source.added };
+    const attributes = source.groupOf && [GROUP];
+    return { ...shape, kind: "candidate", idDtype, added: source.added, attributes };
   }
   if (source.kind === "row") return { ...shape, kind: "keyed", keys: { kind: "row" } };
   const fixed = { keys: { dtype: "string", shape: [0], data: source.keys.slice(0, 0) }, rows: [] };
@@ -126,6 +143,14 @@ function specOf(source: MemoryTable, table: number): TableSpec {
     kind: "keyed",
     keys: { kind: "vocabulary", keyDtype: "string", missing, fixed: fixed as never },
   };
+}
+
+const GROUP = { name: "group", type: "integer", isList: false } as const;
+
+function groupsOf(rows: Uint32Array, groupOf: (row: number) => number): AttributeColumn {
+  const builder = new ColumnBuilder();
+  for (const row of rows) builder.add(groupOf(row));
+  return builder.finish(GROUP);
 }
 
 function isIn(source: MemoryTable, row: number, partition: number): boolean {

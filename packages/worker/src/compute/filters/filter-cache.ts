@@ -9,6 +9,7 @@ import type { Filter, FilteredRows } from "@winnow/core";
 
 import { copyRows, rowsOfBits } from "./admitted-copy.ts";
 import type { AdmittedCopy } from "./admitted-copy.ts";
+import type { AdmittedShares, SharedAdmitted } from "./admitted-shares.ts";
 import type { ResidentPartition } from "../resident-table.ts";
 
 /** A filter that has been evaluated for one partition. */
@@ -21,8 +22,10 @@ export interface KnownFilter {
 
 interface KeptFilter extends KnownFilter {
   readonly text: string;
-  readonly bytes: number;
+  bytes: number;
   copy: AdmittedCopy | undefined;
+  /** Set while the event loop may search the copy, or knows that the filter admits nothing. */
+  shared: SharedAdmitted | undefined;
   /** Set when a copy was begun. A copy that could not be made is not tried again. */
   isCopyTried: boolean;
   uses: number;
@@ -40,7 +43,7 @@ export interface CopyPolicy {
   readonly rowsMin: number;
   /** Uses of a filter after which its rows are copied. */
   readonly usesMin: number;
-  /** Largest fraction of the rows that a filter may admit to be copied. */
+  /** Largest fraction of the rows that a filter of a large partition may admit to be copied. */
   readonly fractionMax: number;
   /** Largest fraction of the device's capacity that all copies together may take. */
   readonly memoryFractionMax: number;
@@ -66,6 +69,8 @@ interface WantedFilters {
 
 interface FilterCacheOptions {
   readonly policy?: CopyPolicy;
+  /** Takes copies that the event loop may search; none is shared without. */
+  readonly shares?: AdmittedShares;
   readonly onAdded?: () => void;
 }
 
@@ -74,6 +79,7 @@ export class FilterCache {
   readonly #device: FilterDevice;
   readonly #bytesMax: number;
   readonly #policy: CopyPolicy;
+  readonly #shares: AdmittedShares | undefined;
   readonly #onAdded: () => void;
   readonly #byPartition = new Map<ResidentPartition, Map<string, KeptFilter>>();
   /** The least recently used first. */
@@ -87,11 +93,12 @@ export class FilterCache {
   constructor(
     device: FilterDevice,
     bytesMax: number,
-    { policy = COPY_POLICY, onAdded = () => undefined }: FilterCacheOptions = {},
+    { policy = COPY_POLICY, shares, onAdded = () => undefined }: FilterCacheOptions = {},
   ) {
     this.#device = device;
     this.#bytesMax = bytesMax;
     this.#policy = policy;
+    this.#shares = shares;
     this.#onAdded = onAdded;
   }
 
@@ -170,7 +177,7 @@ export class FilterCache {
   ): KeptFilter {
     const filter = this.#device.filter(partition.resident, bits);
     const bytes = filter.bytes + 2 * text.length;
-    const uncopied = { copy: undefined, isCopyTried: false, uses: 0 };
+    const uncopied = { copy: undefined, shared: undefined, isCopyTried: false, uses: 0 };
     const kept: KeptFilter = { partition, text, filter, bytes, ...uncopied };
     const texts = this.#byPartition.get(partition);
     if (texts === undefined) this.#byPartition.set(partition, new Map([[text, kept]]));
@@ -182,9 +189,11 @@ export class FilterCache {
 
   #isWorthCopying({ partition, filter, uses }: KeptFilter): boolean {
     const { rowsMin, usesMin, fractionMax } = this.#policy;
+    if (uses < usesMin) return false;
     const { rows } = partition.resident;
     const { admitted } = filter;
-    return uses >= usesMin && rows >= rowsMin && admitted > 0 && admitted <= rows * fractionMax;
+    const isFew = rows >= rowsMin && admitted > 0 && admitted <= rows * fractionMax;
+    return isFew || this.#shares?.wants(partition, admitted) === true;
   }
 
   /** Makes the copy of a filter that is still kept, if there is memory for it; never rejects. */
@@ -197,15 +206,29 @@ export class FilterCache {
     if (!this.#kept.has(kept) || bytes > Math.min(room, capacityBytes - usedBytes)) return;
     try {
       const stillKept = (): boolean => this.#kept.has(kept);
+      if (filter.admitted === 0) return this.#share(kept);
       const bits = await rowsInSteps(parseFilterText(text), partition, stillKept);
       if (bits === undefined) return;
       const copy = await copyRows(this.#device, partition, rowsOfBits(bits, filter.admitted));
       if (!this.#kept.has(kept)) return await this.#device.release(copy.resident);
       kept.copy = copy;
       this.#copyBytes += copy.resident.bytes;
+      this.#share(kept);
     } catch {
       // The search uses the bitmap instead. If the device is at fault, its next search reports that.
     }
+  }
+
+  /** Lets the event loop search the copy of a filter, or know that the filter admits nothing. */
+  #share(kept: KeptFilter): void {
+    const { partition, text, copy } = kept;
+    kept.shared = this.#shares?.share(partition, text, copy);
+    this.#count(kept, kept.shared?.bytes ?? 0);
+  }
+
+  #count(kept: KeptFilter, bytes: number): void {
+    kept.bytes += bytes;
+    this.#bytes += bytes;
   }
 
   /**
@@ -215,7 +238,10 @@ export class FilterCache {
   trim(exceptFor: ReadonlySet<string> = new Set()): void {
     for (const kept of this.#kept) {
       if (this.#bytes <= this.#bytesMax) break;
-      if (!exceptFor.has(kept.text)) this.#drop(kept);
+      if (exceptFor.has(kept.text)) continue;
+      // Searches by the event loop are noticed here alone: such a filter is as recent as any.
+      if (kept.shared?.takeUses() === true) this.#touch(kept);
+      else this.#drop(kept);
     }
   }
 
@@ -234,13 +260,18 @@ export class FilterCache {
     const texts = this.#byPartition.get(kept.partition);
     texts?.delete(kept.text);
     if (texts?.size === 0) this.#byPartition.delete(kept.partition);
+    this.#dropCopy(kept);
     this.#bytes -= kept.bytes;
     this.#device.releaseFilter(kept.filter);
-    this.#dropCopy(kept);
   }
 
   #dropCopy(kept: KeptFilter): void {
-    const { copy } = kept;
+    const { copy, shared, partition, text } = kept;
+    if (shared !== undefined) {
+      kept.shared = undefined;
+      this.#count(kept, -shared.bytes);
+      this.#shares?.drop(partition, text);
+    }
     if (copy === undefined) return;
     kept.copy = undefined;
     this.#copyBytes -= copy.resident.bytes;

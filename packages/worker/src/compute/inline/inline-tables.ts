@@ -6,17 +6,20 @@
 //   event loop       answer: a plain batch over few values is searched here, at once
 //                    drop:   before a release is asked for, so that nobody searches what is to be freed
 //
+// The same holds for the few rows that a filter admits, of tables of any size, once the compute thread has
+// copied them (`copy-sharing.ts`).
+//
 // Both threads run the accelerator's code over the same memory, so an answer has the same bits whichever
 // thread makes it.
 
 import { WaitGuard } from "@winnow/accelerator";
 import type { InlineSearch, InlineTable } from "@winnow/accelerator";
-import type { Clock } from "@winnow/core";
+import type { Clock, TopKBlock } from "@winnow/core";
 
 import type {
   ContentHandle,
-  PackedKeys,
   ReplicaName,
+  ScanAnswer,
   ScanAsk,
   TableTarget,
   TopKBatch,
@@ -24,29 +27,20 @@ import type {
 } from "../compute.ts";
 import { unpackKeys } from "../packed-keys.ts";
 import type { ProgressCounter } from "../progress-counter.ts";
-import { answersOf, isPlain, wantedRows } from "../search/scan-answers.ts";
+import { answersOf, isBare, wantedRows } from "../search/scan-answers.ts";
 import { idsOfRows } from "../search/winner-ids.ts";
 import type { IdSource } from "../search/winner-ids.ts";
+import type { CopyName, SharedCopy, SharedPartition } from "./shared-rows.ts";
+import { InlineCopy, replaceCopyRows } from "./inline-copy.ts";
 
-/** Values (rows × dim) up to which a partition is shared with the event loop: 2 MiB of codes. */
-export const SHARED_VALUES_MAX: number = 2 ** 21;
 /** Candidates of all queries of a batch, at most. Each one is scored, sorted and gets its id. */
 const WINNERS_MAX = 2 ** 13;
 /** Values that a search may score one by one where the int8 filter leaves out no rows: about a millisecond. */
 const SCORED_VALUES_MAX = 2 ** 19;
 /** Scans of the greatest allowed size in one turn of the event loop. Further batches go to the compute thread. */
 const SCANS_PER_TURN = 4;
-
-/** A partition of the compute thread that other threads can read. */
-export interface SharedPartition {
-  /** The number that `Accelerator.share` gave the partition. */
-  readonly share: number;
-  readonly rows: number;
-  readonly dim: number;
-  readonly firstRow: number;
-  /** Ids by local row, in memory shared by all threads; `undefined` for a table that stores none. */
-  readonly ids: PackedKeys | undefined;
-}
+/** A scan counts as at least this part of one of the greatest size: a scan of no rows takes time too. */
+const LEAST_PART = 1 / 256;
 
 /** What inline tables need. */
 export interface InlineTablesParts {
@@ -61,14 +55,48 @@ export interface InlineTablesParts {
   readonly turn: () => Promise<void>;
 }
 
-interface HeldPartition extends IdSource {
+/** A small partition. */
+interface InlineRows extends IdSource {
   readonly resident: Pick<SharedPartition, "rows" | "dim" | "firstRow">;
   readonly table: InlineTable;
+}
+
+interface HeldPartition {
+  /** The whole partition, if it is small. */
+  readonly whole: InlineRows | undefined;
+  /** Copies of the rows that filters admit, by the texts of the filters. */
+  readonly copies: Map<string, InlineCopy>;
 }
 
 interface HeldTable {
   readonly partitions: Map<number, HeldPartition>;
   readonly guard: WaitGuard;
+}
+
+/** Neighbouring asks of one filter, or of none. */
+interface AskRun {
+  readonly text: string | undefined;
+  readonly asks: ScanAsk[];
+}
+
+/** What can be searched here for one run of asks. */
+interface Found {
+  readonly tables: readonly InlineTable[];
+  readonly rows: number;
+  /** Rows of the whole partitions. */
+  readonly partitionRows: number;
+  readonly dim: number;
+  readonly sources: readonly IdSource[];
+  /** By ascending first row; `undefined`: whole partitions are searched. */
+  readonly copies: readonly InlineCopy[] | undefined;
+}
+
+/** A search that can be run here. */
+interface InlineScan extends Found {
+  readonly asks: readonly ScanAsk[];
+  readonly queries: number;
+  /** Candidates of each query, for which there is room in the answer. */
+  readonly k: number;
 }
 
 /** The partitions that the compute thread has shared with the event loop. */
@@ -84,36 +112,53 @@ export class InlineTables {
     this.#parts = parts;
   }
 
-  /** Adds a partition that the compute thread has loaded and shared. */
-  add({ handle, table, partition }: ReplicaName, shared: SharedPartition): void {
+  /** Adds a partition that the compute thread has loaded, and has shared if it is small. */
+  add({ handle, table, partition }: ReplicaName, shared: SharedPartition | undefined): void {
     if (this.#parts.valuesMax === 0) return;
-    this.#search ??= this.#parts.openSearch();
-    const opened = this.#search?.open(shared.share);
-    if (opened === undefined) return;
-    const { rows, dim, firstRow, ids } = shared;
     const tables = this.#held.get(handle) ?? [];
     this.#held.set(handle, tables);
-    const resident = { rows, dim, firstRow };
-    const held = { resident, ids: ids && unpackKeys(ids), table: opened };
     tables[table] ??= { partitions: new Map(), guard: new WaitGuard(SCORED_VALUES_MAX) };
-    tables[table].partitions.set(partition, held);
+    const whole = shared && this.#wholeOf(shared);
+    tables[table].partitions.set(partition, { whole, copies: new Map() });
   }
 
-  /** Removes a partition; to be called before its release. A partition that was never shared is ignored. */
-  drop({ handle, table, partition }: ReplicaName): void {
-    const partitions = this.#held.get(handle)?.[table]?.partitions;
-    const held = partitions?.get(partition);
-    if (held === undefined) return;
-    partitions?.delete(partition);
-    this.#search?.release(held.table);
+  #wholeOf({ share, rows, dim, firstRow, ids }: SharedPartition): InlineRows | undefined {
+    this.#search ??= this.#parts.openSearch();
+    const table = this.#search?.open(share);
+    return table && { resident: { rows, dim, firstRow }, ids: ids && unpackKeys(ids), table };
+  }
+
+  /** Adds a copy of some of a partition's rows. One of a partition that is not held is ignored. */
+  addCopy(shared: SharedCopy): void {
+    this.#search ??= this.#parts.openSearch();
+    const { name, text } = shared;
+    if (this.#search !== undefined) this.#at(name)?.copies.set(text, new InlineCopy(shared));
+  }
+
+  /** Forgets a copy that the compute thread has given up. */
+  dropCopy({ name, text }: CopyName): void {
+    this.#at(name)?.copies.delete(text);
+  }
+
+  /** Removes a partition, and the copies of its rows; to be called before its release. */
+  drop(name: ReplicaName): void {
+    const held = this.#at(name);
+    this.#held.get(name.handle)?.[name.table]?.partitions.delete(name.partition);
+    if (held?.whole !== undefined) this.#search?.release(held.whole.table);
   }
 
   /** Removes all partitions of a content. */
   dropContent(handle: ContentHandle): void {
     for (const held of this.#held.get(handle) ?? []) {
-      for (const { table } of held?.partitions.values() ?? []) this.#search?.release(table);
+      for (const { whole } of held?.partitions.values() ?? []) {
+        if (whole !== undefined) this.#search?.release(whole.table);
+      }
     }
     this.#held.delete(handle);
+  }
+
+  #at({ handle, table, partition }: ReplicaName): HeldPartition | undefined {
+    return this.#held.get(handle)?.[table]?.partitions.get(partition);
   }
 
   /** Removes all partitions. */
@@ -125,31 +170,39 @@ export class InlineTables {
   answer({ target, asks, vectors }: TopKBatch): TopKBatchAnswer | undefined {
     const search = this.#search;
     const held = this.#held.get(target.handle)?.[target.table];
-    if (search === undefined || held === undefined || !asks.every(isPlain)) return undefined;
+    if (search === undefined || held === undefined || !asks.every(isBare)) return undefined;
     const partitions = partitionsOf(held, target);
     if (partitions === undefined) return undefined;
-    const { queries, k, values } = sizeOf(partitions, asks);
-    const isWhole = queries > 0 && vectors.length === queries * partitions[0]!.resident.dim;
-    const isSmall = k > 0 && k * queries <= WINNERS_MAX;
-    if (!isWhole || !isSmall || !this.#mayScan(held, values)) return undefined;
     const { clock, progress } = this.#parts;
     const startedMs = clock.nowMs();
-    const tables = partitions.map(({ table }) => table);
-    const { block, denseQueries } = search.topK({ tables, vectors, k }, queries);
-    held.guard.searched((values / queries) * denseQueries);
-    const ids = idsOfRows(wantedRows(block, asks), partitions);
-    progress.raise();
-    const computeUs = Math.round((clock.nowMs() - startedMs) * 1000);
-    const answers = answersOf({ block, ids, attributes: undefined }, asks);
-    return { answers, waitUs: 0, computeUs };
+    const opened: InlineTable[] = [];
+    try {
+      const scans = scansOf(runsOf(asks), partitions, { search, opened });
+      if (scans === undefined || !this.#mayScan(held, scans, vectors)) return undefined;
+      const answers = answersOfScans(scans, { search, vectors, guard: held.guard });
+      progress.raise();
+      const computeUs = Math.round((clock.nowMs() - startedMs) * 1000);
+      return { answers, waitUs: 0, computeUs };
+    } finally {
+      for (const table of opened) search.release(table);
+    }
   }
 
-  /** Whether so many more values may be scanned in this turn of the event loop, during which no frame is read. */
-  #mayScan({ guard }: HeldTable, values: number): boolean {
+  /** Whether so much more may be scanned in this turn of the event loop, during which no frame is read. */
+  #mayScan({ guard }: HeldTable, scans: readonly InlineScan[], vectors: Float32Array): boolean {
     const { valuesMax } = this.#parts;
-    if (values > valuesMax || this.#scanned + values > SCANS_PER_TURN * valuesMax) return false;
-    if (!guard.mayWait()) return false;
-    this.#scanned += values;
+    const least = valuesMax * LEAST_PART;
+    let [asked, winners, values, cost] = [0, 0, 0, 0];
+    for (const { rows, dim, queries, k } of scans) {
+      asked += queries * dim;
+      winners += k * queries;
+      values += rows * dim * queries;
+      cost += Math.max(least, rows * dim * queries);
+    }
+    const isWhole = vectors.length > 0 && vectors.length === asked;
+    if (!isWhole || winners > WINNERS_MAX || values > valuesMax) return false;
+    if (this.#scanned + cost > SCANS_PER_TURN * valuesMax || !guard.mayWait()) return false;
+    this.#scanned += cost;
     if (this.#scanned > valuesMax && !this.#awaitsTurn) void this.#awaitTurn();
     return true;
   }
@@ -162,7 +215,7 @@ export class InlineTables {
   }
 }
 
-/** The partitions of a target; `undefined` unless all of them, and at least one, are shared. */
+/** The partitions of a target; `undefined` unless all of them, and at least one, are held. */
 function partitionsOf(
   { partitions: ofTable }: HeldTable,
   { partitions }: TableTarget,
@@ -176,13 +229,138 @@ function partitionsOf(
   return held.length > 0 ? held : undefined;
 }
 
-/** The size of a search: query vectors, candidates of all queries, and values that are scanned. */
-function sizeOf(
+function runsOf(asks: readonly ScanAsk[]): AskRun[] {
+  const runs: { readonly text: string | undefined; readonly asks: ScanAsk[] }[] = [];
+  for (const ask of asks) {
+    const text = ask.filters?.[0];
+    const last = runs.at(-1);
+    if (last !== undefined && last.text === text) last.asks.push(ask);
+    else runs.push({ text, asks: [ask] });
+  }
+  return runs;
+}
+
+/** Where tables are opened, and the tables opened so far. */
+interface Opening {
+  readonly search: InlineSearch;
+  readonly opened: InlineTable[];
+}
+
+/** The searches of all runs; `undefined` unless each of them can be run here. */
+function scansOf(
+  runs: readonly AskRun[],
   partitions: readonly HeldPartition[],
-  asks: readonly ScanAsk[],
-): { readonly queries: number; readonly k: number; readonly values: number } {
-  const rows = partitions.reduce((sum, { resident }) => sum + resident.rows, 0);
-  const queries = asks.reduce((sum, ask) => sum + ask.queries, 0);
-  const k = Math.min(rows, Math.max(...asks.map((ask) => ask.k)));
-  return { queries, k, values: rows * partitions[0]!.resident.dim * queries };
+  opening: Opening,
+): InlineScan[] | undefined {
+  const scans: InlineScan[] = [];
+  for (const { text, asks } of runs) {
+    const found = text === undefined ? wholeOf(partitions) : admittedOf(text, partitions, opening);
+    if (found === undefined) return undefined;
+    let [queries, k] = [0, 0];
+    for (const ask of asks) {
+      queries += ask.queries;
+      k = Math.max(k, ask.k);
+    }
+    const { tables, rows, partitionRows, dim, sources, copies } = found;
+    k = Math.min(k, partitionRows);
+    if (queries === 0 || k === 0) return undefined;
+    scans.push({ tables, rows, partitionRows, dim, sources, copies, asks, queries, k });
+  }
+  return scans;
+}
+
+function wholeOf(partitions: readonly HeldPartition[]): Found | undefined {
+  const sources: InlineRows[] = [];
+  const tables: InlineTable[] = [];
+  let rows = 0;
+  for (const { whole } of partitions) {
+    if (whole === undefined) return undefined;
+    sources.push(whole);
+    tables.push(whole.table);
+    rows += whole.resident.rows;
+  }
+  const { dim } = sources[0]!.resident;
+  return { tables, rows, partitionRows: rows, dim, sources, copies: undefined };
+}
+
+function admittedOf(
+  text: string,
+  partitions: readonly HeldPartition[],
+  { search, opened }: Opening,
+): Found | undefined {
+  const copies: InlineCopy[] = [];
+  for (const partition of partitions) {
+    const copy = partition.copies.get(text);
+    if (copy === undefined) return undefined;
+    copies.push(copy);
+  }
+  const tables: InlineTable[] = [];
+  let rows = 0;
+  let partitionRows = 0;
+  for (const copy of copies) {
+    partitionRows += copy.partitionRows;
+    rows += copy.resident.rows;
+    if (copy.resident.rows === 0) continue;
+    const table = copy.open(search);
+    if (table === undefined) return undefined;
+    tables.push(table);
+    opened.push(table);
+  }
+  const ascending = copies.toSorted((a, b) => a.resident.firstRow - b.resident.firstRow);
+  const { dim } = copies[0]!.resident;
+  return { tables, rows, partitionRows, dim, sources: copies, copies: ascending };
+}
+
+/** Runs searches one after the other; `vectors` holds the queries of all of them. */
+function answersOfScans(
+  scans: readonly InlineScan[],
+  {
+    search,
+    vectors,
+    guard,
+  }: {
+    readonly search: InlineSearch;
+    readonly vectors: Float32Array;
+    readonly guard: WaitGuard;
+  },
+): ScanAnswer[] {
+  const answers: ScanAnswer[] = [];
+  let scored = 0;
+  let at = 0;
+  for (const scan of scans) {
+    const end = at + scan.queries * scan.dim;
+    const own = scans.length === 1 ? vectors : vectors.subarray(at, end);
+    const { block, denseQueries } = searchOf(scan, search, own);
+    at = end;
+    scored += scan.rows * scan.dim * denseQueries;
+    const ids = idsOfRows(wantedRows(block, scan.asks), scan.sources);
+    for (const copy of scan.copies ?? []) copy.used();
+    if (scan.copies !== undefined) replaceCopyRows(block, scan.copies);
+    for (const answer of answersOf({ block, ids, attributes: undefined }, scan.asks)) {
+      answers.push(answer);
+    }
+  }
+  guard.searched(scored);
+  return answers;
+}
+
+/** Searches, and gives a block with room for `k` candidates though there may be fewer rows. */
+function searchOf(
+  { tables, rows, queries, k }: InlineScan,
+  search: InlineSearch,
+  vectors: Float32Array,
+): { readonly block: TopKBlock; readonly denseQueries: number } {
+  if (k <= rows) return search.topK({ tables, vectors, k }, queries);
+  const counts = new Uint32Array(queries);
+  const room = { scores: new Float32Array(queries * k), rows: new Uint32Array(queries * k) };
+  const whole = { queries, k, counts, ...room };
+  if (rows === 0) return { block: whole, denseQueries: 0 };
+  const { block, denseQueries } = search.topK({ tables, vectors, k: rows }, queries);
+  counts.set(block.counts);
+  for (let query = 0; query < queries; query += 1) {
+    const from = query * rows;
+    room.scores.set(block.scores.subarray(from, from + rows), query * k);
+    room.rows.set(block.rows.subarray(from, from + rows), query * k);
+  }
+  return { block: whole, denseQueries };
 }

@@ -12,14 +12,14 @@ export function countOf(block: TopKBlock, query: number, k: number): number {
   return Math.min(k, block.counts[query]!);
 }
 
-/** Whether an ask has no lists of ids and no filters, and wants no attributes. */
-export function isPlain({
+/** Whether an ask has one filter at most, no lists of ids, and wants no attributes. */
+export function isBare({
   excluded,
   filters = [],
   included = [],
   attributes = [],
 }: ScanAsk): boolean {
-  return excluded.length + filters.length + included.length + attributes.length === 0;
+  return filters.length <= 1 && excluded.length + included.length + attributes.length === 0;
 }
 
 /** The rows whose ids are wanted: for each ask that wants ids, query after query, at most its k. */
@@ -37,12 +37,7 @@ export function wantedRows(block: TopKBlock, asks: readonly ScanAsk[]): Uint32Ar
   return rows.subarray(0, wanted);
 }
 
-/** Whether all queries of an ask may return the same rows, and it wants no attributes of them. */
-function isUniform({ excluded, filters = [], included = [], attributes = [] }: ScanAsk): boolean {
-  return filters.length <= 1 && excluded.length + included.length + attributes.length === 0;
-}
-
-/** Joins neighbouring uniform asks of equal k and filter into one, for fewer objects between the threads. */
+/** Joins neighbouring bare asks of equal k and filter into one, for fewer objects between the threads. */
 export function joinAsks(asks: readonly ScanAsk[]): ScanAsk[] {
   const joined: { -readonly [Field in keyof ScanAsk]: ScanAsk[Field] }[] = [];
   for (const ask of asks) {
@@ -50,7 +45,7 @@ export function joinAsks(asks: readonly ScanAsk[]): ScanAsk[] {
     const last = joined.at(-1);
     const isAlike =
       last?.k === k && last.rowsOnly === rowsOnly && last.filters?.[0] === filters?.[0];
-    if (isAlike && isUniform(last) && isUniform(ask)) last.queries += queries;
+    if (isAlike && isBare(last) && isBare(ask)) last.queries += queries;
     else joined.push({ ...ask });
   }
   return joined;

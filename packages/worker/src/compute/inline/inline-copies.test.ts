@@ -1,0 +1,256 @@
+// Searches under filters that the event loop runs itself, over copies of the admitted rows: beside the same
+// searches behind the channel to the compute side, and when copies and partitions are given up.
+
+import {
+  createAccelerator,
+  createReferenceAccelerator,
+  openInlineSearch,
+} from "@winnow/accelerator";
+import type { Accelerator } from "@winnow/accelerator";
+import { filterText, systemClock } from "@winnow/core";
+import type { Filter, Tensor } from "@winnow/core";
+import fc from "fast-check";
+import { afterEach, describe, expect, test, vi } from "vitest";
+
+import type { ComputeClient } from "../compute-client.ts";
+import type { ScanAnswer, ScanAsk, TopKBatch } from "../compute.ts";
+import { computeInProcess } from "../doubles/compute-in-process.ts";
+import { MemoryModel } from "../doubles/memory-model.ts";
+import { DIM, DIRECTORY, NAME, candidates, integers, strings } from "../fixtures/loaded-tables.ts";
+import { packKeys, unpackKeys } from "../packed-keys.ts";
+import { ProgressCounter } from "../progress-counter.ts";
+import { InlineTables } from "./inline-tables.ts";
+
+const ROWS = 300;
+const GROUPS = 10;
+const capacityBytes = 2 ** 28;
+const opened = await createAccelerator("cpu", { capacityBytes });
+const hasScan = opened.fallbackReason === undefined;
+await opened.accelerator.close();
+
+const clients: ComputeClient[] = [];
+afterEach(async () => {
+  await Promise.all(clients.splice(0).map((client) => client.shutdown()));
+});
+
+const named = strings(Array.from({ length: ROWS }, (_, row) => `item ${row}`));
+const numbered = integers(Array.from({ length: ROWS }, (_, row) => row * 10));
+
+interface SideOptions {
+  readonly ids?: Tensor | undefined;
+  readonly valuesMax?: number;
+  readonly filterBytesMax?: number;
+  readonly accelerator?: Accelerator;
+}
+
+/** A compute side with one table in sixteen partitions; counts the searches that it was asked for. */
+async function computeSide({ ids = named, valuesMax = 2 ** 20, ...options }: SideOptions = {}) {
+  const accelerator =
+    options.accelerator ?? (await createAccelerator("cpu", { capacityBytes })).accelerator;
+  const { filterBytesMax } = options;
+  // Group 9 has rows in the first half of the table alone.
+  const groupOf = (row: number): number =>
+    row % GROUPS === 9 && row * 2 >= ROWS ? 0 : row % GROUPS;
+  const model = new MemoryModel([{ ...candidates(ROWS, ids), kind: "candidate", ids, groupOf }]);
+  const openModel = (): MemoryModel => model;
+  const client = computeInProcess({
+    openModel,
+    accelerator,
+    inlineScanValuesMax: valuesMax,
+    ...(filterBytesMax !== undefined && { filterBytesMax }),
+  });
+  clients.push(client);
+  const { tables } = await client.open(DIRECTORY, []);
+  const partitions = Uint16Array.from({ length: tables[0]!.partitions }, (_, index) => index);
+  for (const partition of partitions) await client.load({ ...NAME, table: 0, partition });
+  const isAtOnce = async (asks: readonly Partial<ScanAsk>[]): Promise<boolean> => {
+    const search = client.topK(batchOf(partitions, asks));
+    const crosses = client.pending > 0;
+    await search;
+    return !crosses;
+  };
+  const warm = async (text: string): Promise<void> => {
+    await vi.waitFor(async () => expect(await isAtOnce([{ filters: [text] }])).toBe(true));
+  };
+  return { client, partitions, isAtOnce, warm };
+}
+
+function batchOf(partitions: Uint16Array, asks: readonly Partial<ScanAsk>[]): TopKBatch {
+  const whole = asks.map((ask) => ({ queries: 1, k: 5, excluded: [], rowsOnly: false, ...ask }));
+  const queries = whole.reduce((sum, ask) => sum + ask.queries, 0);
+  const vectors = Float32Array.from({ length: queries * DIM }, (_, at) => ((at * 5) % 7) - 3);
+  return { target: { ...NAME, table: 0, partitions: partitions.slice() }, asks: whole, vectors };
+}
+
+const textOf = (...values: number[]): string =>
+  filterText({ kind: "test", attribute: "group", is: "in", values } satisfies Filter);
+const TEXTS = [textOf(3), textOf(9), textOf(0, 1, 2, 4, 5, 6, 7), textOf(77)];
+
+const anyAsk = fc.record({
+  queries: fc.integer({ min: 1, max: 3 }),
+  k: fc.constantFrom(1, 7, 40, ROWS + 50),
+  rowsOnly: fc.boolean(),
+  filters: fc.constantFrom(undefined, ...TEXTS.map((text) => [text])),
+});
+
+describe.skipIf(!hasScan)("searches of the event loop under filters", () => {
+  test.each([
+    ["string ids", named],
+    ["int64 ids", numbered],
+    ["no ids", undefined],
+  ])("give what the compute side gives, bit for bit: %s", async (_, ids) => {
+    const inline = await computeSide({ ids });
+    const thread = await computeSide({ ids, valuesMax: 0 });
+    for (const text of TEXTS) await inline.warm(text);
+
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyAsk, { minLength: 1, maxLength: 4 }), async (asks) => {
+        const search = inline.client.topK(batchOf(inline.partitions, asks));
+        expect(inline.client.pending).toBe(0);
+        const there = await thread.client.topK(batchOf(thread.partitions, asks));
+
+        expect((await search).answers.map(readable)).toEqual(there.answers.map(readable));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("begin once a filter was used often, and leave lists of ids and attributes to the thread", async () => {
+    const { isAtOnce, warm } = await computeSide();
+    const filters = [TEXTS[0]!];
+
+    const first = await isAtOnce([{ filters }]);
+    await warm(TEXTS[0]!);
+
+    const lists = () => [packKeys(strings(["item 3"]))];
+    expect(first).toBe(false);
+    expect(await isAtOnce([{ filters, excluded: lists() }])).toBe(false);
+    expect(await isAtOnce([{ filters, included: lists() }])).toBe(false);
+    expect(await isAtOnce([{ filters, attributes: ["group"] }])).toBe(false);
+    expect(await isAtOnce([{ filters }, { filters: [textOf(8)] }])).toBe(false);
+    expect(await isAtOnce([{ filters }, { filters: [TEXTS[0]!] }, {}])).toBe(true);
+  });
+
+  test("search no copy of a partition that is given up, nor of a content that is closed", async () => {
+    const { client, partitions, warm, isAtOnce } = await computeSide();
+    const filters = [TEXTS[0]!];
+    await warm(TEXTS[0]!);
+
+    const release = client.release({ ...NAME, table: 0, partition: 2 });
+    const meanwhile = client.topK(batchOf(partitions, [{ filters }]));
+    await expect(meanwhile).rejects.toMatchObject({ code: "FAILED_PRECONDITION" });
+    await release;
+    const left = await client.topK(batchOf(partitions.slice(0, 2), [{ filters }]));
+    expect(left.answers[0]!.block.counts[0]).toBeGreaterThan(0);
+
+    await client.load({ ...NAME, table: 0, partition: 2 });
+    expect(await isAtOnce([{ filters }])).toBe(false);
+    await warm(TEXTS[0]!);
+    await client.close(NAME.handle);
+    const closed = client.topK(batchOf(partitions, [{ filters }]));
+    await expect(closed).rejects.toMatchObject({ code: "NOT_FOUND" });
+    expect(client.memory.usedBytes).toBe(0);
+  });
+
+  test("are asked of the compute side under an aborted signal and after its end", async () => {
+    const { client, partitions, warm } = await computeSide();
+    const filters = [TEXTS[0]!];
+    await warm(TEXTS[0]!);
+
+    const aborted = client.topK(batchOf(partitions, [{ filters }]), AbortSignal.abort());
+    const asked = client.pending;
+    await aborted.catch(() => undefined);
+    client.fail(new Error("exit code 9"));
+    const ended = client.topK(batchOf(partitions, [{ filters }]));
+
+    expect(asked).toBe(1);
+    await expect(ended).rejects.toMatchObject({ code: "UNAVAILABLE" });
+  });
+
+  test("go to the compute side once the filter was dropped for others, with the same answer", async () => {
+    const { client, partitions, warm, isAtOnce } = await computeSide({ filterBytesMax: 2 ** 17 });
+    const filters = [TEXTS[0]!];
+    await warm(TEXTS[0]!);
+    const before = await client.topK(batchOf(partitions, [{ filters }]));
+
+    for (let turn = 0; turn < 8; turn += 1) {
+      const others = Array.from({ length: 4 }, (_, at) => ({
+        filters: [textOf(1, 100 + turn * 4 + at)],
+      }));
+      await client.topK(batchOf(partitions, others));
+    }
+
+    const search = client.topK(batchOf(partitions, [{ filters }]));
+    expect(client.pending).toBe(1);
+    expect((await search).answers).toEqual(before.answers);
+    expect(await isAtOnce([{ filters }])).toBe(false);
+  });
+
+  test("keep the filter that they use: the cache drops others first", async () => {
+    const { client, partitions, warm, isAtOnce } = await computeSide({ filterBytesMax: 2 ** 17 });
+    const filters = [TEXTS[0]!];
+    await warm(TEXTS[0]!);
+    const found: boolean[] = [];
+
+    for (let turn = 0; turn < 30; turn += 1) {
+      await client.topK(batchOf(partitions, [{ filters: [textOf(1, 100 + turn)] }]));
+      found.push(await isAtOnce([{ filters }]));
+    }
+
+    expect(found).not.toContain(false);
+  });
+
+  test("never are where the device shares nothing", async () => {
+    const accelerator = createReferenceAccelerator({ capacityBytes });
+    const { client, isAtOnce } = await computeSide({ accelerator });
+    const found: boolean[] = [];
+
+    for (let turn = 0; turn < 6; turn += 1) found.push(await isAtOnce([{ filters: [TEXTS[0]!] }]));
+
+    expect(found).not.toContain(true);
+    expect(client.pending).toBe(0);
+  });
+
+  test("take a bounded part of one turn however few rows they read, and none of a copy that is gone", async () => {
+    const turns: (() => void)[] = [];
+    const tables = new InlineTables({
+      valuesMax: 2 ** 20,
+      openSearch: openInlineSearch,
+      progress: new ProgressCounter(),
+      clock: systemClock,
+      turn: () => new Promise((resolve) => turns.push(resolve)),
+    });
+    const name = { ...NAME, table: 0, partition: 0 };
+    tables.add(name, undefined);
+    const counter = new Uint32Array(new SharedArrayBuffer(4));
+    const rows = { localRows: new Uint32Array(), ids: undefined, dim: DIM, firstRow: 0 };
+    const shape = { ...rows, share: undefined, partitionRows: ROWS, uses: counter };
+    tables.addCopy({ name, text: TEXTS[3]!, ...shape });
+    const gone = { ...shape, share: 2 ** 40, localRows: Uint32Array.of(1) };
+    tables.addCopy({ name, text: TEXTS[0]!, ...gone });
+    const askGone = (): unknown =>
+      tables.answer(batchOf(Uint16Array.of(0), [{ filters: [TEXTS[0]!] }]));
+    const ask = (): boolean =>
+      tables.answer(batchOf(Uint16Array.of(0), [{ filters: [TEXTS[3]!] }])) !== undefined;
+
+    const inTurn = Array.from({ length: 1100 }, ask);
+    turns.splice(0).forEach((turn) => turn());
+    await Promise.resolve();
+
+    expect(inTurn.filter(Boolean)).toHaveLength(1024);
+    expect(ask()).toBe(true);
+    expect(askGone()).toBeUndefined();
+  });
+});
+
+/** An answer without regard to where its arrays begin. */
+function readable({ block, ids, attributes }: ScanAnswer): object {
+  const texts = ids && textsOf(unpackKeys(ids));
+  return { block, ids: texts, attributes };
+}
+
+function textsOf({ dtype, data }: Tensor): readonly string[] {
+  return Array.from({ length: data.length }, (_, at) =>
+    dtype === "string" ? Buffer.from(data.at(at)).toString() : String(data[at]),
+  );
+}

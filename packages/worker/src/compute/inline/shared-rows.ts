@@ -1,0 +1,43 @@
+// What the compute thread tells the event loop of the rows that the event loop may search itself: small
+// partitions, which it is told of with the answer to their load, and copies of the rows that filters admit.
+
+import type { PackedKeys, ReplicaName } from "../compute.ts";
+
+/** Values (rows × dim) up to which a partition is shared with the event loop, and a copy too: 2 MiB of codes. */
+export const SHARED_VALUES_MAX: number = 2 ** 21;
+
+/** A partition of the compute thread that other threads can read. */
+export interface SharedPartition {
+  /** The number that `Accelerator.share` gave the partition. */
+  readonly share: number;
+  readonly rows: number;
+  readonly dim: number;
+  readonly firstRow: number;
+  /** Ids by local row, in memory shared by all threads; `undefined` for a table that stores none. */
+  readonly ids: PackedKeys | undefined;
+}
+
+/** The filter of a partition whose rows have been copied. */
+export interface CopyName {
+  readonly name: ReplicaName;
+  readonly text: string;
+}
+
+/** A copy that the event loop can search. */
+export interface SharedCopy extends CopyName {
+  /** The number that `Accelerator.share` gave the copy; `undefined` where no row is admitted. */
+  readonly share: number | undefined;
+  /** Row i of the copy is this row of the partition; ascending, in memory shared by all threads. */
+  readonly localRows: Uint32Array;
+  /** Ids by row of the copy, in memory shared by all threads; `undefined` for a table that stores none. */
+  readonly ids: PackedKeys | undefined;
+  readonly dim: number;
+  readonly firstRow: number;
+  /** Rows of the partition. */
+  readonly partitionRows: number;
+  /** One counter, in memory shared by all threads: raised by each search. */
+  readonly uses: Uint32Array;
+}
+
+/** What the event loop is told. */
+export type CopyNews = { readonly copied: SharedCopy } | { readonly dropped: CopyName };
