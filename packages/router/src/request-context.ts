@@ -120,17 +120,23 @@ export class RequestContext {
     if (elapsedMs > (this.#stages.get(stage) ?? -1)) this.#stages.set(stage, elapsedMs);
   }
 
-  /** Runs a stage, and records its time, and a span if the request is recorded. */
-  async stage<Result>(
+  /**
+   * Runs a stage, and records its time, and a span if the request is recorded. Gives the result at once where the work
+   * does and nothing is recorded.
+   */
+  stage<Result>(
     name: string,
     work: (span: TraceSpan | undefined) => Result | Promise<Result>,
-  ): Promise<Result> {
+  ): Result | Promise<Result> {
     const startMs = this.#clock.nowMs();
     const span = this.span?.child(name, startMs);
-    if (span !== undefined) return await this.#recorded(name, span, { startMs, work });
-    const result = await work(undefined);
-    this.noteStage(name, this.#clock.nowMs() - startMs);
-    return result;
+    if (span !== undefined) return this.#recorded(name, span, { startMs, work });
+    const noted = (result: Result): Result => {
+      this.noteStage(name, this.#clock.nowMs() - startMs);
+      return result;
+    };
+    const result = work(undefined);
+    return result instanceof Promise ? result.then(noted) : noted(result);
   }
 
   async #recorded<Result>(

@@ -58,8 +58,8 @@ export interface ProgramExecutors {
   readonly tables: readonly TableSpec[];
   /** `indexVocabularies(ModelProgram.vocabularies)`. */
   readonly vocabularies: readonly VocabularyIndex[];
-  /** keys `[...]` → float32 `[..., dim]`. */
-  lookup(step: LookupStep, keys: Tensor, signal: Signal): Promise<Tensor>;
+  /** keys `[...]` → float32 `[..., dim]`, at once where the table is in this process. */
+  lookup(step: LookupStep, keys: Tensor, signal: Signal): Tensor | Promise<Tensor>;
   dense(
     step: DenseStep,
     inputs: ReadonlyMap<string, Tensor>,
@@ -191,7 +191,18 @@ class ProgramRun {
       );
       return;
     }
-    this.#ask(step).then(
+    let asked: MaybeLater<readonly StepOutput[]>;
+    try {
+      asked = this.#ask(step);
+    } catch (error) {
+      this.#fail(failureOf(step, error));
+      return;
+    }
+    if (!(asked instanceof Promise)) {
+      this.#finish(index, asked);
+      return;
+    }
+    asked.then(
       (outputs) => {
         if (!this.#isOver) {
           this.#finish(index, outputs);
@@ -216,7 +227,7 @@ class ProgramRun {
   }
 
   /** Runs a step that leaves this file; its inputs are read before the first `await`. */
-  #ask(step: RemoteStep): Promise<readonly StepOutput[]> {
+  #ask(step: RemoteStep): MaybeLater<readonly StepOutput[]> {
     switch (step.kind) {
       case "lookup":
         return this.#lookup(step);
@@ -227,11 +238,14 @@ class ProgramRun {
     }
   }
 
-  async #lookup(step: LookupStep): Promise<readonly StepOutput[]> {
+  #lookup(step: LookupStep): MaybeLater<readonly StepOutput[]> {
     const keys = this.#input(step.keys, step.node);
-    const rows = await this.#executors.lookup(step, keys, this.#signal);
-    checkLookupOutput(this.#table(step.table), keys, rows);
-    return [[step.output, rows]];
+    const found = (rows: Tensor): readonly StepOutput[] => {
+      checkLookupOutput(this.#table(step.table), keys, rows);
+      return [[step.output, rows]];
+    };
+    const rows = this.#executors.lookup(step, keys, this.#signal);
+    return rows instanceof Promise ? rows.then(found) : found(rows);
   }
 
   async #dense(step: DenseStep): Promise<readonly StepOutput[]> {
@@ -378,6 +392,7 @@ function failureOf(step: Step, error: unknown): unknown {
 /** A step that leaves this file. */
 type RemoteStep = Exclude<Step, HostStep | ChoiceStep>;
 type StepOutput = readonly [ValueId, Tensor | undefined];
+type MaybeLater<Value> = Value | Promise<Value>;
 
 /** What a predicate says, as in TensorFlow: a scalar by its value, other tensors by having any. */
 function isTruth({ dtype, shape, data }: Tensor): boolean {

@@ -53,14 +53,14 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
   return {
     tables: program.tables,
     vocabularies: loaded.vocabularies,
-    lookup: async (step, keys, signal) => {
+    lookup: (step, keys, signal) => {
       const table = program.tables[step.table];
       checkKeys(table?.name ?? "", keys, parts.settings);
       const local = localTables.get(step.table);
       if (local !== undefined) return local.lookup(keys);
       if (table?.kind !== "keyed") throw broken(step.node);
       const { table: tableNumber } = step;
-      return await timed("lookup", (span) =>
+      return timed("lookup", (span) =>
         queryLookup(parts, { tableNumber, table, keys, signal, span }, run),
       );
     },

@@ -19,11 +19,10 @@ import type {
 } from "../../predictor.ts";
 import { inferenceAnswer } from "./inference/inference-response.ts";
 import type { BodyParser } from "./body-parser.ts";
-import type { AskedPrediction } from "./body-reading.ts";
-import { jsonAnswer } from "../http-answer.ts";
+import type { AskedPrediction, BodyContent } from "./body-reading.ts";
 import type { HttpAnswer } from "../http-answer.ts";
 import { signatureNamed } from "./predict-request.ts";
-import { writePrediction } from "./predict-response.ts";
+import { writePrediction, writeShortPrediction } from "./predict-response.ts";
 import type { RequestContext } from "../../request-context.ts";
 import type { RequestBody } from "../body/request-body.ts";
 import type { NamedModel } from "../request-path.ts";
@@ -68,11 +67,13 @@ export class PredictHandler {
     const pinning = await settled(() => pinModel(this.#predictor, call.model));
     try {
       const { context } = call;
-      const { request, asked } = await context.stage("read", () => this.#read(call, pinning));
+      const reading = context.stage("read", () => this.#read(call, pinning));
+      const { request, asked } = reading instanceof Promise ? await reading : reading;
       const pinned = pinnedOf(pinning);
       context.signal.throwIfAborted();
       const prediction = await this.#predictor.predict(pinned, request);
-      const answer = await context.stage("write", () => this.#write(prediction, asked));
+      const writing = context.stage("write", () => this.#write(prediction, asked));
+      const answer = writing instanceof Promise ? await writing : writing;
       const { coverage, degradations = [], unknownUsers = [] } = prediction;
       const { instances, ignored } = asked;
       const ignoredKeys = ignored.length;
@@ -82,22 +83,27 @@ export class PredictHandler {
     }
   }
 
-  async #read(
+  #read(
     call: PredictCall,
     pinning: PromiseSettledResult<PinnedModel>,
-  ): Promise<{
-    readonly request: PredictRequest;
-    readonly asked: AskedPrediction;
-  }> {
+  ): ReadRequest | Promise<ReadRequest> {
     const signatures =
       pinning.status === "fulfilled" ? pinning.value.program.signatures : undefined;
-    const { body, context, allowPartial, header, inference } = call;
+    const { body, context, inference } = call;
     const question = inference
       ? ({ kind: "infer", signatures, ...inference } as const)
       : ({ kind: "predict", signatures } as const);
     const reading = this.#parser.read(body, question, context.signal);
-    const { signatureName, asked } = reading instanceof Promise ? await reading : reading;
-    const { program } = pinnedOf(pinning);
+    const requestOf = (content: BodyContent): ReadRequest =>
+      this.#requestOf(call, pinnedOf(pinning), content);
+    return reading instanceof Promise ? reading.then(requestOf) : requestOf(reading);
+  }
+
+  #requestOf(
+    { context, allowPartial, header }: PredictCall,
+    { program }: PinnedModel,
+    { signatureName, asked }: BodyContent,
+  ): ReadRequest {
     if (asked === undefined) throw new RangeError("a body was read without its inputs");
     const signature = signatureNamed(program.signatures, signatureName);
     // Copied one by one: V8 copies the rest of an object by looking up each name.
@@ -118,28 +124,53 @@ export class PredictHandler {
     return { request, asked };
   }
 
-  async #write(
+  #write(
     prediction: Prediction,
     { format, ignored, inference }: AskedPrediction,
-  ): Promise<HttpAnswer> {
-    const degraded = degradedText(prediction.degradations);
-    const unknown = unknownUsersText(prediction.unknownUsers);
+  ): HttpAnswer | Promise<HttpAnswer> {
     const { limits } = this.#predictor;
-    const answer = inference
-      ? await inferenceAnswer(prediction, inference, limits)
-      : jsonAnswer(await writePrediction(prediction, format, limits));
-    const { version, coverage, members, arms } = prediction;
-    // Names are added one by one: V8 keeps no shape for a literal that begins with a copy.
-    const headers: Record<string, string> = { ...answer.headers };
-    headers["x-winnow-model-version"] = String(version.version);
-    headers["x-winnow-coverage"] = coverageText(coverage);
-    if (members !== undefined) headers["x-winnow-pipeline-versions"] = membersText(members);
-    if (arms !== undefined) headers["x-winnow-arm"] = arms;
-    if (degraded !== undefined) headers["x-winnow-degraded"] = degraded;
-    if (unknown !== undefined) headers["x-winnow-unknown-users"] = unknown;
-    if (ignored.length > 0) headers["x-winnow-ignored"] = ignored.join(", ");
-    return { status: answer.status, headers, body: answer.body };
+    if (inference !== undefined) {
+      const withHeaders = (answer: HttpAnswer): HttpAnswer => {
+        const { status, headers, body } = answer;
+        return { status, headers: { ...headersOf(prediction, ignored), ...headers }, body };
+      };
+      return inferenceAnswer(prediction, inference, limits).then(withHeaders);
+    }
+    const answerOf = (body: Buffer): HttpAnswer => ({
+      status: 200,
+      headers: headersOf(prediction, ignored),
+      body,
+    });
+    const short = writeShortPrediction(prediction, format, limits);
+    if (short !== undefined) return answerOf(short);
+    return writePrediction(prediction, format, limits).then(answerOf);
   }
+}
+
+/** What was read of a request. */
+interface ReadRequest {
+  readonly request: PredictRequest;
+  readonly asked: AskedPrediction;
+}
+
+/** The headers of an answer; the type is that of JSON. */
+function headersOf(
+  { version, coverage, members, arms, degradations, unknownUsers }: Prediction,
+  ignored: readonly string[],
+): Record<string, string> {
+  const headers: Record<string, string> = {
+    "content-type": "application/json",
+    "x-winnow-model-version": String(version.version),
+    "x-winnow-coverage": coverageText(coverage),
+  };
+  const degraded = degradedText(degradations);
+  const unknown = unknownUsersText(unknownUsers);
+  if (members !== undefined) headers["x-winnow-pipeline-versions"] = membersText(members);
+  if (arms !== undefined) headers["x-winnow-arm"] = arms;
+  if (degraded !== undefined) headers["x-winnow-degraded"] = degraded;
+  if (unknown !== undefined) headers["x-winnow-unknown-users"] = unknown;
+  if (ignored.length > 0) headers["x-winnow-ignored"] = ignored.join(", ");
+  return headers;
 }
 
 /** `movies=3, movies-ranking=7`; characters that a header's name cannot have are percent-encoded. */

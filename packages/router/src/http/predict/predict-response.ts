@@ -52,29 +52,70 @@ const PIECE_VALUES = 16 * 1024;
 type WrittenPrediction = Pick<Prediction, "outputs" | "attributes" | "vectors" | "explanation">;
 
 /**
+ * Writes the body of an answer in the row format that is short enough to be written at once, as most are; `undefined`
+ * for any other. @throws WinnowError as `writePrediction`
+ */
+export function writeShortPrediction(
+  prediction: WrittenPrediction,
+  format: PredictFormat,
+  limits: { readonly answerBytesMax: number },
+): Buffer | undefined {
+  if (format !== "row") return undefined;
+  const { named, guess } = namedOutputs(prediction, format);
+  if (guess > PIECE_BYTES) return undefined;
+  const rows = rowCountOf(prediction.outputs);
+  const writer = writerOf(guess, limits);
+  const areObjects = named.length > 1;
+  openRows(writer);
+  for (let row = 0; row < rows; row++) {
+    openRow(writer, areObjects);
+    for (const output of named) {
+      if (areObjects) writer.string(output.name);
+      writeCellOf(writer, output, row);
+    }
+    closeRow(writer, areObjects);
+  }
+  closeRows(writer);
+  return writer.finish();
+}
+
+/**
  * Writes the body of an answer. A long body is written in pieces, between which other work may run.
  * @throws WinnowError INVALID_ARGUMENT where rows do not match, RESOURCE_EXHAUSTED if too long.
  */
 export async function writePrediction(
-  { outputs, attributes, vectors, explanation }: WrittenPrediction,
+  prediction: WrittenPrediction,
   format: PredictFormat,
   limits: { readonly answerBytesMax: number },
 ): Promise<Buffer> {
-  if (outputs.size === 0) refuse("Cannot convert empty tensor map to JSON");
-  const named = [...outputs].map(([name, tensor]) => namedOutput(name, tensor));
-  if (attributes !== undefined) {
-    named.push({ ...namedOutput(ATTRIBUTES_OUTPUT, attributes), asJson: true });
-  }
-  if (vectors !== undefined) named.push(namedOutput(VECTORS_OUTPUT, vectors));
-  if (explanation !== undefined) {
-    named.push({ ...namedOutput(EXPLANATION_OUTPUT, explanation), asJson: true });
-  }
-  const guess = named.reduce((sum, { tensor }) => sum + bytesGuess(tensor, format), 256);
-  const bytes = Math.min(guess, limits.answerBytesMax);
-  const writer = new JsonWriter({ bytes, bytesMax: limits.answerBytesMax });
-  if (format === "row") await writeRows(writer, named, rowCountOf(outputs));
+  const { named, guess } = namedOutputs(prediction, format);
+  const writer = writerOf(guess, limits);
+  if (format === "row") await writeRows(writer, named, rowCountOf(prediction.outputs));
   else await writeColumns(writer, named);
   return writer.finish();
+}
+
+/** The outputs with what a request wants beside them, and about how many bytes they take. */
+function namedOutputs(
+  { outputs, attributes, vectors, explanation }: WrittenPrediction,
+  format: PredictFormat,
+): { readonly named: readonly NamedOutput[]; readonly guess: number } {
+  if (outputs.size === 0) refuse("Cannot convert empty tensor map to JSON");
+  const named: NamedOutput[] = [];
+  for (const [name, tensor] of outputs) named.push(namedOutput(name, tensor));
+  if (attributes !== undefined) named.push(namedOutput(ATTRIBUTES_OUTPUT, attributes, true));
+  if (vectors !== undefined) named.push(namedOutput(VECTORS_OUTPUT, vectors));
+  if (explanation !== undefined) named.push(namedOutput(EXPLANATION_OUTPUT, explanation, true));
+  let guess = 256;
+  for (const { tensor } of named) guess += bytesGuess(tensor, format);
+  return { named, guess };
+}
+
+function writerOf(
+  guess: number,
+  { answerBytesMax }: { readonly answerBytesMax: number },
+): JsonWriter {
+  return new JsonWriter({ bytes: Math.min(guess, answerBytesMax), bytesMax: answerBytesMax });
 }
 
 /**
@@ -98,13 +139,13 @@ function turnsBetweenPieces(writer: JsonWriter): () => Promise<void> | undefined
   };
 }
 
-function namedOutput(name: string, tensor: Tensor): NamedOutput {
+function namedOutput(name: string, tensor: Tensor, asJson = false): NamedOutput {
   const rows = tensor.shape[0] ?? 1;
   return {
     name: Buffer.from(name),
     tensor,
     asBase64: tensor.dtype === "string" && name.endsWith("_bytes"),
-    asJson: false,
+    asJson,
     stride: rows === 0 ? 0 : tensor.data.length / rows,
   };
 }
@@ -128,27 +169,56 @@ async function writeRows(
   rows: number,
 ): Promise<void> {
   const areObjects = outputs.length > 1;
-  writer.open("{");
-  writer.text("predictions");
-  writer.open("[");
+  openRows(writer);
   const nextTurn = turnsBetweenPieces(writer);
   for (let row = 0; row < rows; row++) {
     const next = nextTurn();
     if (next !== undefined) await next;
-    if (areObjects) writer.open("{");
-    writer.singleLine = true;
-    for (const { name, tensor, asBase64, asJson, stride } of outputs) {
-      if (areObjects) writer.string(name);
-      const cell = { tensor, asBase64, asJson, dimension: 1, offset: row * stride };
-      if (tensor.rowLengths !== undefined) writeFilled(writer, cell, tensor.rowLengths[row]!);
-      else if (stride <= PIECE_VALUES) writeCell(writer, cell);
-      else await writeLargeCell(writer, cell, nextTurn);
+    openRow(writer, areObjects);
+    for (const output of outputs) {
+      if (areObjects) writer.string(output.name);
+      if (isShortCell(output)) writeCellOf(writer, output, row);
+      else await writeLargeCell(writer, cellOf(output, row), nextTurn);
     }
-    writer.singleLine = false;
-    if (areObjects) writer.close();
+    closeRow(writer, areObjects);
   }
+  closeRows(writer);
+}
+
+function openRows(writer: JsonWriter): void {
+  writer.open("{");
+  writer.text("predictions");
+  writer.open("[");
+}
+
+function openRow(writer: JsonWriter, areObjects: boolean): void {
+  if (areObjects) writer.open("{");
+  writer.singleLine = true;
+}
+
+function closeRow(writer: JsonWriter, areObjects: boolean): void {
+  writer.singleLine = false;
+  if (areObjects) writer.close();
+}
+
+function closeRows(writer: JsonWriter): void {
   writer.close();
   writer.close();
+}
+
+function cellOf({ tensor, asBase64, asJson, stride }: NamedOutput, row: number): Cell {
+  return { tensor, asBase64, asJson, dimension: 1, offset: row * stride };
+}
+
+/** Whether the values of a row are written without a pause. */
+function isShortCell({ tensor, stride }: NamedOutput): boolean {
+  return tensor.rowLengths !== undefined || stride <= PIECE_VALUES;
+}
+
+function writeCellOf(writer: JsonWriter, output: NamedOutput, row: number): void {
+  const { rowLengths } = output.tensor;
+  if (rowLengths === undefined) writeCell(writer, cellOf(output, row));
+  else writeFilled(writer, cellOf(output, row), rowLengths[row]!);
 }
 
 async function writeColumns(writer: JsonWriter, outputs: readonly NamedOutput[]): Promise<void> {
