@@ -26,7 +26,7 @@ describe("frames", () => {
       fc.property(messages, fc.array(fc.nat({ max: 40 })), (sent, cuts) => {
         const frames = sent.map((tensors) =>
           tensorFrame(
-            { kind: "done", ms: 1.5, outputs: tensorHeaders(tensors) },
+            { kind: "done", outputs: tensorHeaders(tensors) },
             tensors.map(([, each]) => each),
           ),
         );
@@ -44,6 +44,23 @@ describe("frames", () => {
         expect(read).toEqual(sent);
       }),
     );
+  });
+
+  test("with the same header as the one before share it, and have times of their own", () => {
+    const run = (model: number, value: number): Uint8Array => {
+      const input = ["x", tensor("float32", [1], Float32Array.of(value))] as const;
+      const inputs = tensorHeaders([input]);
+      return tensorFrame({ kind: "run", model, inputs, outputs: ["y"] }, [input[1]], value / 2);
+    };
+    const frames = [run(1, 3), run(1, 4), run(2, 5)];
+
+    const read = new FrameReader<DenseRequest>().read(Buffer.concat(frames));
+
+    expect(read.map(({ ms }) => ms)).toEqual([1.5, 2, 2.5]);
+    expect(read[1]!.header).toBe(read[0]!.header);
+    expect(read[2]!.header).toMatchObject({ kind: "run", model: 2, outputs: ["y"] });
+    const inputs = read.map(({ body }) => new Float32Array(body.buffer, body.byteOffset, 1)[0]);
+    expect(inputs).toEqual([3, 4, 5]);
   });
 
   test("carry the bytes of a model that follow their start", () => {

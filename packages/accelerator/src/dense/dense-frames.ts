@@ -1,8 +1,12 @@
 // The messages between the dense engine and its processes, over a socket that carries bytes:
 //
 //   8 bytes    length of the header and of the whole frame / 8, uint32 little-endian each
+//   8 bytes    ms that the request took, float64 little-endian; 0 in requests
 //   header     JSON, padded with spaces to a multiple of 8 bytes
 //   arrays     one after the other, each padded to a multiple of 8 bytes
+//
+// Runs of one model with inputs of the same shapes have the same header, which therefore is written and read once
+// for all that follow each other.
 //
 // Everything begins at a multiple of 8 bytes, so that arrays that were read can be used without a copy.
 
@@ -36,21 +40,19 @@ export type DenseRequest =
 /** What the process sends: first that it has started, then an answer to each request. */
 export type DenseAnswer =
   | { readonly kind: "ready" }
-  /**
-   * `ms` is the time that the request took, `outputs` the tensors of a run, and `shapes` what is known of a model
-   * that was loaded.
-   */
+  /** `outputs` are the tensors of a run, and `shapes` what is known of a model that was loaded. */
   | {
       readonly kind: "done";
-      readonly ms: number;
       readonly outputs: readonly TensorHeader[];
       readonly shapes?: DenseShapes | undefined;
     }
-  | { readonly kind: "failed"; readonly ms: number; readonly message: string };
+  | { readonly kind: "failed"; readonly message: string };
 
 /** A frame that was read. */
 export interface Frame<Header> {
   readonly header: Header;
+  /** The time that the request took; 0 in requests. */
+  readonly ms: number;
   /** The arrays, in memory of their own. */
   readonly body: Uint8Array<ArrayBuffer>;
 }
@@ -58,7 +60,8 @@ export interface Frame<Header> {
 /** A tensor, and its name in the model. */
 export type NamedTensor = readonly [name: string, tensor: Tensor];
 
-const PREFIX_BYTES = 8;
+const PREFIX_BYTES = 16;
+const MS_AT = 8;
 const UNIT_BYTES = 8;
 const SPACE = 0x20;
 /** 2 GiB: the largest ONNX file, and more than the answers to a request may have. */
@@ -71,22 +74,23 @@ export function frameStart(
   header: DenseRequest | DenseAnswer,
   bodyBytes: number,
 ): Uint8Array<ArrayBuffer> {
-  return newFrame(header, 0, bodyBytes);
+  return newFrame(header, { heldBytes: 0, bodyBytes, ms: 0 });
 }
 
 /**
- * A whole frame of tensors. @throws RangeError for strings: ONNX Runtime computes with numbers only
+ * A whole frame of tensors; `ms` is the time that a request took. @throws RangeError for strings: ONNX Runtime computes with numbers only
  */
 export function tensorFrame(
   header: DenseRequest | DenseAnswer,
   tensors: readonly Tensor[],
+  ms = 0,
 ): Uint8Array<ArrayBuffer> {
   let bodyBytes = 0;
   for (const { dtype, data } of tensors) {
     if (dtype === "string") throw new RangeError("a string tensor cannot be run");
     bodyBytes += upToUnit(data.byteLength);
   }
-  const frame = newFrame(header, bodyBytes, bodyBytes);
+  const frame = newFrame(header, { heldBytes: bodyBytes, bodyBytes, ms });
   let at = frame.length - bodyBytes;
   for (const { dtype, data } of tensors) {
     if (dtype === "string") continue;
@@ -101,24 +105,65 @@ export function tensorFrame(
 /** Makes a frame; `heldBytes` of the `bodyBytes` are in this array, for the caller to write. */
 function newFrame(
   header: DenseRequest | DenseAnswer,
-  heldBytes: number,
-  bodyBytes: number,
+  {
+    heldBytes,
+    bodyBytes,
+    ms,
+  }: { readonly heldBytes: number; readonly bodyBytes: number; readonly ms: number },
 ): Uint8Array<ArrayBuffer> {
-  const text = JSON.stringify(header);
-  const textBytes = Buffer.byteLength(text);
-  const headerBytes = upToUnit(textBytes);
-  const start = PREFIX_BYTES + headerBytes;
+  const text = textOf(header);
+  const start = PREFIX_BYTES + text.length;
   const whole = start + upToUnit(bodyBytes);
   if (whole > FRAME_BYTES_MAX) {
     const message = `A dense part or its tensors have ${bodyBytes} bytes, more than ${FRAME_BYTES_MAX}`;
     throw new WinnowError("RESOURCE_EXHAUSTED", message);
   }
   const frame = Buffer.allocUnsafe(start + heldBytes);
-  frame.writeUInt32LE(headerBytes, 0);
+  frame.writeUInt32LE(text.length, 0);
   frame.writeUInt32LE(whole / UNIT_BYTES, 4);
-  frame.write(text, PREFIX_BYTES);
-  for (let at = PREFIX_BYTES + textBytes; at < start; at += 1) frame[at] = SPACE;
+  frame.writeDoubleLE(ms, MS_AT);
+  frame.set(text, PREFIX_BYTES);
   return frame;
+}
+
+/** The header that was written last, and its text. */
+let last: { readonly header: DenseRequest | DenseAnswer; readonly text: Uint8Array } | undefined;
+
+/** A header as JSON, with the spaces that it is padded with. */
+function textOf(header: DenseRequest | DenseAnswer): Uint8Array {
+  if (last !== undefined && isSameHeader(last.header, header)) return last.text;
+  const json = Buffer.from(JSON.stringify(header));
+  const text = new Uint8Array(upToUnit(json.length)).fill(SPACE);
+  text.set(json);
+  last = { header, text };
+  return text;
+}
+
+/** Whether two headers of runs, or of their answers, are equal; `false` for all others. */
+function isSameHeader(one: DenseRequest | DenseAnswer, other: DenseRequest | DenseAnswer): boolean {
+  if (one.kind === "run" && other.kind === "run") {
+    const isSameModel = one.model === other.model && areSame(one.outputs, other.outputs);
+    return isSameModel && areSameTensors(one.inputs, other.inputs);
+  }
+  if (one.kind !== "done" || other.kind !== "done") return false;
+  const isOfRuns = one.shapes === undefined && other.shapes === undefined;
+  return isOfRuns && areSameTensors(one.outputs, other.outputs);
+}
+
+function areSame<Value>(ones: readonly Value[], others: readonly Value[]): boolean {
+  if (ones.length !== others.length) return false;
+  for (let at = 0; at < ones.length; at += 1) if (ones[at] !== others[at]) return false;
+  return true;
+}
+
+function areSameTensors(ones: readonly TensorHeader[], others: readonly TensorHeader[]): boolean {
+  if (ones.length !== others.length) return false;
+  for (let at = 0; at < ones.length; at += 1) {
+    const one = ones[at]!;
+    const other = others[at]!;
+    if (one[0] !== other[0] || one[1] !== other[1] || !areSame(one[2], other[2])) return false;
+  }
+  return true;
 }
 
 /** The padding after an array, up to the multiple at which the next one begins. */
@@ -158,6 +203,9 @@ export class FrameReader<Header> {
   #frame: Uint8Array<ArrayBuffer> | undefined;
   #filled = 0;
   #headerBytes = 0;
+  #ms = 0;
+  /** The header that was read last, and its bytes. */
+  #last: { readonly header: Header; readonly text: Buffer } | undefined;
 
   /** The frames that end with this piece. @throws RangeError, SyntaxError for bytes that are not a frame */
   read(piece: Uint8Array): Frame<Header>[] {
@@ -189,8 +237,19 @@ export class FrameReader<Header> {
     const bodyAt = from + PREFIX_BYTES + piece.readUInt32LE(from);
     const end = from + piece.readUInt32LE(from + 4) * UNIT_BYTES;
     if (end > piece.length || bodyAt > end) return undefined;
-    const header = JSON.parse(piece.toString("utf8", from + PREFIX_BYTES, bodyAt)) as Header;
-    return { frame: { header, body: new Uint8Array(piece.subarray(bodyAt, end)) }, end };
+    const header = this.#headerOf(piece, from + PREFIX_BYTES, bodyAt);
+    const ms = piece.readDoubleLE(from + MS_AT);
+    return { frame: { header, ms, body: new Uint8Array(piece.subarray(bodyAt, end)) }, end };
+  }
+
+  #headerOf(piece: Buffer, from: number, end: number): Header {
+    const { header, text } = this.#last ?? {};
+    if (text?.length === end - from && piece.compare(text, 0, text.length, from, end) === 0) {
+      return header!;
+    }
+    const read = JSON.parse(piece.toString("utf8", from, end)) as Header;
+    this.#last = { header: read, text: Buffer.from(piece.subarray(from, end)) };
+    return read;
   }
 
   #fillPrefix(piece: Uint8Array, from: number): number {
@@ -201,6 +260,7 @@ export class FrameReader<Header> {
     const view = new DataView(this.#prefix.buffer);
     this.#headerBytes = view.getUint32(0, true);
     const bytes = view.getUint32(4, true) * UNIT_BYTES;
+    this.#ms = view.getFloat64(MS_AT, true);
     if (bytes > FRAME_BYTES_MAX || PREFIX_BYTES + this.#headerBytes > bytes) {
       throw new RangeError(`a frame of ${bytes} bytes with a header of ${this.#headerBytes}`);
     }
@@ -221,6 +281,7 @@ export class FrameReader<Header> {
     this.#frame = undefined;
     this.#prefixBytes = 0;
     const text = Buffer.from(frame.buffer, 0, this.#headerBytes).toString();
-    return { header: JSON.parse(text) as Header, body: frame.subarray(this.#headerBytes) };
+    const header = JSON.parse(text) as Header;
+    return { header, ms: this.#ms, body: frame.subarray(this.#headerBytes) };
   }
 }

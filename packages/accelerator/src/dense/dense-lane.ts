@@ -284,7 +284,7 @@ export class DenseLane {
 
   #take(running: Running, answer: Frame<DenseAnswer>): void {
     if (this.#running !== running) return;
-    const { header } = answer;
+    const { header, ms } = answer;
     if (header.kind === "ready") {
       running.isReady = true;
       return this.#pump();
@@ -296,9 +296,9 @@ export class DenseLane {
     if (sent?.kind === "run") {
       const { run, chargedMs } = sent;
       if (running.sent.length > 0) running.sentMs -= chargedMs;
-      this.#queue.settle(run.model.name, chargedMs, header.ms);
+      this.#queue.settle(run.model.name, chargedMs, ms);
       run.resolve(answer);
-      this.#parts.onRun(run.model, header.ms);
+      this.#parts.onRun(run.model, ms);
     } else if (sent?.kind === "load") this.#takeLoad(running, sent.load, header);
     this.#pump();
   }

@@ -59,8 +59,8 @@ function receive(): number {
   }
 }
 
-function send(header: DenseAnswer, tensors: readonly Tensor[]): void {
-  const frame = tensorFrame(header, tensors);
+function send(header: DenseAnswer, tensors: readonly Tensor[], ms = 0): void {
+  const frame = tensorFrame(header, tensors, ms);
   try {
     for (let at = 0; at < frame.length;) at += writeSync(SOCKET, frame, at);
   } catch {
@@ -74,9 +74,9 @@ async function answer(frame: Frame<DenseRequest>): Promise<void> {
     const { outputs = [], shapes } = await handle(frame);
     const ms = systemClock.nowMs() - startMs;
     const tensors = outputs.map(([, tensor]) => tensor);
-    send({ kind: "done", ms, outputs: tensorHeaders(outputs), shapes }, tensors);
+    send({ kind: "done", outputs: tensorHeaders(outputs), shapes }, tensors, ms);
   } catch (error) {
-    send({ kind: "failed", ms: systemClock.nowMs() - startMs, message: messageOf(error) }, []);
+    send({ kind: "failed", message: messageOf(error) }, [], systemClock.nowMs() - startMs);
   }
 }
 

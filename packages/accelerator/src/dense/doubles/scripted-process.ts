@@ -36,9 +36,9 @@ export class ScriptedProcesses {
       hasEnded = true;
       listener.onEnd(how);
     };
-    const answer = (header: DenseAnswer): void => {
+    const answer = (header: DenseAnswer, ms = 0): void => {
       if (hasEnded) return;
-      for (const frame of new FrameReader<DenseAnswer>().read(tensorFrame(header, []))) {
+      for (const frame of new FrameReader<DenseAnswer>().read(tensorFrame(header, [], ms))) {
         listener.onAnswer(frame);
       }
     };
@@ -53,8 +53,8 @@ export class ScriptedProcesses {
         if (does === "ends") return end("ended with SIGSEGV");
         waiting.shift();
         isBusy = false;
-        if (typeof does === "object") answer({ kind: "failed", ms, message: does.refused });
-        else answer({ kind: "done", ms, outputs: [] });
+        if (typeof does === "object") answer({ kind: "failed", message: does.refused }, ms);
+        else answer({ kind: "done", outputs: [] }, ms);
         serve();
       });
     };
