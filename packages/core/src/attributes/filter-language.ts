@@ -62,7 +62,7 @@ class FilterParser {
     if (name === "$not") return { kind: "not", of: this.filter(value, place) };
     if (!CONNECTIVES.includes(name)) throw unknownName(name, CONNECTIVES, path);
     if (!isList(value) || value.length === 0) {
-      throw refused(place, `is ${textOf(value)}; it must be a list of filters`);
+      throw refused(place, `is ${textOf(value)}; it must be a list of at least one filter`);
     }
     const of = value.map((each, at) =>
       this.filter(each, { path: `${place.path}[${at}]`, depth: place.depth }),
@@ -104,10 +104,8 @@ class FilterParser {
       }
       case "$contains":
         return this.#contains(attribute, operand, place);
-      case "$all": {
-        const all = this.#list(operand, place);
-        return { kind: "and", of: all.map((each) => this.#contains(attribute, each, place)) };
-      }
+      case "$all":
+        return this.#all(attribute, operand, place);
       case "$not": {
         if (!isObject(operand)) throw refused(place, "must be an object of operators");
         if (depth > FILTER_LIMITS.depthMax) throw refused(place, "lies too deep");
@@ -140,14 +138,21 @@ class FilterParser {
     return { kind: "test", attribute, is: "in", values: [value], onList: true };
   }
 
+  #all(attribute: string, operand: JsonValue, place: Place): Filter {
+    const all = this.#list(operand, place);
+    if (all.length === 0) return nothingOf(attribute);
+    return { kind: "and", of: all.map((each) => this.#contains(attribute, each, place)) };
+  }
+
   #in(attribute: string, list: readonly JsonValue[], place: Place): Filter {
+    if (list.length === 0) return nothingOf(attribute);
     const values = list.map((value) => this.#value(value, place));
     return { kind: "test", attribute, is: "in", values };
   }
 
   #list(operand: JsonValue, place: Place): readonly JsonValue[] {
-    if (isList(operand) && operand.length > 0) return operand;
-    throw refused(place, `is ${textOf(operand)}; it must be a list of at least one value`);
+    if (isList(operand)) return operand;
+    throw refused(place, `is ${textOf(operand)}; it must be a list of values`);
   }
 
   #value(value: JsonValue, place: Place): FilterValue {
@@ -168,9 +173,18 @@ class FilterParser {
     this.#counts[what] += more;
     const most = what === "nodes" ? FILTER_LIMITS.nodesMax : FILTER_LIMITS.valuesMax;
     if (this.#counts[what] <= most) return;
-    const noun = what === "nodes" ? "conditions" : "values";
+    const noun = what === "nodes" ? "names and operators" : "values";
     throw new WinnowError("INVALID_ARGUMENT", `${path}: a filter has at most ${most} ${noun}`);
   }
+}
+
+/**
+ * Holds nowhere, as a list of no values asks for: a client may fill such a list from what it knows of a user. The name
+ * is still checked, and workers of each release can read it.
+ */
+function nothingOf(attribute: string): Filter {
+  const exists = { kind: "test", attribute, is: "exists", values: [] } as const;
+  return { kind: "and", of: [exists, { kind: "not", of: exists }] };
 }
 
 function isObject(value: JsonValue): value is ReadonlyMap<string, JsonValue> {

@@ -59,7 +59,7 @@ const literals: Readonly<Record<string, fc.Arbitrary<JsonValue>>> = {
 
 const test1: fc.Arbitrary<JsonValue> = fc.constantFrom(...SPECS).chain(({ name, type, isList }) => {
   const value = literals[name]!;
-  const list = fc.array(fc.option(value, { nil: null }), { minLength: 1, maxLength: 3 });
+  const list = fc.array(fc.option(value, { nil: null }), { maxLength: 3 });
   const operators: fc.Arbitrary<readonly [string, JsonValue]>[] = [
     fc.tuple(fc.constantFrom("$eq", "$ne"), fc.option(value, { nil: null })),
     fc.tuple(fc.constantFrom("$in", "$nin"), list),
@@ -70,7 +70,7 @@ const test1: fc.Arbitrary<JsonValue> = fc.constantFrom(...SPECS).chain(({ name, 
   }
   if (isList) {
     operators.push(fc.tuple(fc.constant("$contains"), value));
-    operators.push(fc.tuple(fc.constant("$all"), fc.array(value, { minLength: 1, maxLength: 3 })));
+    operators.push(fc.tuple(fc.constant("$all"), fc.array(value, { maxLength: 3 })));
   }
   const conditions = fc
     .uniqueArray(fc.oneof(...operators), { minLength: 1, maxLength: 3, selector: ([op]) => op })
@@ -124,7 +124,7 @@ function holdsFor(condition: JsonValue, cell: Cell): boolean {
       case "$nin":
         return !isOneOf(list, cell);
       case "$all":
-        return list.every((each) => isOneOf([each], cell));
+        return list.length > 0 && list.every((each) => isOneOf([each], cell));
       case "$exists":
         return (there(cell) !== undefined) === operand;
       case "$not":
@@ -274,14 +274,16 @@ describe("a filter", () => {
     ["$all of a single value", object(["genre", object(["$all", ["a"]])]), "is no list"],
     ["null with an order", object(["year", object(["$gt", null])]), "only $eq, $ne, $in and $nin"],
     ["a list as a value", object(["year", [1, 2]]), 'write {"$in": [1, 2]}'],
-    ["an empty $in", object(["year", object(["$in", []])]), "at least one value"],
+    ["$in of no list", object(["year", object(["$in", 1990])]), "must be a list of values"],
+    ["an empty $or", object(["$or", []]), "a list of at least one filter"],
+    ["an empty $nin of a misspelt name", object(["yaer", object(["$nin", []])]), '"year"?'],
     ["an empty condition", object(["year", object()]), "is an empty object"],
     ["no object", ["year"], "must be an object"],
     ["$exists of no boolean", object(["year", object(["$exists", 1])]), "must be true or false"],
     [
       "too many conditions",
       object(["$or", Array.from({ length: 70 }, () => object(["year", 1]))]),
-      "at most 64 conditions",
+      "at most 64 names and operators",
     ],
     [
       "too many values",
