@@ -73,11 +73,12 @@ export const EXPLANATION_OUTPUT = "explain";
 export interface Degradation {
   readonly stage: "seen" | "unknown" | "rank" | "score" | "arm";
   /**
-   * `late`: not there within the stage's budget. `unavailable`: it failed. `busy`: too many of its kind are
+   * `late`: not there within the stage's budget. `unavailable`: it failed. `type`: what
+   * is stored for it has another type. `busy`: too many of its kind are
    * under way. `cut`: there was more than may be used. `skipped`: it reads scores that a late stage did not
    * give.
    */
-  readonly reason: "late" | "unavailable" | "busy" | "cut" | "skipped";
+  readonly reason: "late" | "unavailable" | "type" | "busy" | "cut" | "skipped";
 }
 
 /** Instances of users that a pipeline's model does not know, and what they were answered. */

@@ -15,7 +15,7 @@ import { testAuthority } from "../../../../test/fixtures/certificates.ts";
 import { announced } from "../fixtures/announcement-words.ts";
 import { eventually } from "../fixtures/eventually.ts";
 import { seededEnvironment } from "../../../../test/doubles/seeded-environment.ts";
-import { RedisProcess, isRedisInstalled } from "./fixtures/redis-server.ts";
+import { RedisProcess, isRedisInstalled, redisClient } from "./fixtures/redis-server.ts";
 import { loadRedis } from "./redis-connection.ts";
 import type { RedisAccess } from "./redis-connection.ts";
 import { RedisMembership } from "./redis-membership.ts";
@@ -97,6 +97,30 @@ async function membershipIn(url: string, access: RedisAccess) {
   store.watch(({ workers }) => workers.forEach(({ workerId }) => seen.add(workerId)));
   return { store, seen, logged };
 }
+
+test.skipIf(!isRedisInstalled)(
+  "a key that another program has filled is told by its name and type, and its removal ends that",
+  async () => {
+    const server = await RedisProcess.start();
+    ended.push(() => server.close());
+    const client = redisClient(server.url);
+    ended.push(() => client.disconnect());
+    await client.sadd("winnow:default:members", "w1");
+
+    const { store, seen, logged } = await membershipIn(server.url, {});
+
+    const told = 'key "winnow:default:members" holds a set, where the ids of the workers are a';
+    await eventually(() => expect(logged.join()).toContain(told));
+    expect(logged.join()).not.toContain("does not answer");
+    await client.del("winnow:default:members");
+    await eventually(async () => {
+      await store.announce(announced({ id: "w1" }));
+      expect([...seen]).toEqual(["w1"]);
+    });
+    expect(logged.filter((line) => line.includes(told))).toHaveLength(1);
+    expect(logged.join()).toContain("membership store answers again");
+  },
+);
 
 describe.skipIf(!isRedisInstalled)("a Redis with TLS, certificates and a password", () => {
   const shown = () => tlsOf(authority.issue({ names: ["a member"] }), authority.cert);

@@ -87,6 +87,16 @@ const UNANSWERED =
 /** Failed reads after which the fault of a connection would be known: 400 ms apart, longer than connecting may take. */
 const UNCONNECTED_READS = 4;
 
+/** How Redis refuses a command on a key that holds another type, and what its types are called. */
+const WRONG_TYPE = "WRONGTYPE";
+const OF_TYPE: Readonly<Record<string, string>> = {
+  string: "a string",
+  list: "a list",
+  set: "a set",
+  hash: "a hash",
+  stream: "a stream",
+};
+
 function faultOf(message: string): string {
   return NO_ANSWER.test(message) ? UNANSWERED : message;
 }
@@ -251,7 +261,9 @@ export class RedisMembership implements MembershipStore {
     } catch (error) {
       this.#state = foldFailure(this.#state);
       this.#failures += 1;
-      this.#tellFailure(toWinnowError(error).message);
+      const { message } = toWinnowError(error);
+      if (message.startsWith(WRONG_TYPE)) await this.#tellForeignKey();
+      else this.#tellFailure(message);
     }
     this.#isReading = false;
     if (this.#isClosed) return;
@@ -274,6 +286,20 @@ export class RedisMembership implements MembershipStore {
     // The host alone, without user and password.
     const { host: store } = new URL(this.#settings.url);
     this.#environment.log.warn("membership store does not answer", { store, message });
+  }
+
+  /** Logs that the key of the members holds what another program has stored there. */
+  async #tellForeignKey(): Promise<void> {
+    if (this.#isFailureTold) return;
+    this.#isFailureTold = true;
+    const { members } = this.#keys;
+    // Access lists may not allow to ask for the type.
+    const type = await this.#redis.type(members).catch(() => "something else");
+    const remedy = "delete it, or give this cluster another name (--cluster)";
+    this.#environment.log.warn("membership store holds something else", {
+      store: new URL(this.#settings.url).host,
+      message: `key "${members}" holds ${OF_TYPE[type] ?? type}, where the ids of the workers are a sorted set; ${remedy}`,
+    });
   }
 
   #tell(listener: (view: MembershipView) => void): void {

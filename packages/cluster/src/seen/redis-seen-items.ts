@@ -60,7 +60,9 @@ export class RedisSeenItems implements SeenItems {
       // ioredis leaves a command that timed out in its queue until the connection ends.
       if (message === "Command timed out") redis.stream?.destroy();
       const text = `Redis does not tell what was seen: ${message}`;
-      throw new WinnowError("UNAVAILABLE", text, { cause });
+      // An answer about this key: asked again, Redis would say the same.
+      const code = message.startsWith("WRONGTYPE") ? "FAILED_PRECONDITION" : "UNAVAILABLE";
+      throw new WinnowError(code, text, { cause });
     } finally {
       this.#bytesSinceReply = 0;
     }

@@ -24,8 +24,8 @@ export interface SeenMembers {
 export interface SeenItems {
   /**
    * Settles by itself within about a second.
-   * @throws WinnowError UNAVAILABLE if the store does not answer or refuses, RESOURCE_EXHAUSTED if too much
-   * is under way
+   * @throws WinnowError UNAVAILABLE if the store does not answer or refuses, FAILED_PRECONDITION if the key
+   * holds something of another type, RESOURCE_EXHAUSTED if too much is under way
    */
   read(question: SeenQuestion): Promise<SeenMembers>;
   close(): void;

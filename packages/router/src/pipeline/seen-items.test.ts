@@ -200,6 +200,7 @@ describe("items that users have seen", () => {
   test.each([
     ["unavailable", undefined],
     ["unavailable", new WinnowError("UNAVAILABLE", "gone")],
+    ["type", new WinnowError("FAILED_PRECONDITION", "WRONGTYPE")],
     ["busy", new WinnowError("RESOURCE_EXHAUSTED", "too many")],
   ])("are told as %s where nobody tells them", async (reason, error) => {
     const store = error && { read: () => Promise.reject(error), close: () => undefined };

@@ -111,6 +111,7 @@ function late(
 
 function reasonOf(error: unknown): Degradation["reason"] {
   if (!(error instanceof WinnowError)) throw error;
+  if (error.code === "FAILED_PRECONDITION") return "type";
   return error.code === "RESOURCE_EXHAUSTED" ? "busy" : "unavailable";
 }
 
