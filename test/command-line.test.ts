@@ -232,6 +232,28 @@ describe("winnow inspect of an ONNX export", () => {
       'output "y" of its graph is [?,3] where the search of "items.npy:array" takes [?,4]',
     );
   });
+
+  test("refuses a query of another width than the items, which only a run tells", () => {
+    const nodes = [
+      { op: "Shape", inputs: ["x"], outputs: ["shape"] },
+      { op: "Neg", inputs: ["shape"], outputs: ["negated"] },
+      { op: "Neg", inputs: ["negated"], outputs: ["computed"] },
+      { op: "Reshape", inputs: ["x", "computed"], outputs: ["y"] },
+    ];
+    const ends = { inputs: [floats("x", [-1, 3])], outputs: [floats("y", [-1, 4])] };
+    const version = writeExport(path.join(directory, "computed", "1"), {
+      "model.onnx": modelOf({ nodes, ...ends }),
+      "items.npy": npy(["<f4", [2, 4]], new Float32Array(8)),
+      "winnow.json": { retrieval: { items: { file: "items.npy" }, k: 1 } },
+    });
+
+    const ended = winnow(["inspect", version]);
+
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain(
+      'output "y" of its graph is [?,3] where the search of "items.npy:array" takes [?,4]',
+    );
+  });
 });
 
 describe("winnow inspect of several models", () => {

@@ -21,6 +21,7 @@ import {
   toWinnowError,
   uncutTableText,
   workerId,
+  systemClock,
 } from "@winnow/core";
 import { type BoundFile, type ItemDescription, type ModelVersion } from "@winnow/model";
 import { checkDenseParts } from "@winnow/worker";
@@ -141,7 +142,7 @@ async function inspectVersion(
   }
   const version = await opener.open(found.directory, command);
   try {
-    await checkDenseParts(engine, version.program, found.directory);
+    await checkDenseParts({ engine, clock: systemClock }, version.program, found.directory);
     return reportOf(version, found, command);
   } finally {
     version.close();

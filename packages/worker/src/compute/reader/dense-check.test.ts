@@ -1,8 +1,8 @@
 // Versions whose dense parts ONNX Runtime refuses are not opened.
 
-import type { DenseEngine, DenseShapes } from "@winnow/accelerator";
-import { WinnowError } from "@winnow/core";
-import type { ModelProgram } from "@winnow/core";
+import type { DenseEngine, DenseModel, DenseShapes } from "@winnow/accelerator";
+import { WinnowError, elementCount, nextLoopTurn, tensor } from "@winnow/core";
+import type { ModelProgram, Tensor } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 
 import { ManualClock } from "../../../../../test/doubles/manual-clock.ts";
@@ -17,7 +17,11 @@ const program = (parts: number): ModelProgram =>
     signatures: [],
   }) as unknown as ModelProgram;
 
-function engines(error?: WinnowError, shapes: readonly DenseShapes[] = []) {
+function engines(
+  error?: WinnowError,
+  shapes: readonly DenseShapes[] = [],
+  run: DenseModel["run"] = async () => new Map(),
+) {
   const counts = { started: 0, loaded: 0, closed: 0 };
   const clock = new ManualClock();
   const start = (): DenseEngine => {
@@ -27,7 +31,7 @@ function engines(error?: WinnowError, shapes: readonly DenseShapes[] = []) {
         counts.loaded += 1;
         if (error !== undefined && counts.loaded === 2) throw error;
         const known = shapes[counts.loaded - 1];
-        return { shapes: known, run: async () => new Map(), release: async () => undefined };
+        return { shapes: known, run, release: async () => undefined };
       },
       close: async () => void (counts.closed += 1),
     };
@@ -89,7 +93,7 @@ describe("a query whose width the export does not declare", () => {
     ({
       denseModels: [new Uint8Array(1), new Uint8Array(1)],
       tables: [{ name: "items", dim: 4 }],
-      signatures: [{ steps }],
+      signatures: [{ inputs: [], steps }],
     }) as unknown as ModelProgram;
   const dense = (model: number) => ({
     kind: "dense",
@@ -132,5 +136,112 @@ describe("a query whose width the export does not declare", () => {
     const { check } = engines(undefined, shapes);
 
     await expect(check(search([dense(0), topK(1)]), "/models/movies/7")).resolves.toBeUndefined();
+  });
+});
+
+describe("a query whose width only a run tells", () => {
+  const sent = (dtype: string, shape: readonly number[]) => ({ value: 0, dtype, shape });
+  /** A tower that reads a vector of 2 values and a number, over a table of 4 values. */
+  const search = (input: object = sent("float32", [-1, 2]), when?: object): ModelProgram =>
+    ({
+      denseModels: [new Uint8Array(1)],
+      tables: [{ name: "items", dim: 4 }],
+      signatures: [
+        {
+          inputs: [input, { value: 5, dtype: "int64", shape: [-1] }],
+          steps: [
+            {
+              kind: "dense",
+              model: 0,
+              inputs: [
+                { name: "x", value: 0 },
+                { name: "age", value: 5 },
+              ],
+              outputs: [{ name: "y", value: 1 }],
+              ...(when !== undefined && { when }),
+            },
+            { kind: "topK", table: 0, query: 1 },
+          ],
+        },
+      ],
+    }) as unknown as ModelProgram;
+  const unknown: DenseShapes = { inputs: {}, outputs: { y: [-1, -1] } };
+  const asked: (readonly [string, Tensor])[] = [];
+  const gives =
+    (shape: readonly number[]): DenseModel["run"] =>
+    async (inputs) => {
+      asked.push(...inputs);
+      return new Map([["y", tensor("float32", shape, new Float32Array(elementCount(shape)))]]);
+    };
+
+  test("is tried with zeros for one instance, and refused where it is another one", async () => {
+    asked.length = 0;
+    const { check, counts } = engines(undefined, [unknown], gives([1, 6]));
+
+    await expect(check(search(), "/models/movies/7")).rejects.toMatchObject({
+      code: "INVALID_ARGUMENT",
+      message:
+        'Cannot serve /models/movies/7: output "y" of its graph is [?,6] where the search of "items" takes [?,4]; export both of one training',
+    });
+
+    expect(asked).toEqual([
+      ["x", tensor("float32", [1, 2], new Float32Array(2))],
+      ["age", tensor("int64", [1], new BigInt64Array(1))],
+    ]);
+    expect(counts.closed).toBe(1);
+  });
+
+  test("is served where it is that of the items, and the engine is kept", async () => {
+    const { check, counts } = engines(undefined, [unknown], gives([1, 4]));
+
+    await check(search(), "/models/movies/7");
+
+    expect(counts).toEqual({ started: 1, loaded: 1, closed: 0 });
+  });
+
+  test.each<[string, DenseModel["run"]]>([
+    ["fails", async () => Promise.reject(new WinnowError("INTERNAL", "ended with SIGFPE"))],
+    ["gives another number of sizes", gives([6])],
+    ["gives nothing", async () => new Map()],
+  ])(
+    "is not held against a version whose run %s; its process is not used again",
+    async (_title, run) => {
+      const { check, counts } = engines(undefined, [unknown], run);
+
+      await check(search(), "/models/movies/7");
+
+      expect(counts).toEqual({ started: 1, loaded: 1, closed: 1 });
+    },
+  );
+
+  test("is not waited for longer than five seconds", async () => {
+    const { check, counts, clock } = engines(
+      undefined,
+      [unknown],
+      () => new Promise(() => undefined),
+    );
+
+    const checked = check(search(), "/models/movies/7");
+    await nextLoopTurn();
+    clock.advance(5000);
+    await checked;
+
+    expect(counts).toEqual({ started: 1, loaded: 1, closed: 1 });
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  test.each([
+    ["takes a text", search(sent("string", [-1, 2]))],
+    ["takes as many values as a client sends", search(sent("float32", [-1, -1]))],
+    ["takes a million values and more", search(sent("float32", [-1, 2 ** 21]))],
+    ["takes what another step gives", search({ value: 3, dtype: "float32", shape: [-1, 2] })],
+    ["runs under a condition", search(undefined, { predicate: 9, isTrue: true })],
+  ])("is not tried where the part %s", async (_title, tried) => {
+    asked.length = 0;
+    const { check } = engines(undefined, [unknown], gives([1, 6]));
+
+    await check(tried, "/models/movies/7");
+
+    expect(asked).toEqual([]);
   });
 });

@@ -1,8 +1,8 @@
 // Whether ONNX Runtime can load the dense parts of a version, and whether what they give fits what takes it where an
-// export does not declare its sizes, checked before the version is opened. Routers
-// run these parts, but workers' announcements decide which version becomes the default and when the one
-// before it is given up. The check runs in a process of its own, so that a graph that crashes ONNX Runtime
-// is refused as well.
+// export does not declare its sizes, checked before the version is opened: by what ONNX Runtime infers or, of a
+// query, by a run on zeros (dense-trial.ts). Routers run these parts, but workers' announcements decide which version
+// becomes the default and when the one before it is given up. The check runs in a process of its own, so that a graph
+// that crashes ONNX Runtime is refused as well.
 //
 // To start that process and to load ONNX Runtime takes 0.2 to 0.3 s of processor time, and to load the dense
 // parts of most models a few ms. So the process is kept for the versions that are opened next, which on a
@@ -12,6 +12,7 @@ import type { DenseEngine, DenseShapes } from "@winnow/accelerator";
 import { WinnowError, excerpt } from "@winnow/core";
 import type { Clock, ModelProgram, Timer, ValueId } from "@winnow/core";
 
+import { type DenseTrial, trialsOf, triedWidth } from "./dense-trial.ts";
 import type { CheckProgram } from "./model-reader.ts";
 
 /** How long an engine is kept after its last check. Its process takes about 60 MB. */
@@ -28,7 +29,7 @@ export function denseCheck(start: () => DenseEngine, clock: Clock): CheckProgram
     const engine = kept.take();
     let isSound = false;
     try {
-      isSound = await checkDenseParts(engine, program, directory);
+      isSound = await checkDenseParts({ engine, clock }, program, directory);
     } finally {
       if (isSound) kept.giveBack(engine);
       else await engine.close();
@@ -42,19 +43,26 @@ export function denseCheck(start: () => DenseEngine, clock: Clock): CheckProgram
  * @throws WinnowError INVALID_ARGUMENT for a version whose dense parts cannot be run
  */
 export async function checkDenseParts(
-  engine: DenseEngine,
+  { engine, clock }: { readonly engine: DenseEngine; readonly clock: Clock },
   program: ModelProgram,
   directory: string,
 ): Promise<boolean> {
   const shapes: (DenseShapes | undefined)[] = [];
+  let isSound = true;
   try {
     for (const onnx of program.denseModels) {
       const model = await engine.load(onnx, { model: directory, version: 0 });
       shapes.push(model.shapes);
-      await model.release();
+      for (const trial of trialsOf(program, shapes.length - 1, model)) {
+        const width = await triedWidth(model, trial, clock);
+        // The run may still be under way, or have left something behind.
+        if (width === undefined) isSound = false;
+        else checkWidth(trial, width);
+      }
+      if (isSound) await model.release();
     }
     checkShapes(program, shapes);
-    return true;
+    return isSound;
   } catch (error) {
     if (!(error instanceof WinnowError) || error.code !== "INVALID_ARGUMENT") return false;
     const text = `Cannot serve ${excerpt(directory)}: ${error.message}`;
@@ -62,11 +70,30 @@ export async function checkDenseParts(
   }
 }
 
+/** @throws WinnowError INVALID_ARGUMENT for a query of another width than what is searched */
+function checkWidth({ output, table, width }: DenseTrial, found: number): void {
+  if (found === width) return;
+  throw unfit(
+    { name: output, shape: [-1, found] },
+    [-1, width],
+    `the search of "${excerpt(table)}"`,
+  );
+}
+
+function unfit(
+  { name, shape }: { readonly name: string; readonly shape: Shape },
+  wanted: Shape,
+  taker: string,
+): WinnowError {
+  const text = `output "${excerpt(name)}" of its graph is [${textOf(shape)}] where ${taker} takes [${textOf(wanted)}]`;
+  return new WinnowError("INVALID_ARGUMENT", `${text}; export both of one training`);
+}
+
 type Shape = readonly number[];
 
 /**
  * Refuses what would fail at every request: a part that gives vectors of another width than the next part, or the
- * searched table, takes. Sizes that are not known before a run are not held against a version.
+ * searched table, takes.
  * @throws WinnowError INVALID_ARGUMENT
  */
 function checkShapes(
@@ -78,8 +105,7 @@ function checkShapes(
     const check = (value: ValueId, wanted: Shape, taker: string): void => {
       const found = given.get(value);
       if (found === undefined || fits(found.shape, wanted)) return;
-      const text = `output "${excerpt(found.name)}" of its graph is [${textOf(found.shape)}] where ${taker} takes [${textOf(wanted)}]`;
-      throw new WinnowError("INVALID_ARGUMENT", `${text}; export both of one training`);
+      throw unfit(found, wanted, taker);
     };
     for (const step of steps) {
       if (step.kind === "dense") {
