@@ -178,6 +178,13 @@ describe("a version with attributes", () => {
     }
   });
 
+  test("reads lines of JSON behind a byte order mark", () => {
+    const lines = '{"id":"item 1","year":1}\n{"id":"item 2","year":2}\n';
+    const version = opened("items.jsonl", `\uFEFF${lines}`);
+    expect(specsOf(version)).toEqual([{ name: "year", type: "integer", isList: false }]);
+    expect(read(version).get("item 1")).toEqual(new Map([["year", { int: "1" }]]));
+  });
+
   test("reads lines of JSON: types by their values, null and missing alike", () => {
     const lines = [
       '{"id":"item 1","a":1,"b":"x","c":true,"l":["x","y"]}',

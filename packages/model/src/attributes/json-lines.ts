@@ -15,6 +15,8 @@ import type { DescribedItems, ItemIds } from "./described-items.ts";
 const INTEGERS_END = 2 ** 64;
 
 const NEWLINE = 10;
+/** Some programs write it in front of a file in UTF-8; it means nothing. */
+const BYTE_ORDER_MARK = Buffer.from("\uFEFF");
 /** Bytes of lines that are parsed at once. */
 const PARSED_BYTES = 2 ** 16;
 const SEPARATOR_END = 2 ** 30;
@@ -25,7 +27,9 @@ export function readJsonLines(file: RegionFile): DescribedItems {
   const separator = randomInt(SEPARATOR_END);
   let line = 0;
   for (const block of blocksOf(file, "write one object in each line")) {
-    for (let from = 0; from < block.length;) {
+    const isMarked =
+      line === 0 && block.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK);
+    for (let from = isMarked ? BYTE_ORDER_MARK.length : 0; from < block.length;) {
       const end = endOfLines(block, from);
       const lines = block.subarray(from, end).toString("utf8").replace(/\n$/, "");
       const objects = objectsOf(lines, separator);
