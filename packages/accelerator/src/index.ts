@@ -27,6 +27,7 @@ export type { DenseEngine, DenseModel, DenseOwner } from "./dense/dense-engine.t
 export type { DenseShapes } from "./dense/dense-frames.ts";
 export { createDenseEngine } from "./dense/onnx-engine.ts";
 export type { DenseEngineOptions, DenseLaneName, DenseObserver } from "./dense/onnx-engine.ts";
+export { onnxRuntimeVersion } from "./dense/onnx-version.ts";
 export { createFolderLook } from "./folder-look.ts";
 export type { AskedFolder, FolderEntry, LookIntoFolders } from "./folder-look.ts";
 export { exitAtOnce } from "./process-exit.ts";

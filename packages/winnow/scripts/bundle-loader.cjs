@@ -40,8 +40,11 @@ const START_BUDGET_BYTES = 540_672;
 const BUDGET_BYTES = 67_584;
 const WORKER_ROLES = new Set(["worker", "compute-thread", "reader-thread"]);
 
-/** Under which the main thread tells its kind to the threads that it starts. */
-const KIND_KEY = "winnow.bytecode-kind";
+/**
+ * Under which the main thread tells the folder of its kind to the threads that it starts. What else holds for one kind
+ * is kept there as well (packages/worker/src/compute/reader/kept-shapes.ts).
+ */
+const FOLDER_KEY = "winnow.kept-folder";
 
 const PARAMETERS = "exports, require, module, __filename, __dirname, importModule";
 
@@ -142,13 +145,14 @@ function writeRest() {
   for (const one of compiled.splice(0)) write(one);
 }
 
-/** The main thread's, before any role changes a flag: threads may be started before or after that. */
-function kindOf() {
-  const told = isMainThread ? undefined : getEnvironmentData(KIND_KEY);
+/** Of the main thread's kind, before any role changes a flag: threads may be started before or after that. */
+function folderOfKind() {
+  const told = isMainThread ? undefined : getEnvironmentData(FOLDER_KEY);
   if (told !== undefined) return told;
   const kind = `${process.version}-${process.arch}-${cachedDataVersionTag().toString(16)}`;
-  setEnvironmentData(KIND_KEY, kind);
-  return kind;
+  const folder = path.join(__dirname, "cache", kind);
+  setEnvironmentData(FOLDER_KEY, folder);
+  return folder;
 }
 
 /** Runs the file of an entry, named as the entry is. */
@@ -156,7 +160,7 @@ module.exports = function run(entry, file) {
   const command = isMainThread && entry === "main" ? process.argv[2] : undefined;
   role = command === "worker" || command === "router" ? command : entry;
   if (isKept) {
-    cache = path.join(__dirname, "cache", kindOf(), role);
+    cache = path.join(folderOfKind(), role);
     if (role === "worker" && isNode20)
       setFlagsFromString(`--interrupt-budget=${START_BUDGET_BYTES}`);
     setTimeout(writeInSteps, WRITTEN_AFTER_MS).unref();

@@ -47,6 +47,7 @@ const BESIDE = new Map([
   ["router/dist/http/predict/parser-threads.js", undefined],
   ["accelerator/dist/dense/process-start.js", undefined],
   ["accelerator/dist/dense/onnx-runtime.js", undefined],
+  ["accelerator/dist/dense/onnx-version.js", undefined],
   ["accelerator/dist/gpu/survey-start.js", undefined],
 ]);
 

@@ -1,9 +1,9 @@
 // Entry of the reader thread: opens and reads model directories for the compute thread, which starts this
 // thread with its settings.
 
-import { parentPort, workerData } from "node:worker_threads";
+import { getEnvironmentData, parentPort, workerData } from "node:worker_threads";
 
-import { createDenseEngine, createRowChecks } from "@winnow/accelerator";
+import { createDenseEngine, createRowChecks, onnxRuntimeVersion } from "@winnow/accelerator";
 import { isObjectUrl, systemClock } from "@winnow/core";
 import {
   ObjectMirror,
@@ -15,6 +15,7 @@ import {
 
 import type { ReaderSettings } from "./compute-thread-data.ts";
 import { denseCheck } from "./reader/dense-check.ts";
+import { type KeptShapes, noShapes, shapesKeptIn } from "./reader/kept-shapes.ts";
 import { LocalModelReader } from "./reader/model-reader.ts";
 import { serveReader } from "./reader/reader-channel.ts";
 import { uncutCheck } from "./reader/uncut-check.ts";
@@ -29,7 +30,7 @@ const mirror = new ObjectMirror({
 });
 const options = { partitionBytes, checks: createRowChecks(), store: ranges };
 const checkUncut = uncutCheck(uncutBytesMax);
-const checkDense = denseCheck(() => createDenseEngine(), systemClock);
+const checkDense = denseCheck(() => createDenseEngine(), systemClock, keptShapes());
 const reader = new LocalModelReader(
   (directory) => openModelVersion(directory, options),
   async (program, directory) => {
@@ -42,3 +43,14 @@ const reader = new LocalModelReader(
   },
 );
 serveReader(parentPort, reader);
+
+/** Beside the bytecode of the bundle; modules that are run one by one keep nothing. */
+function keptShapes(): KeptShapes {
+  const folder = getEnvironmentData("winnow.kept-folder");
+  if (typeof folder !== "string") return noShapes;
+  try {
+    return shapesKeptIn(folder, onnxRuntimeVersion());
+  } catch {
+    return noShapes; // Without ONNX Runtime nothing was loaded.
+  }
+}

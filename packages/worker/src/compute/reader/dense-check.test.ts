@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 
 import { ManualClock } from "../../../../../test/doubles/manual-clock.ts";
 import { denseCheck } from "./dense-check.ts";
+import { type KeptShapes, noShapes } from "./kept-shapes.ts";
 
 /** Longer than an engine is kept. */
 const LONG_MS = 10_000;
@@ -20,7 +21,10 @@ const program = (parts: number): ModelProgram =>
 function engines(
   error?: WinnowError,
   shapes: readonly DenseShapes[] = [],
-  run: DenseModel["run"] = async () => new Map(),
+  {
+    run = async () => new Map(),
+    kept = noShapes,
+  }: { readonly run?: DenseModel["run"]; readonly kept?: KeptShapes } = {},
 ) {
   const counts = { started: 0, loaded: 0, closed: 0 };
   const clock = new ManualClock();
@@ -36,7 +40,7 @@ function engines(
       close: async () => void (counts.closed += 1),
     };
   };
-  return { counts, clock, check: denseCheck(start, clock) };
+  return { counts, clock, check: denseCheck(start, clock, kept) };
 }
 
 test("a version is opened where all of its dense parts can be loaded; without any nothing is started", async () => {
@@ -87,6 +91,34 @@ test.each(["RESOURCE_EXHAUSTED", "UNAVAILABLE"] as const)(
   },
 );
 
+/** What is kept, by the first byte of a part. */
+function inMemory(): KeptShapes {
+  const kept = new Map<number, DenseShapes>();
+  return {
+    get: (onnx) => kept.get(onnx[0]!),
+    keep: (onnx, shapes) => void kept.set(onnx[0]!, shapes),
+  };
+}
+
+test("parts that were loaded before are not loaded again; a refusal is not kept", async () => {
+  const none: DenseShapes = { inputs: {}, outputs: {} };
+  const refused = new WinnowError("INVALID_ARGUMENT", "no operator Foo");
+  const { counts, check } = engines(refused, [none, none, none], { kept: inMemory() });
+  const parts = (...bytes: readonly number[]): ModelProgram => ({
+    ...program(0),
+    denseModels: bytes.map((byte) => Uint8Array.of(byte)),
+  });
+
+  await check(parts(1), "/models/movies/7");
+  await check(parts(1), "/models/movies/8");
+  const afterTwo = counts.loaded;
+  await expect(check(parts(2), "/models/movies/9")).rejects.toThrow("no operator Foo");
+  await check(parts(1, 2), "/models/movies/10");
+
+  expect(afterTwo).toBe(1);
+  expect(counts.loaded).toBe(4);
+});
+
 describe("a query whose width the export does not declare", () => {
   /** A tower, and a part behind it that brings the query to length 1, over a table of 4 values. */
   const search = (steps: readonly unknown[]): ModelProgram =>
@@ -125,6 +157,22 @@ describe("a query whose width the export does not declare", () => {
     const checked = check(search([dense(0), dense(1), topK(2)]), "/models/movies/7");
 
     await expect(checked).rejects.toThrow("where the next part takes [?,4]");
+  });
+
+  test("is refused without a process where its parts were loaded before", async () => {
+    const { counts, check } = engines(undefined, [part([-1, 2], [-1, 6])], { kept: inMemory() });
+    const wrong = { ...search([dense(0), topK(1)]), denseModels: [Uint8Array.of(7)] };
+
+    const refusals = [];
+    for (const directory of ["/models/movies/7", "/models/movies/8"]) {
+      refusals.push(await check(wrong, directory).catch(String));
+    }
+
+    expect(refusals).toEqual([
+      expect.stringContaining("Cannot serve /models/movies/7: output"),
+      expect.stringContaining("Cannot serve /models/movies/8: output"),
+    ]);
+    expect(counts.loaded).toBe(1);
   });
 
   test.each([
@@ -176,7 +224,7 @@ describe("a query whose width only a run tells", () => {
 
   test("is tried with zeros for one instance, and refused where it is another one", async () => {
     asked.length = 0;
-    const { check, counts } = engines(undefined, [unknown], gives([1, 6]));
+    const { check, counts } = engines(undefined, [unknown], { run: gives([1, 6]) });
 
     await expect(check(search(), "/models/movies/7")).rejects.toMatchObject({
       code: "INVALID_ARGUMENT",
@@ -191,8 +239,16 @@ describe("a query whose width only a run tells", () => {
     expect(counts.closed).toBe(1);
   });
 
+  test("is tried again at the next start, though its part was loaded before", async () => {
+    const kept = inMemory();
+    kept.keep(new Uint8Array(1), unknown);
+    const { check } = engines(undefined, [unknown], { run: gives([1, 6]), kept });
+
+    await expect(check(search(), "/models/movies/7")).rejects.toThrow("takes [?,4]");
+  });
+
   test("is served where it is that of the items, and the engine is kept", async () => {
-    const { check, counts } = engines(undefined, [unknown], gives([1, 4]));
+    const { check, counts } = engines(undefined, [unknown], { run: gives([1, 4]) });
 
     await check(search(), "/models/movies/7");
 
@@ -206,7 +262,7 @@ describe("a query whose width only a run tells", () => {
   ])(
     "is not held against a version whose run %s; its process is not used again",
     async (_title, run) => {
-      const { check, counts } = engines(undefined, [unknown], run);
+      const { check, counts } = engines(undefined, [unknown], { run });
 
       await check(search(), "/models/movies/7");
 
@@ -215,11 +271,9 @@ describe("a query whose width only a run tells", () => {
   );
 
   test("is not waited for longer than five seconds", async () => {
-    const { check, counts, clock } = engines(
-      undefined,
-      [unknown],
-      () => new Promise(() => undefined),
-    );
+    const { check, counts, clock } = engines(undefined, [unknown], {
+      run: () => new Promise(() => undefined),
+    });
 
     const checked = check(search(), "/models/movies/7");
     await nextLoopTurn();
@@ -238,7 +292,7 @@ describe("a query whose width only a run tells", () => {
     ["runs under a condition", search(undefined, { predicate: 9, isTrue: true })],
   ])("is not tried where the part %s", async (_title, tried) => {
     asked.length = 0;
-    const { check } = engines(undefined, [unknown], gives([1, 6]));
+    const { check } = engines(undefined, [unknown], { run: gives([1, 6]) });
 
     await check(tried, "/models/movies/7");
 

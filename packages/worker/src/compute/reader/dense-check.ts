@@ -6,13 +6,15 @@
 //
 // To start that process and to load ONNX Runtime takes 0.2 to 0.3 s of processor time, and to load the dense
 // parts of most models a few ms. So the process is kept for the versions that are opened next, which on a
-// worker that starts are all of them, and ends when none has come for a while.
+// worker that starts are all of them, and ends when none has come for a while. Where all parts of a version were
+// loaded on this machine before and no run is needed, no process is started (kept-shapes.ts).
 
 import type { DenseEngine, DenseShapes } from "@winnow/accelerator";
 import { WinnowError, excerpt } from "@winnow/core";
 import type { Clock, ModelProgram, Timer, ValueId } from "@winnow/core";
 
 import { type DenseTrial, trialsOf, triedWidth } from "./dense-trial.ts";
+import { type KeptShapes, noShapes } from "./kept-shapes.ts";
 import type { CheckProgram } from "./model-reader.ts";
 
 /** How long an engine is kept after its last check. Its process takes about 60 MB. */
@@ -22,19 +24,31 @@ const KEPT_MS = 3000;
  * The check of dense parts, with engines made by `start`, as `checkDenseParts` does it.
  * @throws WinnowError INVALID_ARGUMENT
  */
-export function denseCheck(start: () => DenseEngine, clock: Clock): CheckProgram {
-  const kept = new KeptEngine(start, clock);
+export function denseCheck(
+  start: () => DenseEngine,
+  clock: Clock,
+  kept: KeptShapes = noShapes,
+): CheckProgram {
+  const engines = new KeptEngine(start, clock);
   return async (program, directory) => {
-    if (program.denseModels.length === 0) return;
-    const engine = kept.take();
+    const known = program.denseModels.map((onnx) => kept.get(onnx));
+    if (isAllKnown(program, known)) return refuseMisfits(program, known, directory);
+    const engine = engines.take();
     let isSound = false;
     try {
-      isSound = await checkDenseParts({ engine, clock }, program, directory);
+      isSound = await checkDenseParts({ engine, clock, kept }, program, directory);
     } finally {
-      if (isSound) kept.giveBack(engine);
+      if (isSound) engines.giveBack(engine);
       else await engine.close();
     }
   };
+}
+
+interface DenseCheckParts {
+  readonly engine: DenseEngine;
+  readonly clock: Clock;
+  /** Told of the parts that can be loaded. Default: nothing is kept. */
+  readonly kept?: KeptShapes;
 }
 
 /**
@@ -43,7 +57,7 @@ export function denseCheck(start: () => DenseEngine, clock: Clock): CheckProgram
  * @throws WinnowError INVALID_ARGUMENT for a version whose dense parts cannot be run
  */
 export async function checkDenseParts(
-  { engine, clock }: { readonly engine: DenseEngine; readonly clock: Clock },
+  { engine, clock, kept = noShapes }: DenseCheckParts,
   program: ModelProgram,
   directory: string,
 ): Promise<boolean> {
@@ -53,6 +67,7 @@ export async function checkDenseParts(
     for (const onnx of program.denseModels) {
       const model = await engine.load(onnx, { model: directory, version: 0 });
       shapes.push(model.shapes);
+      if (model.shapes !== undefined) kept.keep(onnx, model.shapes);
       for (const trial of trialsOf(program, shapes.length - 1, model)) {
         const width = await triedWidth(model, trial, clock);
         // The run may still be under way, or have left something behind.
@@ -61,13 +76,40 @@ export async function checkDenseParts(
       }
       if (isSound) await model.release();
     }
-    checkShapes(program, shapes);
-    return isSound;
   } catch (error) {
     if (!(error instanceof WinnowError) || error.code !== "INVALID_ARGUMENT") return false;
-    const text = `Cannot serve ${excerpt(directory)}: ${error.message}`;
-    throw new WinnowError("INVALID_ARGUMENT", text, { cause: error });
+    throw refusal(directory, error);
   }
+  refuseMisfits(program, shapes, directory);
+  return isSound;
+}
+
+/** Whether the shapes of all parts are known, and no run must tell a width. */
+function isAllKnown(program: ModelProgram, known: readonly (DenseShapes | undefined)[]): boolean {
+  return known.every(
+    (shapes, part) => shapes !== undefined && trialsOf(program, part, { shapes }).length === 0,
+  );
+}
+
+/** `checkShapes`, which names the version. @throws WinnowError INVALID_ARGUMENT */
+function refuseMisfits(
+  program: ModelProgram,
+  shapes: readonly (DenseShapes | undefined)[],
+  directory: string,
+): void {
+  // Without a dense part there is nothing to fit.
+  if (shapes.length === 0) return;
+  try {
+    checkShapes(program, shapes);
+  } catch (error) {
+    if (error instanceof WinnowError) throw refusal(directory, error);
+    throw error;
+  }
+}
+
+function refusal(directory: string, cause: WinnowError): WinnowError {
+  const text = `Cannot serve ${excerpt(directory)}: ${cause.message}`;
+  return new WinnowError("INVALID_ARGUMENT", text, { cause });
 }
 
 /** @throws WinnowError INVALID_ARGUMENT for a query of another width than what is searched */
