@@ -58,8 +58,8 @@ export function admissionOf(asks: readonly ScanAsk[], parts: AdmissionParts): Ba
 
 class FilterLists {
   readonly #parts: AdmissionParts;
-  /** Equal filters are one object, so that their queries are searched together. */
-  readonly #byText = new Map<string, Admitted>();
+  /** Equal filters are one object, so that their queries are searched together; `undefined`: admits all rows. */
+  readonly #byText = new Map<string, Admitted | undefined>();
   readonly #own: RowFilter[] = [];
 
   constructor(parts: AdmissionParts) {
@@ -79,13 +79,16 @@ class FilterLists {
   #admitted(text: string | undefined, ids: PackedKeys | undefined): Admitted | undefined {
     if (ids !== undefined) return { filters: this.#ofIds(ids, text), copies: undefined };
     if (text === undefined) return undefined;
-    const known = this.#byText.get(text);
-    if (known !== undefined) return known;
+    if (!this.#byText.has(text)) this.#byText.set(text, this.#ofText(text));
+    return this.#byText.get(text);
+  }
+
+  /** A filter that admits every row is none: masks of all rows would cost the scan a few hundredths. */
+  #ofText(text: string): Admitted | undefined {
     const { partitions, filters } = this.#parts;
     const found = partitions.map((partition) => filters.of(partition, text));
-    const admitted = { filters: found.map(({ filter }) => filter), copies: copiesOf(found) };
-    this.#byText.set(text, admitted);
-    return admitted;
+    if (found.every(isAll)) return undefined;
+    return { filters: found.map(({ filter }) => filter), copies: copiesOf(found) };
   }
 
   #ofIds(ids: PackedKeys, text: string | undefined): readonly RowFilter[] {
@@ -105,6 +108,9 @@ class FilterLists {
     this.#parts.filters.trim();
   }
 }
+
+const isAll = ({ filter, partition }: KnownFilter): boolean =>
+  filter.admitted === partition.resident.rows;
 
 /** Copies by ascending first row of their partitions; `undefined` if admitted rows of some partition are not copied. */
 function copiesOf(filters: readonly KnownFilter[]): readonly AdmittedCopy[] | undefined {

@@ -83,10 +83,12 @@ interface Asked {
   readonly excluded: readonly number[];
 }
 
+const EVERY_GROUP = Array.from({ length: 10 }, (_, group) => group);
+
 const anyAsk: fc.Arbitrary<Asked> = fc.record({
   vector: fc.array(fc.integer({ min: -2, max: 2 }), { minLength: DIM, maxLength: DIM }),
   k: fc.constantFrom(1, 3, 20, ROWS),
-  groups: fc.constantFrom(undefined, [3], [3, 4], [0, 1, 2, 5, 6, 9], [77], [7, 8]),
+  groups: fc.constantFrom(undefined, [3], [3, 4], [0, 1, 2, 5, 6, 9], [77], [7, 8], EVERY_GROUP),
   included: fc.option(fc.uniqueArray(fc.nat(ROWS + 3), { maxLength: 40 }), { nil: undefined }),
   excluded: fc.uniqueArray(fc.nat(ROWS + 3), { maxLength: 20 }),
 });
@@ -255,6 +257,17 @@ test("a filter of many conditions is evaluated in steps, until nobody wants it a
   expect(onStep).toHaveBeenCalledTimes((16 * rows) / 2 ** 20);
   expect([...bits!.subarray(0, 3)]).toEqual([1, 2, 4]);
   expect(await rowsInSteps({ kind: "and", of }, partition, () => false)).toBeUndefined();
+});
+
+test("a filter that admits every row is searched as none", async () => {
+  const { parts, accelerator } = await start("cpu", { ...EAGER, usesMin: 100 });
+  const topK = vi.spyOn(accelerator, "topK");
+  const all = { ...ASKED, groups: EVERY_GROUP };
+
+  const found = await searched(parts, [all, ASKED]);
+
+  expect(found).toEqual([expected(all), expected(ASKED)]);
+  expect(topK.mock.lastCall?.[0].filters?.map((list) => list === undefined)).toEqual([true, false]);
 });
 
 describe("copies", () => {
