@@ -1,47 +1,22 @@
 // The cluster side of a router: links to workers, programs, the routing table, and requests that run
 // on them. Start reading here to follow one request down:
 //
-//   pin() ── version-resolution ── program-store (pinned)
-//   predict() ── request-check ── admission ── request-run ── program-execution ── core/runProgram
+//   pin() ── pins ── version-resolution ── program-store (pinned)
+//   predict() ── predictions ── request-check ── admission ── request-run ── program-execution ── core/runProgram
 //                  ├─ lookup-query ─────────────┐
 //                  ├─ dense engine              ├── table-query ── scatter ── worker-peer ──▶
 //                  └─ top-k-query ── limiter ─┘        └─ gather
 
-import type {
-  ArmTarget,
-  Environment,
-  Experiment,
-  Fingerprint,
-  ModelProgram,
-  Pipeline,
-  VersionKey,
-} from "@winnow/core";
-import {
-  fallbackPipelineOf,
-  keyLookupsOf,
-  modelsOf,
-  Outstanding,
-  signatureOf,
-  targetText,
-  toWinnowError,
-  WinnowError,
-} from "@winnow/core";
+import type { Environment, Fingerprint } from "@winnow/core";
+import { WinnowError } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
-import { OrderBook, RefusedRecords, isSameVersion, noSecret } from "@winnow/cluster";
-import type {
-  MembershipStore,
-  RoutedVersion,
-  RoutingTable,
-  SeenItems,
-  WorkerConnector,
-} from "@winnow/cluster";
-import type { Admitted } from "./admission/admission.ts";
+import { OrderBook, RefusedRecords, noSecret } from "@winnow/cluster";
+import type { MembershipStore, RoutingTable, SeenItems, WorkerConnector } from "@winnow/cluster";
 import { RetryBudget } from "./scatter/hedging/retry-budget.ts";
 import { clusterStatus, workerStatuses } from "./workers/cluster-status.ts";
 import type { ClusterStatus, WorkerStatus } from "./workers/cluster-status.ts";
 import type { ObservedCluster } from "./report/cluster-report.ts";
 import { isSettled, KnownModels } from "./versions/known-models.ts";
-import type { LoadedProgram } from "./versions/loaded-program.ts";
 import { ModelOrders } from "./versions/model-orders.ts";
 import type {
   ModelTarget,
@@ -52,10 +27,6 @@ import type {
   VersionStatus,
 } from "./predictor.ts";
 import { ProgramStore } from "./versions/program-store.ts";
-import { checkPipelineRequest, checkRequest } from "./admission/request-check.ts";
-import type { CheckedRequest } from "./admission/request-check.ts";
-import { NO_CONDITIONS } from "./admission/search-cost.ts";
-import type { RequestContext } from "./request-context.ts";
 import type { RequestLimits } from "./limits/request-limits.ts";
 import type { RouterObserver } from "./router-observer.ts";
 import type { RouterOptions, RouterSettings, VersionLabels } from "./router-settings.ts";
@@ -65,24 +36,14 @@ import { Routing } from "./versions/routing.ts";
 import type { TableQueryParts } from "./scatter/table-query.ts";
 import type { Traffic } from "./admission/traffic.ts";
 import { createTraffic } from "./admission/traffic.ts";
-import { commonSignatures, isSameSignature } from "./experiments/arm-signatures.ts";
-import { runExperiment } from "./experiments/experiment-run.ts";
-import type { ArmPin } from "./experiments/experiment-run.ts";
 import { ShadowTraffic } from "./experiments/shadow-traffic.ts";
 import { waitingExperiments } from "./experiments/waiting-experiments.ts";
-import { askingVectors, withVectors } from "./program/item-vectors.ts";
-import { runOnMembers, runPipeline } from "./pipeline/pipeline-run.ts";
 import { waitingPipelines } from "./pipeline/waiting-pipelines.ts";
-import type { KnownQuestion } from "./pipeline/member-access.ts";
-import { knownKeys } from "./program/known-keys.ts";
-import type { KnownKeys } from "./program/known-keys.ts";
-import { runRequest } from "./program/program-execution.ts";
-import { RequestRun } from "./program/request-run.ts";
-import type { RunTerms } from "./program/request-run.ts";
-import type { Replay } from "./versions/warm-up.ts";
 import { WarmUp } from "./versions/warm-up.ts";
 import { WorkerLinks } from "./workers/worker-links.ts";
 import type { SavedWorkers } from "./workers/worker-links.ts";
+import { Pins } from "./pins.ts";
+import { Predictions } from "./predictions.ts";
 
 /** What a router needs. The process closes these; the router does not. */
 export interface RouterDependencies {
@@ -144,18 +105,6 @@ export function createRouter(options: RouterOptions, dependencies: RouterDepende
   return new ClusterRouter(resolveRouterOptions(options), dependencies);
 }
 
-interface Pin extends PinnedModel {
-  readonly target: ModelTarget;
-  readonly loaded: LoadedProgram;
-  readonly routed: RoutedVersion;
-  /** Of an experiment: the models of its arms, which are released together with it. */
-  readonly arms: readonly ArmPin<Pin>[] | undefined;
-  /** To be called when the pin is released: each gives back the candidates that a request of this pin holds. */
-  readonly held: (() => void)[];
-  /** Number of this pin among the pins of this router. */
-  id: number;
-}
-
 /**
  * Connects the parts. `#links` has the workers and what they announce, `#programs` the programs of their versions;
  * `#routing` makes a routing table of both, and `#known` resolves models, versions and labels by it. Every change
@@ -174,12 +123,11 @@ class ClusterRouter implements Router {
   #ownLabels: VersionLabels;
   readonly #endFollow: () => void;
   readonly #warmUp: WarmUp;
-  readonly #parts: TableQueryParts;
   readonly #traffic: Traffic;
   readonly #shadows: ShadowTraffic;
-  /** Pins that are not released, and requests that run: a drain waits for both. */
-  readonly #pins = new Outstanding<Pin>();
-  readonly #running = new Outstanding<RequestContext>();
+  /** A drain waits until nothing is pinned and nothing runs. */
+  readonly #pins: Pins;
+  readonly #predictions: Predictions;
   #idle: (() => void)[] = [];
   /** Whether some table was settled (`isSettled`): the router is ready from then on. */
   #seenComplete = false;
@@ -208,7 +156,7 @@ class ClusterRouter implements Router {
       log: environment.log,
       warmUpMsMax: settings.warmUpMsMax,
       programs: () => this.#programs.ready(),
-      replay: (run) => this.#replay(run),
+      replay: (run) => this.#predictions.replay(run),
       onChange: invalidate,
     });
     this.#routing = new Routing({
@@ -254,27 +202,32 @@ class ClusterRouter implements Router {
     this.#endFollow = orders.follow(() => this.#useLabels());
     this.#useLabels();
     void orders.open(); // Never rejects.
-    const budget = new RetryBudget(environment.clock, settings);
     const { observer = {} } = dependencies;
     this.#traffic = createTraffic(environment.clock, settings, observer);
     const { limiter } = this.#traffic;
-    this.#shadows = new ShadowTraffic({
-      clock: environment.clock,
-      random: environment.random,
-      isBusy: () => limiter.waiting > 0 || limiter.rows > settings.searchRowsMax / 2,
-      onShadow: (record) => observer.shadow?.(record),
-      limits: settings,
-    });
-    this.#parts = {
-      environment,
+    this.#shadows = shadowTraffic(environment, settings, { limiter, observer });
+    const onEnd = (): void => this.#tellIfIdle();
+    this.#pins = new Pins({ known: this.#known, programs: this.#programs, onRelease: onEnd });
+    this.#predictions = new Predictions({
       settings,
-      peers,
-      budget,
-      rotation: new PlanRotation(),
-      observer,
-      tables: this.#routing,
-      limiter,
-    };
+      pins: this.#pins,
+      programs: this.#programs,
+      routing: this.#routing,
+      traffic: this.#traffic,
+      shadows: this.#shadows,
+      seenItems: dependencies.seenItems,
+      query: {
+        environment,
+        settings,
+        peers,
+        budget: new RetryBudget(environment.clock, settings),
+        rotation: new PlanRotation(),
+        observer,
+        tables: this.#routing,
+        limiter,
+      },
+      onEnd,
+    });
   }
 
   get limits(): RequestLimits {
@@ -289,7 +242,7 @@ class ClusterRouter implements Router {
     const peers = [...this.#links.peers.values()];
     return {
       pins: this.#pins.size,
-      requests: this.#running.size,
+      requests: this.#predictions.running,
       questions: peers.reduce((sum, peer) => sum + peer.pending, 0),
       rows: this.#traffic.admission.rows,
       waiting: this.#traffic.limiter.waiting,
@@ -370,50 +323,12 @@ class ClusterRouter implements Router {
     return this.#known.status(model);
   }
 
-  pin(target: ModelTarget): Promise<PinnedModel> {
-    return this.#pin(target);
+  async pin(target: ModelTarget): Promise<PinnedModel> {
+    return this.#pins.pin(target);
   }
 
-  async #pin(target: ModelTarget): Promise<Pin> {
-    return this.#pinVersion(target);
-  }
-
-  #pinVersion(target: ModelTarget, isArm = false): Pin {
-    if (this.#closed) throw new WinnowError("UNAVAILABLE", "The router is closed");
-    const routed = this.#known.resolve(target);
-    const { model, version, fingerprint } = routed.key;
-    const loaded = this.#programs.pin(fingerprint);
-    if (loaded === undefined) {
-      const cause = this.#programs.errorOf(fingerprint);
-      const message = `Model ${model} version ${version} is being loaded by this router; try again`;
-      throw new WinnowError("UNAVAILABLE", message, { cause });
-    }
-    const arms = isArm ? undefined : this.#pinArms(loaded.program.experiment);
-    const error = arms === undefined ? undefined : faultOfAll(arms);
-    if (error !== undefined) {
-      this.#programs.release(fingerprint);
-      throw error;
-    }
-    const pin: Pin = {
-      target,
-      model,
-      version,
-      program: arms === undefined ? loaded.program : withArms(loaded.program, arms),
-      loaded,
-      routed,
-      arms,
-      held: [],
-      id: 0,
-      release: () => {
-        if (!this.#pins.delete(pin.id)) throw new RangeError(`${model}/${version} released twice`);
-        for (const giveBack of pin.held) giveBack();
-        for (const arm of arms ?? []) if ("pinned" in arm) arm.pinned.release();
-        this.#programs.release(fingerprint);
-        this.#tellIfIdle();
-      },
-    };
-    pin.id = this.#pins.add(pin);
-    return pin;
+  async predict(pinned: PinnedModel, request: PredictRequest): Promise<Prediction> {
+    return await this.#predictions.predict(this.#pins.heldBy(pinned), request);
   }
 
   #waitingPipelines(
@@ -422,279 +337,6 @@ class ClusterRouter implements Router {
   ): ReadonlyMap<Fingerprint, WinnowError> {
     const knowsSeenItems = this.#seenItems !== undefined;
     return waitingPipelines(table, this.#programs.ready(), { knowsSeenItems, askedFor });
-  }
-
-  /** The models of an experiment's arms, or the reason why an arm cannot answer. */
-  #pinArms(experiment: Experiment | undefined): readonly ArmPin<Pin>[] | undefined {
-    return experiment?.arms.map((arm) => {
-      try {
-        const pinned = this.#pinVersion(arm, true);
-        if (pinned.program.experiment === undefined) {
-          return { pinned, isWhole: pinned.routed.coverage === 1 };
-        }
-        pinned.release();
-        const text = `Model ${arm.model} is an experiment; name the models that it asks`;
-        throw new WinnowError("FAILED_PRECONDITION", text);
-      } catch (error) {
-        return { error: toWinnowError(error) };
-      }
-    });
-  }
-
-  async predict(pinned: PinnedModel, request: PredictRequest): Promise<Prediction> {
-    const pin = pinned as Pin;
-    if (this.#pins.get(pin.id) !== pin)
-      throw new RangeError("predict() without a pin of this router");
-    if (request.vectors !== true) return await this.#predictPinned(pin, request);
-    const prediction = await this.#predictPinned(pin, askingVectors(request));
-    return await withVectors(prediction, request);
-  }
-
-  async #predictPinned(pin: Pin, request: PredictRequest): Promise<Prediction> {
-    if (pin.arms !== undefined) return await this.#predictByArms(pin, pin.arms, request);
-    if (pin.program.pipeline !== undefined) return await this.#predictByStages(pin, request);
-    if (request.explain === true) {
-      const text = `Cannot apply "explain": model ${pin.model} is no pipeline`;
-      throw new WinnowError("INVALID_ARGUMENT", text);
-    }
-    return await this.#predictAdmitted(pin, request, { mayMove: true });
-  }
-
-  async #predictByArms(
-    { program, routed }: Pin,
-    arms: readonly ArmPin<Pin>[],
-    request: PredictRequest,
-  ): Promise<Prediction> {
-    const { experiment } = program;
-    if (experiment === undefined) throw new RangeError("no experiment");
-    const { observer } = this.#parts;
-    const prediction = await runExperiment<Pin>({
-      experiment,
-      version: routed.key,
-      request,
-      arms,
-      ask: (pinned, asked) => this.#predictPinned(pinned, asked),
-      clock: this.#environment.clock,
-      limits: this.settings,
-      onArm: (record) => observer.arm?.(record),
-    });
-    const { shadow } = experiment;
-    if (shadow !== undefined) {
-      const ask = (asked: PredictRequest): Promise<Prediction> => this.#askShadow(shadow, asked);
-      this.#shadows.offer({ model: routed.key.model, shadow, request, given: prediction, ask });
-    }
-    return prediction;
-  }
-
-  async #askShadow(shadow: ArmTarget, request: PredictRequest): Promise<Prediction> {
-    const pin = this.#pinVersion(shadow, true);
-    try {
-      const signature = pin.program.signatures.find((each) =>
-        isSameSignature(each, request.signature),
-      );
-      if (signature !== undefined) return await this.#predictPinned(pin, { ...request, signature });
-      const text = `${targetText(shadow)} has no signature with the same inputs and outputs`;
-      throw new WinnowError("FAILED_PRECONDITION", text);
-    } finally {
-      pin.release();
-    }
-  }
-
-  /** `mayMove`: whether a version that took the place of a lost one may answer instead. */
-  async #predictAdmitted(
-    pin: Pin,
-    request: PredictRequest,
-    { mayMove }: { readonly mayMove: boolean },
-  ): Promise<Prediction> {
-    const checked = checkRequest(pin.program, request, this.settings);
-    const { deadlineMs } = request.context;
-    // Held until the pin is released, when the answer is written.
-    pin.held.push(this.#traffic.candidates.take(checked.candidates));
-    const admitted = this.#traffic.admission.admit({ rows: checked.rows, deadlineMs });
-    try {
-      return await this.#predictOn(pin, request, { checked, admitted });
-    } catch (error) {
-      if (!mayMove || !(error instanceof WinnowError) || error.code !== "UNAVAILABLE") throw error;
-      return await this.#predictOnSuccessor(pin, request, { admitted, error });
-    } finally {
-      admitted.release();
-      this.#tellIfIdle();
-    }
-  }
-
-  /** Runs a pipeline on one version of each of its models, which stay pinned until the request is answered. */
-  async #predictByStages(pin: Pin, request: PredictRequest): Promise<Prediction> {
-    const { pipeline } = pin.program;
-    if (pipeline === undefined) throw new RangeError("no pipeline");
-    return await this.#runStages(pipeline, pin.routed.key, request);
-  }
-
-  async #runStages(
-    pipeline: Pipeline,
-    version: VersionKey,
-    request: PredictRequest,
-  ): Promise<Prediction> {
-    checkPipelineRequest(pipeline, request, this.settings);
-    return await runOnMembers<Pin, Prediction>({
-      pin: () => this.#pinMembers(pipeline),
-      isSame: (before, now) => isSameVersion(before.routed.key, now.routed.key),
-      run: async (pinned, outlives) => {
-        const answer = await runPipeline({
-          pipeline,
-          request,
-          pinned,
-          clock: this.#environment.clock,
-          ask: (member, asked) => this.#predictAdmitted(member as Pin, asked, { mayMove: false }),
-          instancesMax: this.settings.instancesMax,
-          describedValuesMax: this.settings.describedValuesMax,
-          limits: this.settings,
-          seenItems: this.#seenItems,
-          check: (other, asked) => checkPipelineRequest(other, asked, this.settings),
-          knows: (member, asked) => this.#knows(member as Pin, asked),
-          outlives,
-        });
-        const members = Array.from(pinned.values(), ({ routed }) => routed.key);
-        return { version, ...answer, members };
-      },
-    });
-  }
-
-  /** Which values of an input a pinned model knows. It is due at once, and costs about nothing. */
-  async #knows(
-    { program, loaded, routed }: Pin,
-    { signature, input, values, context }: KnownQuestion,
-  ): Promise<KnownKeys> {
-    const lookups = keyLookupsOf(program, signature, input);
-    const asked = { signature: lookups.part, inputs: new Map([[input, values]]), context };
-    const admitted = { dueMs: this.#environment.clock.nowMs(), answered: () => undefined };
-    const terms = { conditions: NO_CONDITIONS, admitted };
-    const { table } = this.#routing;
-    const run = new RequestRun({ loaded, version: routed.key, table }, asked, terms);
-    const id = this.#running.add(run.context);
-    try {
-      return await knownKeys(this.#parts, run, lookups);
-    } finally {
-      this.#running.delete(id);
-    }
-  }
-
-  /** Pins all models of a pipeline, or none; with the pipeline that answers unknown users and its models. By name ascending. */
-  async #pinMembers(pipeline: Pipeline): Promise<ReadonlyMap<string, Pin>> {
-    const pinned = new Map<string, Pin>();
-    const fallback = fallbackPipelineOf(pipeline);
-    const pinAll = async (models: readonly string[]): Promise<void> => {
-      for (const model of models) {
-        if (!pinned.has(model)) pinned.set(model, await this.#pinMember(model));
-      }
-    };
-    try {
-      await pinAll(modelsOf(pipeline));
-      if (fallback === undefined) return pinned;
-      const other = await this.#pinMember(fallback, true);
-      pinned.set(fallback, other);
-      if (other.program.pipeline !== undefined) await pinAll(modelsOf(other.program.pipeline));
-      return new Map([...pinned].toSorted(([a], [b]) => (a < b ? -1 : 1)));
-    } catch (error) {
-      for (const member of pinned.values()) member.release();
-      throw error;
-    }
-  }
-
-  /**
-   * Pins a model of a pipeline. @throws WinnowError UNAVAILABLE where no worker serves it;
-   * FAILED_PRECONDITION for an experiment, or a pipeline where none may stand
-   */
-  async #pinMember(model: string, mayBePipeline = false): Promise<Pin> {
-    const member = await this.#pin({ model }).catch((cause: unknown) => {
-      const text = `The pipeline needs model ${model}, which cannot answer`;
-      throw new WinnowError("UNAVAILABLE", `${text}: ${toWinnowError(cause).message}`, { cause });
-    });
-    const { pipeline, experiment } = member.program;
-    const isTaken = mayBePipeline || pipeline === undefined;
-    if (isTaken && experiment === undefined) return member;
-    member.release();
-    const kind = experiment === undefined ? "a pipeline" : "an experiment";
-    const text = `The pipeline names ${model}, which is ${kind}; name the models that it asks`;
-    throw new WinnowError("FAILED_PRECONDITION", text);
-  }
-
-  #predictOn(
-    { loaded, routed }: Pin,
-    request: PredictRequest,
-    { checked, admitted }: { readonly checked: CheckedRequest; readonly admitted: Admitted },
-  ): Promise<Prediction> {
-    const { k, conditions } = checked;
-    return this.#run({ loaded, version: routed.key }, request, { k, conditions, admitted });
-  }
-
-  /**
-   * Answers a request whose pinned content was lost with the version that its target means now, as if it had
-   * arrived a moment later.
-   * @throws the `error` that it ended with, if that is the same content or has other inputs; WinnowError
-   * NOT_FOUND where the version that it names has been unloaded
-   */
-  async #predictOnSuccessor(
-    pinned: Pin,
-    request: PredictRequest,
-    { admitted, error }: { readonly admitted: Admitted; readonly error: WinnowError },
-  ): Promise<Prediction> {
-    const successor = await this.#pin(pinned.target).catch((thrown: unknown) => {
-      const isGone = thrown instanceof WinnowError && thrown.code === "NOT_FOUND";
-      throw isGone && pinned.target.version !== undefined ? thrown : error;
-    });
-    try {
-      const signature = successor.program.signatures.find((each) =>
-        isSameSignature(each, request.signature),
-      );
-      const isSame = isSameVersion(successor.routed.key, pinned.routed.key);
-      if (isSame || signature === undefined) throw error;
-      const again = { ...request, signature };
-      const { pipeline, experiment } = successor.program;
-      if (pipeline !== undefined || experiment !== undefined) {
-        return await this.#predictPinned(successor, again);
-      }
-      const checked = checkRequest(successor.program, again, this.settings);
-      return await this.#predictOn(successor, again, { checked, admitted });
-    } finally {
-      successor.release();
-    }
-  }
-
-  async #replay({ version, request, context }: Replay): Promise<void> {
-    const { key } = version;
-    const loaded = this.#programs.pin(key.fingerprint);
-    if (loaded === undefined) return;
-    try {
-      const { pipeline, signatures } = loaded.program;
-      const signature = signatureOf(request, signatures);
-      if (signature === undefined) return;
-      const asked = { signature, inputs: request.inputs, context };
-      if (pipeline !== undefined) {
-        await this.#runStages(pipeline, key, asked);
-        return;
-      }
-      // A warm-up request is due at once, and is not counted as admitted.
-      const admitted = { dueMs: this.#environment.clock.nowMs(), answered: () => undefined };
-      await this.#run({ loaded, version: key }, asked, { conditions: NO_CONDITIONS, admitted });
-    } finally {
-      this.#programs.release(key.fingerprint);
-      this.#tellIfIdle();
-    }
-  }
-
-  async #run(
-    { loaded, version }: Pick<RequestRun, "loaded" | "version">,
-    request: PredictRequest,
-    terms: RunTerms,
-  ): Promise<Prediction> {
-    const { table } = this.#routing;
-    const run = new RequestRun({ loaded, version, table }, request, terms);
-    const id = this.#running.add(run.context);
-    try {
-      return await runRequest(this.#parts, run);
-    } finally {
-      this.#running.delete(id);
-    }
   }
 
   drain(): Promise<void> {
@@ -707,7 +349,7 @@ class ClusterRouter implements Router {
   }
 
   #tellIfIdle(): void {
-    if (this.#pins.size > 0 || this.#running.size > 0) return;
+    if (this.#pins.size > 0 || this.#predictions.running > 0) return;
     const idle = this.#idle;
     this.#idle = [];
     for (const resolve of idle) resolve();
@@ -717,9 +359,8 @@ class ClusterRouter implements Router {
     if (this.#closed) return;
     this.#closed = true;
     this.#shadows.close();
-    for (const context of this.#running) {
-      context.abort(() => new WinnowError("UNAVAILABLE", "The router is closing"));
-    }
+    this.#pins.close();
+    this.#predictions.abort(() => new WinnowError("UNAVAILABLE", "The router is closing"));
     this.#endFollow();
     this.orders.close();
     this.#warmUp.close();
@@ -734,14 +375,17 @@ function memoryBook(environment: Environment): OrderBook {
   return new OrderBook({ environment, cluster: "default", secret: noSecret(), refused });
 }
 
-/** The program of an experiment, reduced to the signatures of those arms that can answer. */
-function withArms(program: ModelProgram, arms: readonly ArmPin<Pin>[]): ModelProgram {
-  const programs = arms.flatMap((arm) => ("pinned" in arm ? [arm.pinned.program] : []));
-  return { ...program, signatures: commonSignatures(programs) };
-}
-
-/** Why no arm can answer; `undefined` if one can. */
-function faultOfAll(arms: readonly ArmPin<Pin>[]): WinnowError | undefined {
-  const errors = arms.flatMap((arm) => ("error" in arm ? [arm.error] : []));
-  return errors.length === arms.length ? errors[0] : undefined;
+/** Requests to shadows, which wait while anybody else does. */
+function shadowTraffic(
+  { clock, random }: Environment,
+  settings: RouterSettings,
+  { limiter, observer }: Pick<TableQueryParts, "limiter" | "observer">,
+): ShadowTraffic {
+  return new ShadowTraffic({
+    clock,
+    random,
+    isBusy: () => limiter.waiting > 0 || limiter.rows > settings.searchRowsMax / 2,
+    onShadow: (record) => observer.shadow?.(record),
+    limits: settings,
+  });
 }
