@@ -12,7 +12,7 @@ const MARK = "TEST_FOLDER_NAME";
 /** Makes the folder, unless another project of this run has. */
 export function setup(): void {
   if (path.basename(tmpdir()) === process.env[MARK]) return;
-  const folder = mkdtempSync(path.join(tmpdir(), "winnow-tests-"));
+  const folder = mkdtempSync(path.join(tmpdir(), "winnow-run-"));
   process.env[MARK] = path.basename(folder);
   process.env["TMPDIR"] = folder;
 }

@@ -8,10 +8,11 @@
 // is amiss with a file, the part is checked as if the file were not there.
 
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
 import type { DenseShapes } from "@winnow/accelerator";
+import { makeDirectorySync } from "@winnow/core";
 
 /** The shapes of parts that were loaded before. No method throws. */
 export interface KeptShapes {
@@ -47,9 +48,9 @@ export function shapesKeptIn(folder: string, runtime: string): KeptShapes {
     keep: (onnx, shapes) => {
       try {
         const file = fileOf(onnx);
-        mkdirSync(parts, { recursive: true, mode: FOLDER_MODE });
+        makeDirectorySync(parts, FOLDER_MODE);
         if (readdirSync(parts).length >= PARTS_MAX) rmSync(parts, { recursive: true });
-        mkdirSync(parts, { recursive: true, mode: FOLDER_MODE });
+        makeDirectorySync(parts, FOLDER_MODE);
         // Processes that write one file at the same time write the same bytes.
         writeFileSync(`${file}.draft`, textOf(shapes), { mode: FILE_MODE });
         renameSync(`${file}.draft`, file);
