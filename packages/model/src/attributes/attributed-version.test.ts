@@ -290,7 +290,10 @@ describe("a version with attributes", () => {
     expect(values).toEqual([{ int: "10" }, null, { int: "12" }, null]);
   });
 
-  const refused: readonly (readonly [file: string, content: string, message: string])[] = [
+  const refused: readonly (readonly [file: string, content: string | Buffer, message: string])[] = [
+    ["items.csv", Buffer.from('id,x\na,"1\n2"\nb,caf\xe9\n', "latin1"), "line 4 is not UTF-8"],
+    ["items.csv", Buffer.from("id,x\nb,\xe9", "latin1"), "line 2 is not UTF-8"],
+    ["items.jsonl", Buffer.from('{"id":"a"}\n{"id":"\xe9"}\n', "latin1"), "line 2 is not UTF-8"],
     ["items.csv", "", 'has no "id" (or "item_id")'],
     ["items.csv", "id;year\na;1\n", "for the ids of items, but id;year"],
     ["items.csv", "id,year\na,1\nb\n", "line 3: 1 fields where the header has 2"],

@@ -11,7 +11,7 @@ import type { AttributeColumn, AttributeType, AttributeValue } from "@winnow/cor
 import type { RegionFile } from "../storage/region.ts";
 import { checkColumns, idNameOf } from "./described-items.ts";
 import type { DescribedItems } from "./described-items.ts";
-import { LINE_BYTES_MAX, linesOf } from "./lines.ts";
+import { LINE_BYTES_MAX, checkUtf8, linesOf } from "./lines.ts";
 
 const QUOTE = 34;
 /** Bytes of whole records that the parser gets at once. */
@@ -31,6 +31,7 @@ interface Batch {
 export function readCsvItems(file: RegionFile): DescribedItems {
   let items: CsvItems | undefined;
   for (const batch of batchesOf(file)) {
+    checkUtf8(file, batch.bytes, batch.line);
     for (const { fields, line } of recordsOf(file.name, batch)) {
       if (items === undefined) items = new CsvItems(file.name, fields);
       else items.add(fields, line);

@@ -8,7 +8,7 @@ import { ColumnBuilder, StringColumn, WinnowError, excerpt } from "@winnow/core"
 import type { AttributeType, AttributeValue } from "@winnow/core";
 import type { RegionFile } from "../storage/region.ts";
 import { checkColumns, idNameOf } from "./described-items.ts";
-import { blocksOf } from "./lines.ts";
+import { blocksOf, checkUtf8 } from "./lines.ts";
 import type { DescribedItems, ItemIds } from "./described-items.ts";
 
 /** Doubles from here on do not fit 64-bit integers. */
@@ -27,6 +27,7 @@ export function readJsonLines(file: RegionFile): DescribedItems {
   const separator = randomInt(SEPARATOR_END);
   let line = 0;
   for (const block of blocksOf(file, "write one object in each line")) {
+    checkUtf8(file, block, line + 1);
     const isMarked =
       line === 0 && block.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK);
     for (let from = isMarked ? BYTE_ORDER_MARK.length : 0; from < block.length;) {

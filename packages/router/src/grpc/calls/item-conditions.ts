@@ -117,10 +117,11 @@ function partOf(ids: Tensor, from: number, end: number): Tensor {
   return { ...ids, shape, data: ids.data.slice(from, end) } as Tensor;
 }
 
-function filtersOfTexts(texts: Tensor, instances: number): readonly Filter[] {
+function filtersOfTexts(texts: Tensor, instances: number): readonly Filter[] | undefined {
   const list = textsOf(texts);
   if (texts.shape.length === 0 || (list.length === 1 && instances > 1)) {
-    return filtersOf(parsed(list[0] ?? ""), instances);
+    const [text = ""] = list;
+    return text === "" ? undefined : filtersOf(parsed(text), instances);
   }
   if (list.length !== instances) {
     refuse(

@@ -195,6 +195,16 @@ describe("Predict", () => {
     expect(attributes).toEqual(["year", "title"]);
   });
 
+  test.each<[string, object]>([
+    ["a scalar", strings([""], [])],
+    ["one for two instances", strings([""])],
+  ])("an empty filter is none: %s", async (_, filter) => {
+    const { prediction, predictor } = await start();
+    const inputs = { input_1: strings(["42", "1"]), "winnow.filter": filter };
+    await prediction.call("Predict", { model_spec: { name: "retrieval" }, inputs });
+    expect(predictor.requests.at(-1)!.filter).toBeUndefined();
+  });
+
   test.each<[string, object, string]>([
     ["winnow.k", { dtype: "DT_INT64", tensor_shape: shapeOf(2), int64_val: [2, 3] }, "a scalar"],
     ["winnow.k", strings(["3"]), 'Input "winnow.k" must be int64, not string'],

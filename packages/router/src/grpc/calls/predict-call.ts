@@ -15,6 +15,7 @@ import type { RequestContext } from "../../request-context.ts";
 import { checkInstances, instancesOf } from "../../limits/request-limits.ts";
 import type { GrpcSettings } from "../grpc-settings.ts";
 import { readConditions, splitInputs } from "./item-conditions.ts";
+import { strictJsonTexts } from "./json-texts.ts";
 import { predictSignature, requiredSpec, targetOf } from "./model-target.ts";
 import { writePredictAnswer } from "./predict-answer.ts";
 import { readPredictRequest } from "./request-messages.ts";
@@ -80,9 +81,9 @@ export async function predict(
       signatureName: signature.name,
       outputs: new Map([
         ...given,
-        ...(attributes ? ([[ATTRIBUTES_OUTPUT, attributes]] as const) : []),
+        ...(attributes ? ([[ATTRIBUTES_OUTPUT, strictJsonTexts(attributes)]] as const) : []),
         ...(vectors ? ([[VECTORS_OUTPUT, vectors]] as const) : []),
-        ...(explanation ? ([[EXPLANATION_OUTPUT, explanation]] as const) : []),
+        ...(explanation ? ([[EXPLANATION_OUTPUT, strictJsonTexts(explanation)]] as const) : []),
       ]),
     };
     const bytes = writePredictAnswer(answer, settings.messageBytesMax);

@@ -46,8 +46,10 @@ function read(source: Source, value: ValueIndex, depth: number): JsonValue {
       if (Number.isSafeInteger(number)) return number;
       return BigInt(Buffer.from(document.bytesOf(value)).toString("latin1"));
     }
-    case KIND.double:
-      return document.numbers[value]!;
+    case KIND.double: {
+      const number = document.numbers[value]!;
+      return longInteger(document.bytesOf(value), number) ?? number;
+    }
     case KIND.array: {
       const list: JsonValue[] = [];
       const end = document.to[value]!;
@@ -59,6 +61,16 @@ function read(source: Source, value: ValueIndex, depth: number): JsonValue {
     default:
       return readObject(source, value, depth);
   }
+}
+
+/** Digits of an integer that is kept exact, at most; far more than those of any 64-bit integer. */
+const INTEGER_BYTES_MAX = 40;
+
+/** An integer beyond 64 bits, which RapidJSON reads as a double; `undefined` for another number. */
+function longInteger(bytes: Uint8Array, number: number): bigint | undefined {
+  if (Number.isSafeInteger(number) || bytes.length > INTEGER_BYTES_MAX) return undefined;
+  const text = Buffer.from(bytes).toString("latin1");
+  return /^-?\d+$/.test(text) ? BigInt(text) : undefined;
 }
 
 function readObject(source: Source, value: ValueIndex, depth: number): JsonValue {

@@ -117,6 +117,16 @@ describe("readFilters(), readReturned() and readIgnoredKeys()", () => {
     expect(readFilters(read(big), 1)).toEqual([
       { kind: "test", attribute: "year", is: "gt", values: [-(2n ** 63n)] },
     ]);
+    const beyond =
+      '{"filter": {"year": {"$in": [-9223372036854775809, 18446744073709551617, 1e3]}}}';
+    expect(readFilters(read(beyond), 1)).toEqual([
+      {
+        kind: "test",
+        attribute: "year",
+        is: "in",
+        values: [-(2n ** 63n) - 1n, 2n ** 64n + 1n, 1e3],
+      },
+    ]);
   });
 
   test.each([
