@@ -23,6 +23,8 @@ const executablePath = PLACES.find((place) => place !== undefined && existsSync(
 const PICTURES = process.env["CONSOLE_PICTURES"];
 const WAIT = { timeout: 60_000 };
 const COMPRESSED_BYTES_MAX = 150_000;
+/** What the browser says of signatures that a router which has just started cannot tell yet. */
+const UNTOLD_YET = /status of 503 .*\/v1\/models\/[^/]+\/metadata$/;
 
 if (executablePath === undefined) {
   process.stderr.write(
@@ -258,9 +260,10 @@ describe.skipIf(executablePath === undefined)("the console of a running cluster"
     await picture("gone");
     cluster.restart("router0");
     await banner.waitFor({ state: "detached", ...WAIT });
-    // The browser tells every question that nobody answered, and what a router that starts cannot tell yet.
-    const expected = /ERR_CONNECTION|status of 503 .*\/v1\/models\/[^/]+\/metadata$/;
-    expect(complaints.splice(before).filter((text) => !expected.test(text))).toEqual([]);
+    // The browser tells every question that nobody answered.
+    const unanswered = /ERR_CONNECTION/;
+    const told = complaints.splice(before).filter((text) => !unanswered.test(text));
+    expect(told.filter((text) => !UNTOLD_YET.test(text))).toEqual([]);
   });
 
   test("a router with keys shows a form, takes a key for this tab alone, and tells what is wrong with one", async () => {
@@ -293,8 +296,10 @@ describe.skipIf(executablePath === undefined)("the console of a running cluster"
   });
 
   test("nothing was refused by the policy, nothing failed, and nobody else was asked", () => {
-    // The model with markup in its name was asked for its signatures.
-    expect(complaints.filter((text) => !text.includes("%3Cimg"))).toEqual([]);
+    // The model with markup in its name was asked for its signatures; on a busy machine, the router that was
+    // restarted may have been asked for signatures that it did not know yet.
+    const told = complaints.filter((text) => !text.includes("%3Cimg"));
+    expect(told.filter((text) => !UNTOLD_YET.test(text))).toEqual([]);
     expect([...asked]).toEqual([cluster.url]);
   });
 
