@@ -30,6 +30,19 @@ const heardOf = (id: string): HeardWorker => ({
   ageMs: 250,
 });
 
+test("an announcement is encoded once for all that hear it", () => {
+  const announcement = announced({ id: "a", versions: [{ version: 3 }] });
+  const next = { ...announcement, memoryUsedBytes: announcement.memoryUsedBytes + 1 };
+
+  const first = encodeWorkerFrame({ kind: "state", announcement });
+
+  expect(encodeWorkerFrame({ kind: "state", announcement })).toBe(first);
+  expect(toRouter({ kind: "state", announcement: next })).toEqual({
+    kind: "state",
+    announcement: next,
+  });
+});
+
 describe("a frame that crossed the wire", () => {
   test("gives the same queries", () => {
     fc.assert(

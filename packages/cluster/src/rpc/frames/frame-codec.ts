@@ -15,6 +15,7 @@ import {
   encodeAnnouncement,
   isWorkerId,
 } from "../../announcement/announcement-codec.ts";
+import type { Announcement } from "../../announcement/announcement.ts";
 import { readContact } from "../../announcement/contact.ts";
 import { INCARNATION_MAX } from "../../announcement/succession.ts";
 import { HEARD_PER_PONG, MEMBERS_PER_FRAME } from "./frame-limits.ts";
@@ -77,11 +78,22 @@ export function decodeRouterFrame(bytes: Buffer): RouterFrame {
   return decodeRouterMessage(asMessage(bytes, requestDeserialize));
 }
 
-/** A worker's frame as bytes. */
+/** State frames by their announcements: each is sent to every router and member that listens. */
+const knownStates = new WeakMap<Announcement, Buffer>();
+
+function stateBytes(announcement: Announcement): Buffer {
+  const known = knownStates.get(announcement);
+  if (known !== undefined) return known;
+  const bytes = responseSerialize({ state: encodeAnnouncement(announcement) });
+  knownStates.set(announcement, bytes);
+  return bytes;
+}
+
+/** A worker's frame as bytes; they may be shared with other calls and must not be written to. */
 export function encodeWorkerFrame(frame: WorkerFrame): Buffer {
   switch (frame.kind) {
     case "state":
-      return responseSerialize({ state: encodeAnnouncement(frame.announcement) });
+      return stateBytes(frame.announcement);
     case "replies": {
       const bytes = frame.replies.reduce((sum, reply) => sum + replyBytes(reply), 0);
       return writeBatch(frame.replies, bytes, writeReply);
