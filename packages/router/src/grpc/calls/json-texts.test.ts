@@ -1,3 +1,5 @@
+// What the JSON texts of answers over gRPC look like to a parser that knows JSON alone.
+
 import { StringColumn, stringTensor } from "@winnow/core";
 import { expect, test } from "vitest";
 import { strictJsonTexts } from "./json-texts.ts";
