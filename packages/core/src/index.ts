@@ -257,7 +257,7 @@ export {
   vectorTextLength,
 } from "./attributes/attribute-column.ts";
 export { memberTexts } from "./attributes/attribute-text.ts";
-export { cellOf, cellPartsAt } from "./attributes/item-cell.ts";
+export { cellOf, cellPartsAt, vectorCells } from "./attributes/item-cell.ts";
 export type { CellParts } from "./attributes/item-cell.ts";
 export type {
   AttributeColumn,

@@ -79,7 +79,7 @@ export function take(from: Tensor, positions: ArrayLike<number>): Tensor {
 /**
  * Gives each candidate a new score, in the order of `flatPositions`, and sorts each list by score,
  * descending. Equal scores keep their order, and NaN comes after every number: the order depends on the
- * candidates alone, on any cluster.
+ * candidates alone, on any cluster. Scores are float32 values.
  */
 export function* reordered(candidates: Candidates, scores: ArrayLike<number>): Steps<Candidates> {
   const isTurnOver = turnMeter();
@@ -109,7 +109,7 @@ function* orderedList(
   let runs: number[][] = [];
   for (let start = 0; start < positions.length; start += RUN_LENGTH) {
     const length = Math.min(RUN_LENGTH, positions.length - start);
-    runs.push(Array.from({ length }, (_, at) => start + at).toSorted(compare));
+    runs.push(sortedRun(scores, { from: from + start, length, start }));
     if (isTurnOver(length * WORK_OF_ORDER)) yield;
   }
   while (runs.length > 1) {
@@ -125,6 +125,37 @@ function* orderedList(
     scores: order.map((at) => scores[from + at]!),
   };
 }
+
+/**
+ * The places of one run by score. Each place is sorted as one number, of the score's rank and the place behind it: without
+ * a function that compares two, sorting takes a third of the time.
+ */
+function sortedRun(
+  scores: ArrayLike<number>,
+  {
+    from,
+    length,
+    start,
+  }: { readonly from: number; readonly length: number; readonly start: number },
+): number[] {
+  const values = new Float32Array(length);
+  // The sum makes 0 of -0, which is equal to it.
+  for (let at = 0; at < length; at += 1) values[at] = scores[from + at]! + 0;
+  const bits = new Int32Array(values.buffer);
+  const keys = new Float64Array(length);
+  for (let at = 0; at < length; at += 1) {
+    const own = bits[at]!;
+    const rank = own < 0 ? own & MAGNITUDE : -own;
+    keys[at] = (Number.isNaN(values[at]) ? RANK_OF_NAN : rank) * RUN_LENGTH + at;
+  }
+  keys.sort();
+  return Array.from(keys, (key) => start + key - Math.floor(key / RUN_LENGTH) * RUN_LENGTH);
+}
+
+/** The bits of a float32 without its sign. */
+const MAGNITUDE = 0x7f_ff_ff_ff;
+/** Comes after the rank of -∞. */
+const RANK_OF_NAN = 0x7f_80_00_01;
 
 /** Two sorted runs as one. */
 function* mergedRuns(

@@ -56,8 +56,8 @@ interface Relevance {
  * second.
  *
  * The largest cosine never falls, so a candidate's value never rises once it has been compared with one that is
- * taken. A value that is not up to date is therefore a bound: the candidates that are not above the best so far
- * are left as they are, and most are never compared with most of those taken.
+ * taken; before that, it rises by no more than the least cosine allows. Both are bounds: the candidates that are not
+ * above the best so far are left as they are, and most are never compared with most of those taken.
  */
 export function* marginallyRelevant(
   { scores, vectors }: Choice,
@@ -66,59 +66,100 @@ export function* marginallyRelevant(
   const relevance = scaled(scores);
   const dim = vectors.find((vector) => vector !== undefined)?.length ?? 0;
   const none = new Float32Array(dim);
-  const rows = vectors.map((vector) => vector ?? none);
-  const candidates: Compared = {
-    rows,
-    norms: Float64Array.from(rows, (row) => Math.sqrt(productOf(row, row))),
+  const choice: OpenChoice = {
+    rows: vectors.map((vector) => vector ?? none),
+    dim,
+    norms: new Float64Array(scores.length).fill(-1),
     balance,
     relevance,
+    rise: (1 - balance) * LEAST_COSINE,
     likeness: new Float64Array(scores.length).fill(-Infinity),
     values: Float64Array.from(relevance, (each) => balance * each),
     counts: new Uint32Array(scores.length),
+    open: Array.from(scores.keys()),
+    taken: [],
+    next: 0,
+    bestAt: -1,
+    best: -Infinity,
   };
-  const open = Array.from(scores.keys());
-  const taken: number[] = [];
+  const { open, taken } = choice;
   while (taken.length < count && open.length > 0) {
-    let bestAt = -1;
-    let best = -Infinity;
-    for (let at = 0; at < open.length; at += 1) {
-      const products = compare(candidates, open[at]!, { taken, best });
-      const value = candidates.values[open[at]!]!;
-      if (bestAt < 0 || value > best) [bestAt, best] = [at, value];
-      if (isTurnOver(1 + products * (1 + dim))) yield;
-    }
-    taken.push(...open.splice(bestAt, 1));
+    choice.next = 0;
+    choice.bestAt = -1;
+    choice.best = -Infinity;
+    while (choice.next < open.length) if (isTurnOver(lookOn(choice))) yield;
+    taken.push(...open.splice(choice.bestAt, 1));
   }
   return taken;
 }
 
-/** Candidates by place, each compared with the first ones of those taken. */
-interface Compared {
+/** The size of the least cosine, with more than what rounding adds to it. */
+const LEAST_COSINE = 1 + 1e-6;
+/** Work between two questions whether the turn is over: asking for each candidate takes longer than most candidates. */
+const WORK_AT_ONCE = 2 ** 13;
+
+/** Candidates by place, each compared with the first ones of those taken; and how far the next one has been looked for. */
+interface OpenChoice {
   readonly rows: readonly Float32Array[];
+  readonly dim: number;
+  /** -1 until it is needed. */
   readonly norms: Float64Array;
   readonly balance: number;
   readonly relevance: readonly number[];
+  /** What the first comparison adds to a value, at most. */
+  readonly rise: number;
   /** The largest cosine so far. */
   readonly likeness: Float64Array;
   /** The value by that cosine. */
   readonly values: Float64Array;
   /** How many of those taken each has been compared with. */
   readonly counts: Uint32Array;
+  /** Places that are not taken, in order. */
+  readonly open: number[];
+  readonly taken: number[];
+  /** The first of the open ones that has not been looked at. */
+  next: number;
+  /** The best of those before, -1 for none, and its value. */
+  bestAt: number;
+  best: number;
+}
+
+/** Looks at some more of the open candidates; gives the multiplications that it took. */
+function lookOn(choice: OpenChoice): number {
+  const { open, taken, counts, likeness, values, rise, dim } = choice;
+  let { next, bestAt, best } = choice;
+  let work = 0;
+  for (; next < open.length && work < WORK_AT_ONCE; next += 1) {
+    const place = open[next]!;
+    work += 1;
+    if (counts[place]! < taken.length) {
+      const bound = likeness[place]! > -Infinity ? values[place]! : values[place]! + rise;
+      if (bound <= best) continue;
+      work += (1 + dim) * compare(choice, place, best);
+    }
+    const value = values[place]!;
+    if (bestAt < 0 || value > best) {
+      bestAt = next;
+      best = value;
+    }
+  }
+  choice.next = next;
+  choice.bestAt = bestAt;
+  choice.best = best;
+  return work;
 }
 
 /** Compares a candidate with those taken, as long as its value may be above `best`; gives the number of comparisons. */
-function compare(
-  { rows, norms, balance, relevance, likeness, values, counts }: Compared,
-  place: number,
-  { taken, best }: { readonly taken: readonly number[]; readonly best: number },
-): number {
+function compare(choice: OpenChoice, place: number, best: number): number {
+  const { rows, balance, relevance, likeness, values, counts, taken } = choice;
+  const own = normOf(choice, place);
   const before = counts[place]!;
   let count = before;
   for (; count < taken.length; count += 1) {
     // Where no cosine counts yet, the first one may be negative and raise the value.
     if (values[place]! <= best && likeness[place]! > -Infinity) break;
     const other = taken[count]!;
-    const norm = norms[other]! * norms[place]!;
+    const norm = normOf(choice, other) * own;
     // An item without a vector, or with one of length 0, is like no other.
     const cosine = norm > 0 ? productOf(rows[place]!, rows[other]!) / norm : 0;
     if (!(cosine > likeness[place]!)) continue;
@@ -127,6 +168,12 @@ function compare(
   }
   counts[place] = count;
   return count - before;
+}
+
+function normOf({ rows, norms }: OpenChoice, place: number): number {
+  // Not for NaN, which no comparison finds below 0.
+  if (norms[place]! < 0) norms[place] = Math.sqrt(productOf(rows[place]!, rows[place]!));
+  return norms[place]!;
 }
 
 /** Scores scaled to 0…1; NaN counts as the least, an infinite score as the end on its side. */

@@ -3,7 +3,14 @@
 // into the answers of the asks.
 
 import type { Accelerator } from "@winnow/accelerator";
-import { VECTOR_ATTRIBUTE, WinnowError, isSumsAttribute, nextLoopTurn } from "@winnow/core";
+import {
+  StringColumn,
+  VECTOR_ATTRIBUTE,
+  WinnowError,
+  isSumsAttribute,
+  nextLoopTurn,
+  vectorCells,
+} from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
 
 import { admissionOf } from "../filters/admission.ts";
@@ -15,7 +22,7 @@ import type { FilterCache } from "../filters/filter-cache.ts";
 import type { ResidentPartition, ResidentTable } from "../resident-table.ts";
 import { countOf, wantedRows } from "./scan-answers.ts";
 import { sumsOfQueries } from "./score-sums.ts";
-import { attributesOfRows, packTexts, vectorsOfRows } from "./winner-attributes.ts";
+import { attributesOfRows, vectorsOfRows } from "./winner-attributes.ts";
 import { idsOfRows } from "./winner-ids.ts";
 
 /** The device, rows and caches that a batch uses. */
@@ -86,8 +93,8 @@ async function wantedAttributes(
   asks: readonly ScanAsk[],
 ): Promise<PackedStrings | undefined> {
   if (asks.every(({ attributes = [] }) => attributes.length === 0)) return undefined;
-  const texts: Uint8Array[] = [];
-  let bytes = 0;
+  const columns: StringColumn[] = [];
+  const pauseAfter = pausesOf(onStep);
   let query = 0;
   const { dim } = source.table.spec;
   for (const { queries, k, attributes = [], filters, vectorBytes, ownVectors } of asks) {
@@ -97,7 +104,8 @@ async function wantedAttributes(
       const ask = { vectors: own, name: sumsName, filters };
       const sums = await sumsOfQueries(ask, partitions, { ...source, onStep, signal });
       for (const [at, sum] of sums.entries()) {
-        texts.push(...Array.from({ length: countOf(block, query + at, k) }, () => sum));
+        const count = countOf(block, query + at, k);
+        columns.push(StringColumn.fromBytes(Array.from({ length: count }, () => sum)));
       }
       query += queries;
       continue;
@@ -110,15 +118,48 @@ async function wantedAttributes(
         ? await vectorsOfRows(rows, partitions, { ...source, ownVectors })
         : undefined;
       const described = { partitions, vectors, vectorBytes };
-      for (const text of attributesOfRows(rows, attributes, described)) {
-        texts.push(text);
-        bytes += text.length;
-        if (bytes < PIECE_BYTES) continue;
-        bytes = 0;
-        onStep();
-        await nextLoopTurn();
-      }
+      columns.push(await describedRows(rows, attributes, { ...described, pauseAfter }));
     }
   }
-  return packTexts(texts);
+  const [only] = columns;
+  const joined = columns.length === 1 && only ? only : StringColumn.joined(columns);
+  return { offsets: joined.offsets, bytes: joined.bytes };
+}
+
+/** What is described about some rows: of vectors alone at once, of other attributes text by text. */
+async function describedRows(
+  rows: Uint32Array,
+  names: readonly string[],
+  {
+    pauseAfter,
+    ...described
+  }: Parameters<typeof attributesOfRows>[2] & { readonly pauseAfter: PauseAfter },
+): Promise<StringColumn> {
+  const { vectors, vectorBytes } = described;
+  if (vectors !== undefined && vectorBytes && names.length === 1) {
+    const cells = vectorCells(vectors, rows.length);
+    await pauseAfter(cells.byteLength);
+    return cells;
+  }
+  const texts: Uint8Array[] = [];
+  for (const text of attributesOfRows(rows, names, described)) {
+    texts.push(text);
+    const pause = pauseAfter(text.length);
+    if (pause !== undefined) await pause;
+  }
+  return StringColumn.fromBytes(texts);
+}
+
+/** Lets other work run where so many bytes complete a piece. */
+type PauseAfter = (bytes: number) => Promise<void> | undefined;
+
+function pausesOf(onStep: () => void): PauseAfter {
+  let written = 0;
+  return (bytes) => {
+    written += bytes;
+    if (written < PIECE_BYTES) return undefined;
+    written = 0;
+    onStep();
+    return nextLoopTurn();
+  };
 }

@@ -2,10 +2,10 @@
 // values are, travels as it is, and is put into the response without being parsed.
 
 import type { Accelerator } from "@winnow/accelerator";
-import { StringColumn, VECTOR_ATTRIBUTE, WinnowError, cellOf, memberTexts } from "@winnow/core";
+import { VECTOR_ATTRIBUTE, WinnowError, cellOf, memberTexts } from "@winnow/core";
 
-import type { PackedStrings } from "../compute.ts";
 import type { ResidentPartition, ResidentTable } from "../resident-table.ts";
+import { placesOf } from "./winner-ids.ts";
 
 /** Where the vectors of winners are gathered from. */
 export interface VectorSource {
@@ -36,12 +36,7 @@ export function* attributesOfRows(
   const ascending = byFirstRow(partitions);
   const fields = names.filter((name) => name !== VECTOR_ATTRIBUTE);
   const membersIn = ascending.map(({ attributes }) => memberTexts(attributes, fields));
-  const isVectorAlone = fields.length === 0 && vectors !== undefined && vectorBytes;
   for (const [rank, row] of rows.entries()) {
-    if (isVectorAlone) {
-      yield cellOf(NO_MEMBERS, bytesOfVector(vectors, rank, rows.length));
-      continue;
-    }
     const at = placeOf(row, ascending);
     const local = row - ascending[at]!.resident.firstRow;
     const texts = membersIn[at]!(local);
@@ -51,8 +46,6 @@ export function* attributesOfRows(
     yield vector !== undefined && vectorBytes ? cellOf(object, vector) : object;
   }
 }
-
-const NO_MEMBERS = Buffer.from("{}");
 
 /**
  * The vectors of global rows, `[rows, values]`.
@@ -69,8 +62,9 @@ export async function vectorsOfRows(
   const length = dim - (isCut ? (spec.added ?? 0) : 0);
   const vectors = new Float32Array(rows.length * length);
   const ascending = byFirstRow(partitions);
+  const { partitions: placed, localRows } = placesOf(rows, ascending);
   const ranksAt = ascending.map((): number[] => []);
-  for (const [rank, row] of rows.entries()) ranksAt[placeOf(row, ascending)]!.push(rank);
+  for (let rank = 0; rank < rows.length; rank += 1) ranksAt[placed[rank]!]!.push(rank);
   for (const [at, ranks] of ranksAt.entries()) {
     if (ranks.length === 0) continue;
     const held = ascending[at]!;
@@ -78,13 +72,26 @@ export async function vectorsOfRows(
       const message = `Partition ${held.partition} of table "${name}" is not held here any more`;
       throw new WinnowError("FAILED_PRECONDITION", message);
     }
-    const local = Uint32Array.from(ranks, (rank) => rows[rank]! - held.resident.firstRow);
+    const local = new Uint32Array(ranks.length);
+    for (let index = 0; index < ranks.length; index += 1) local[index] = localRows[ranks[index]!]!;
     const gathered = await accelerator.gather(held.resident, local);
-    for (const [index, rank] of ranks.entries()) {
-      vectors.set(gathered.subarray(index * dim, index * dim + length), rank * length);
+    for (let index = 0; index < ranks.length; index += 1) {
+      copyValues(gathered, index * dim, { to: vectors, at: ranks[index]! * length, length });
     }
   }
   return vectors;
+}
+
+/** Vectors up to this length are copied value by value: that takes less than a view of them. */
+const SHORT_VALUES = 128;
+
+function copyValues(
+  values: Float32Array,
+  from: number,
+  { to, at, length }: { readonly to: Float32Array; readonly at: number; readonly length: number },
+): void {
+  if (length > SHORT_VALUES) to.set(values.subarray(from, from + length), at);
+  else for (let index = 0; index < length; index += 1) to[at + index] = values[from + index]!;
 }
 
 const byFirstRow = (partitions: readonly ResidentPartition[]): readonly ResidentPartition[] =>
@@ -103,10 +110,4 @@ function bytesOfVector(vectors: Float32Array, rank: number, rows: number): Buffe
 /** The member of a JSON object that is the vector of a row; it comes last. */
 function vectorText(values: Buffer): string {
   return `"${VECTOR_ATTRIBUTE}":"${values.toString("base64")}"`;
-}
-
-/** Texts in arrays that can be transferred. */
-export function packTexts(texts: readonly Uint8Array[]): PackedStrings {
-  const { offsets, bytes } = StringColumn.fromBytes(texts);
-  return { offsets, bytes };
 }

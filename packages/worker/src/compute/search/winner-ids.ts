@@ -39,7 +39,11 @@ interface Places {
   readonly localRows: Uint32Array;
 }
 
-function placesOf(rows: Uint32Array, ascending: readonly IdSource[]): Places {
+/** Where global rows are among partitions by their first rows. */
+export function placesOf(
+  rows: Uint32Array,
+  ascending: readonly Pick<IdSource, "resident">[],
+): Places {
   const firstRows = Uint32Array.from(ascending, ({ resident }) => resident.firstRow);
   const partitions = new Uint16Array(rows.length);
   const localRows = new Uint32Array(rows.length);
@@ -83,6 +87,11 @@ function packStrings(
     offsets[at + 1] = offsets[at]! + from[row + 1]! - from[row]!;
   }
   const bytes = new Uint8Array(offsets[count]!);
+  // The first byte of each id is read before any id is copied: reads that nothing follows wait for memory together.
+  let read = 0;
+  for (let at = 0; at < count; at += 1) read |= columns[partitions[at]!]!.bytes[starts[at]!]!;
+  // What is read must be used, or it need not be read; what is written here is written over.
+  if (bytes.length > 0) bytes[0] = read;
   for (let at = 0; at < count; at += 1) {
     const from = columns[partitions[at]!]!.bytes;
     const end = offsets[at + 1]!;
