@@ -100,8 +100,8 @@ export interface Accelerator {
   /** Copies rows by local number: `[localRows.length, dim]`. @throws RangeError outside the resident. */
   gather(resident: Resident, localRows: Uint32Array): Promise<Float32Array>;
   /**
-   * A number by which other threads of this process can search the resident (`cpu/inline-search.ts`), until
-   * it is released. Absent where the device does not allow that.
+   * A number by which other threads of this process can search the resident, or gather its rows
+   * (`cpu/inline-search.ts`), until it is released. Absent where the device does not allow that.
    */
   share?(resident: Resident): number;
   /** Frees the rows' memory, once the queries under way have finished. */

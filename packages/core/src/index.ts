@@ -68,6 +68,7 @@ export {
   partitionOfBytes,
   partitionOfInteger,
   partitionOfRow,
+  partitionOfString,
   rowRangeOf,
 } from "./partition/partition.ts";
 export type { RowRange } from "./partition/partition.ts";

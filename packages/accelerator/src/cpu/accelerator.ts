@@ -180,7 +180,7 @@ class CpuAccelerator implements Accelerator {
   }
 
   share(resident: Resident): number {
-    return this.#addon.shareTable(this.#residents.searchable(resident));
+    return this.#addon.shareTable(this.#residents.held(resident));
   }
 
   release(resident: Resident): Promise<void> {

@@ -1,4 +1,4 @@
-// Searches of tables that another thread has loaded, run at once on the thread that asks. Only for small
+// Searches and look-ups in tables that another thread has loaded, run at once on the thread that asks. Only for small
 // tables: the thread does nothing else meanwhile, and saves waking the other thread and being woken by it.
 // The code and the tables are the accelerator's, so answers have the same bits.
 
@@ -47,6 +47,13 @@ export class InlineSearch {
   /** Releases the handle to a table; its rows stay in memory as long as there is one. */
   release({ handle }: InlineTable): void {
     this.#addon.releaseTable(handle);
+  }
+
+  /** Copies rows by local number: `[localRows.length, dim]`. @throws TypeError outside of the table */
+  gather({ handle }: InlineTable, localRows: Uint32Array, dim: number): Float32Array {
+    const gathered = new Float32Array(localRows.length * dim);
+    this.#addon.gatherRows(handle, localRows, gathered);
+    return gathered;
   }
 
   /** Exact top-k of each query. @throws WinnowError RESOURCE_EXHAUSTED if there is not enough memory */

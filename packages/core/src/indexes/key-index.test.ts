@@ -137,6 +137,74 @@ describe("a key index over a vocabulary", () => {
   });
 });
 
+describe("a key index with the slots of another one", () => {
+  const inSharedMemory = (bytes: Uint8Array): Uint8Array => {
+    const shared = new Uint8Array(new SharedArrayBuffer(bytes.byteLength));
+    shared.set(bytes);
+    return shared;
+  };
+  const missing = fc.constantFrom<MissingKey>(
+    { kind: "row", row: 1 },
+    { kind: "hash", firstRow: 1, buckets: 2 },
+    { kind: "refuse" },
+  );
+  const outcomeOf = (work: () => unknown): unknown => {
+    try {
+      return work();
+    } catch (error) {
+      return String(error);
+    }
+  };
+
+  test("gives the same rows, known keys and refusals", () => {
+    const key = fc.bigInt({ min: 0n, max: 60n });
+    const anyKeys = fc.uniqueArray(key, { selector: String });
+    const kinds = fc.record({ rule: missing, isText: fc.boolean() });
+    fc.assert(
+      fc.property(anyKeys, fc.array(key), kinds, (known, asked, { rule, isText }) => {
+        const tensorOf = (values: readonly bigint[]): Tensor =>
+          isText ? stringTensor(values.map(String)) : integers(values);
+        const fixed = { keys: tensorOf([7n]), rows: [2] };
+        const table = vocabularyOf(isText ? "string" : "int64", rule, fixed);
+        const keys = tensorOf(known);
+        const first = createKeyIndex(table, partitionOf(keys));
+
+        const second = createKeyIndex(table, partitionOf(keys), first.slots);
+
+        const askedKeys = tensorOf(asked);
+        expect(second.slots).toBe(first.slots);
+        expect([...second.known(askedKeys)]).toEqual([...first.known(askedKeys)]);
+        expect(outcomeOf(() => [...second.localRows(askedKeys)])).toEqual(
+          outcomeOf(() => [...first.localRows(askedKeys)]),
+        );
+      }),
+    );
+  });
+
+  test("has its slots in shared memory if the keys are, of texts and of numbers", () => {
+    const { offsets, bytes } = StringColumn.fromText(["a", "b"]);
+    const texts: Tensor = {
+      dtype: "string",
+      shape: [2],
+      data: new StringColumn(offsets, inSharedMemory(bytes)),
+    };
+    const memory = new SharedArrayBuffer(16);
+    const numbers: Tensor = { dtype: "int64", shape: [2], data: new BigInt64Array(memory) };
+    numbers.data.set([5n, 6n]);
+    const rule = { kind: "row", row: 1 } as const;
+
+    const indexes = [
+      createKeyIndex(vocabularyOf("string", rule), partitionOf(texts)),
+      createKeyIndex(vocabularyOf("int64", rule), partitionOf(numbers)),
+    ];
+
+    const areShared = indexes.map(({ slots }) => slots?.buffer instanceof SharedArrayBuffer);
+    expect(areShared).toEqual([true, true]);
+    const own = createKeyIndex(vocabularyOf("string", rule), partitionOf(stringTensor(["a"])));
+    expect(own.slots?.buffer).toBeInstanceOf(ArrayBuffer);
+  });
+});
+
 describe("a key index over rows", () => {
   const partition = {
     globalRows: Uint32Array.of(1, 5, 7),
@@ -147,6 +215,30 @@ describe("a key index over rows", () => {
 
   test("gives the position of the row in the partition", () => {
     expect([...index.localRows(integers([7n, 1n, 5n, 7n]))]).toEqual([2, 0, 1, 2]);
+  });
+
+  test("gives the positions in a large partition, however its rows are spread", () => {
+    const step = fc.integer({ min: 1, max: 2 ** 10 });
+    const pieces = fc.array(fc.tuple(step, fc.integer({ min: 1, max: 3000 })), { minLength: 1 });
+    fc.assert(
+      fc.property(pieces, fc.nat(2 ** 9), (cut, first) => {
+        const rows: number[] = [first];
+        for (const [gap, count] of cut.slice(0, 5)) {
+          for (let at = 0; at < count; at += 1) rows.push(rows.at(-1)! + gap);
+        }
+        const globalRows = Uint32Array.from(rows);
+        const table = { keys: { kind: "row" as const }, rows: rows.at(-1)! + 3 };
+        const large = createKeyIndex(table, { ...partition, globalRows });
+
+        expect(large.localRows(integers(rows.map(BigInt)))).toEqual(
+          Uint32Array.from(rows, (_, at) => at),
+        );
+        expect(() => large.localRows(integers([BigInt(rows.at(-1)! + 2)]))).toThrow(
+          "does not lie in the partition",
+        );
+      }),
+      { numRuns: 30 },
+    );
   });
 
   test.each([

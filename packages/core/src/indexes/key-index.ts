@@ -7,7 +7,7 @@ import { WinnowError, excerpt } from "../errors/errors.ts";
 import type { KeyedPartition } from "../partition/keyed-partition.ts";
 import { hashBucketFast } from "../program/hashes/farm-hash.ts";
 import type { MissingKey, TableKeys } from "../program/program.ts";
-import { type RepeatedKey, indexVocabularies } from "../program/vocabulary-index.ts";
+import { type RepeatedKey, indexVocabulary } from "../program/vocabulary-index.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 
 /** Finds the rows of keys in one partition. */
@@ -23,6 +23,11 @@ export interface KeyIndex {
    * of its own. @throws WinnowError INVALID_ARGUMENT for keys of another dtype
    */
   known(keys: Tensor): Uint8Array;
+  /**
+   * The hash table of a vocabulary's keys, in shared memory if the keys are: with it, another thread indexes the same
+   * partition without work. `undefined` for rows.
+   */
+  readonly slots: Int32Array | undefined;
 }
 
 /** The keys of a keyed table; a `KeyedTable` is one. */
@@ -32,11 +37,18 @@ export interface KeyedTableKeys {
   readonly rows: number;
 }
 
-/** Indexes one partition. @throws WinnowError DATA_LOSS when its keys do not fit the table's */
-export function createKeyIndex(table: KeyedTableKeys, partition: KeyedPartition): KeyIndex {
+/**
+ * Indexes one partition, with the slots of another index of it if there are any.
+ * @throws WinnowError DATA_LOSS when its keys do not fit the table's
+ */
+export function createKeyIndex(
+  table: KeyedTableKeys,
+  partition: KeyedPartition,
+  slots?: Int32Array,
+): KeyIndex {
   return table.keys.kind === "row"
     ? rowIndex(table.rows, partition)
-    : vocabularyIndex(table.keys, partition);
+    : vocabularyIndex(table.keys, partition, slots);
 }
 
 function rowIndex(rows: number, partition: KeyedPartition): KeyIndex {
@@ -55,25 +67,28 @@ function rowIndex(rows: number, partition: KeyedPartition): KeyIndex {
       return local;
     },
     known: (keys) => new Uint8Array(keys.data.length).fill(1),
+    slots: undefined,
   };
 }
 
 type VocabularyKeys = TableKeys & { readonly kind: "vocabulary" };
 
-function vocabularyIndex(table: VocabularyKeys, partition: KeyedPartition): KeyIndex {
+function vocabularyIndex(
+  table: VocabularyKeys,
+  partition: KeyedPartition,
+  slots: Int32Array | undefined,
+): KeyIndex {
   const keys = partition.keys;
   if (keys?.dtype !== table.keyDtype || keys.data.length !== partition.keyRows.length) {
     throw new WinnowError("DATA_LOSS", `A partition without its ${table.keyDtype} keys`);
   }
   const values: Tensor = { dtype: "int64", shape: [0], data: new BigInt64Array() };
-  const [known, fixed] = indexVocabularies([
-    { name: "keys", keys, values },
-    { name: "fixed keys", keys: table.fixed.keys, values },
-  ]);
-  if (known === undefined || fixed === undefined) throw new RangeError("two vocabularies");
+  const known = indexVocabulary({ name: "keys", keys, values }, slots);
+  const fixed = indexVocabulary({ name: "fixed keys", keys: table.fixed.keys, values });
   if (known.repeated !== undefined) assertOneRow(partition, keys, known.repeated);
   const hasFixed = table.fixed.rows.length > 0;
   return {
+    slots: known.slots,
     localRows(asked) {
       if (asked.dtype !== table.keyDtype) throw wrongDtype(asked, table.keyDtype);
       const positions = known.positionsOf(asked);
@@ -134,10 +149,24 @@ function dataAt(keys: Tensor, at: number): number | bigint {
   return keys.data[at]!;
 }
 
-/** Position of a global row in the partition, by bisection. */
+/** Rows on each side of where a row is expected, among which it is looked for first. */
+const NEAR_ROWS = 2 ** 9;
+
+/**
+ * Position of a global row in the partition, by bisection. Keys are spread over partitions by their hash, so that the rows
+ * of one are spread evenly, and a row lies near its share of the way from the first one to the last one. Bisection among
+ * its neighbours stays in few lines of memory; in all rows of a large partition it would miss the cache at each step.
+ */
 function localRowOf({ globalRows }: KeyedPartition, row: number): number {
   let low = 0;
   let high = globalRows.length;
+  if (high > 2 * NEAR_ROWS) {
+    const [first, last] = [globalRows[0]!, globalRows[high - 1]!];
+    const expected = Math.floor(((row - first) / (last - first)) * (high - 1));
+    const [before, behind] = [expected - NEAR_ROWS, expected + NEAR_ROWS];
+    if (before >= 0 && before < high && globalRows[before]! < row) low = before + 1;
+    if (behind >= low && behind < high && globalRows[behind]! >= row) high = behind;
+  }
   while (low < high) {
     const middle = (low + high) >>> 1;
     if (globalRows[middle]! < row) low = middle + 1;

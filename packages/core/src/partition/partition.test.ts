@@ -2,10 +2,12 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { StringColumn } from "../tensor/string-column.ts";
 import {
   PARTITION_BYTES,
   partitionCountOf,
   partitionOfBytes,
+  partitionOfString,
   partitionOfInteger,
   rowRangeOf,
 } from "./partition.ts";
@@ -65,6 +67,16 @@ describe("partitions of keys", () => {
     expect([0n, 1n, -1n, 42n, 2n ** 62n].map((key) => partitionOfInteger(key, 16))).toEqual([
       1, 6, 4, 6, 11,
     ]);
+  });
+
+  test("are the same for a string of a column, also of a slice", () => {
+    const column = StringColumn.fromText(["before", "", "1", "42", "user ü", "0e5f24c27b"]).slice(
+      1,
+      6,
+    );
+    const partitions = Array.from(column.toText(), (_, at) => partitionOfString(column, at, 16));
+
+    expect(partitions).toEqual([11, 15, 13, 14, 14]);
   });
 
   test("are even: of 20,000 names that differ in a digit no partition of 16 gets 10 % too many", () => {

@@ -4,6 +4,8 @@
 // the same cut. A partition is small enough for one worker to scan in a few milliseconds; a table
 // of that size is not cut, and a query for it asks one worker.
 
+import type { StringColumn } from "../tensor/string-column.ts";
+
 /** A half-open range of global rows, `[firstRow, endRow)`. */
 export interface RowRange {
   readonly firstRow: number;
@@ -44,6 +46,20 @@ export function partitionOfBytes(key: Uint8Array, partitions: number): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < key.length; index += 1) {
     hash = Math.imul(hash ^ key[index]!, 0x01000193);
+  }
+  return mix(hash) % partitions;
+}
+
+/** `partitionOfBytes` of one string of a column, without a view of it. */
+export function partitionOfString(
+  { offsets, bytes }: StringColumn,
+  position: number,
+  partitions: number,
+): number {
+  let hash = 0x811c9dc5;
+  const end = offsets[position + 1]!;
+  for (let index = offsets[position]!; index < end; index += 1) {
+    hash = Math.imul(hash ^ bytes[index]!, 0x01000193);
   }
   return mix(hash) % partitions;
 }

@@ -18,6 +18,12 @@ export interface VocabularyIndex {
   readonly repeated: RepeatedKey | undefined;
 }
 
+/** An index with its hash table. */
+export interface FilledIndex extends VocabularyIndex {
+  /** A position in the vocabulary, or -1, in each slot. In shared memory if the keys are. */
+  readonly slots: Int32Array;
+}
+
 /** Two positions of one key. */
 export interface RepeatedKey {
   readonly first: number;
@@ -26,15 +32,17 @@ export interface RepeatedKey {
 
 /** Indexes every vocabulary of a program; a key that occurs twice has its first position. */
 export function indexVocabularies(vocabularies: readonly Vocabulary[]): VocabularyIndex[] {
-  return vocabularies.map(indexOf);
+  return vocabularies.map((vocabulary) => indexVocabulary(vocabulary));
 }
 
-function indexOf(vocabulary: Vocabulary): VocabularyIndex {
+/** Indexes a vocabulary, or finds its keys by the slots of another index of the same keys. */
+export function indexVocabulary(vocabulary: Vocabulary, filled?: Int32Array): FilledIndex {
   const { keys, name } = vocabulary;
-  const { find, repeated } = finderOf(vocabulary);
+  const { find, repeated, slots } = finderOf(vocabulary, filled);
   return {
     vocabulary,
     repeated,
+    slots,
     positionsOf: (asked) => {
       if (asked.dtype !== keys.dtype) {
         const message = `Key must be type ${keys.dtype} but got ${asked.dtype} (table ${name})`;
@@ -45,14 +53,14 @@ function indexOf(vocabulary: Vocabulary): VocabularyIndex {
   };
 }
 
-function finderOf({ keys, name }: Vocabulary): Finder {
-  if (keys.dtype === "string") return stringFinder(keys.data);
-  if (keys.dtype === "int64") return integerFinder(keys.data);
+function finderOf({ keys, name }: Vocabulary, filled: Int32Array | undefined): Finder {
+  if (keys.dtype === "string") return stringFinder(keys.data, filled);
+  if (keys.dtype === "int64") return integerFinder(keys.data, filled);
   if (keys.dtype !== "int32") {
     throw new WinnowError("UNIMPLEMENTED", `Vocabulary ${name} has ${keys.dtype} keys`);
   }
-  const { find, repeated } = integerFinder(widened(keys.data));
-  return { find: (asked) => find(widenedKeys(asked)), repeated };
+  const { find, ...rest } = integerFinder(widened(keys.data), filled);
+  return { find: (asked) => find(widenedKeys(asked)), ...rest };
 }
 
 function widened(keys: Int32Array): BigInt64Array {
@@ -66,66 +74,92 @@ function widenedKeys({ data, shape }: Tensor): Tensor {
 interface Finder {
   readonly find: (keys: Tensor) => Int32Array;
   readonly repeated: RepeatedKey | undefined;
+  readonly slots: Int32Array;
 }
 
 const EMPTY = -1;
 const GOLDEN_RATIO = 0x9e3779b1;
 
 /** Slots: a power of two, at least twice the keys, so that probing stays short. */
-function slotsFor(keys: number): Int32Array {
-  return new Int32Array(2 ** Math.ceil(Math.log2(Math.max(2, keys * 2)))).fill(EMPTY);
+function slotsFor(keys: number, beside: ArrayBufferLike): Int32Array {
+  const length = 2 ** Math.ceil(Math.log2(Math.max(2, keys * 2)));
+  const bytes = length * Int32Array.BYTES_PER_ELEMENT;
+  const isShared = beside instanceof SharedArrayBuffer;
+  return new Int32Array(isShared ? new SharedArrayBuffer(bytes) : new ArrayBuffer(bytes)).fill(
+    EMPTY,
+  );
 }
 
-function stringFinder(column: StringColumn): Finder {
-  const slots = slotsFor(column.length);
-  const mask = slots.length - 1;
-  const slotOf = (key: Uint8Array): number => {
-    let slot = hashOfBytes(key) & mask;
-    while (slots[slot] !== EMPTY && !isEqual(column.at(slots[slot]!), key))
-      slot = (slot + 1) & mask;
-    return slot;
-  };
+/** Puts each position into its slot. Gives both positions of the first key that occurs twice. */
+function fill(
+  slots: Int32Array,
+  length: number,
+  slotOf: (position: number) => number,
+): RepeatedKey | undefined {
   let repeated: RepeatedKey | undefined;
-  for (let position = 0; position < column.length; position += 1) {
-    const slot = slotOf(column.at(position));
+  for (let position = 0; position < length; position += 1) {
+    const slot = slotOf(position);
     if (slots[slot] === EMPTY) slots[slot] = position;
     else repeated ??= { first: slots[slot]!, second: position };
   }
+  return repeated;
+}
+
+function stringFinder(column: StringColumn, filled: Int32Array | undefined): Finder {
+  const slots = filled ?? slotsFor(column.length, column.bytes.buffer);
+  const mask = slots.length - 1;
+  /** Whether the vocabulary has this key at this position. */
+  const isAt = (position: number, keys: StringColumn, at: number): boolean => {
+    const [start, keyStart] = [column.offsets[position]!, keys.offsets[at]!];
+    const length = column.offsets[position + 1]! - start;
+    if (length !== keys.offsets[at + 1]! - keyStart) return false;
+    for (let byte = 0; byte < length; byte += 1) {
+      if (column.bytes[start + byte] !== keys.bytes[keyStart + byte]) return false;
+    }
+    return true;
+  };
+  const slotOf = (keys: StringColumn, at: number): number => {
+    let slot = hashOfString(keys, at) & mask;
+    while (slots[slot] !== EMPTY && !isAt(slots[slot]!, keys, at)) slot = (slot + 1) & mask;
+    return slot;
+  };
+  const repeated =
+    filled === undefined ? fill(slots, column.length, (at) => slotOf(column, at)) : undefined;
   const find = (keys: Tensor): Int32Array => {
     const asked = keys.data as StringColumn;
     const positions = new Int32Array(asked.length);
-    for (let at = 0; at < positions.length; at += 1) positions[at] = slots[slotOf(asked.at(at))]!;
+    for (let at = 0; at < positions.length; at += 1) positions[at] = slots[slotOf(asked, at)]!;
     return positions;
   };
-  return { find, repeated };
+  return { find, repeated, slots };
 }
 
-function integerFinder(ids: BigInt64Array): Finder {
-  const slots = slotsFor(ids.length);
+function integerFinder(ids: BigInt64Array, filled: Int32Array | undefined): Finder {
+  const slots = filled ?? slotsFor(ids.length, ids.buffer);
   const mask = slots.length - 1;
   const slotOf = (key: bigint): number => {
     let slot = hashOfInteger(key) & mask;
     while (slots[slot] !== EMPTY && ids[slots[slot]!] !== key) slot = (slot + 1) & mask;
     return slot;
   };
-  let repeated: RepeatedKey | undefined;
-  for (let position = 0; position < ids.length; position += 1) {
-    const slot = slotOf(ids[position]!);
-    if (slots[slot] === EMPTY) slots[slot] = position;
-    else repeated ??= { first: slots[slot]!, second: position };
-  }
+  const repeated =
+    filled === undefined ? fill(slots, ids.length, (at) => slotOf(ids[at]!)) : undefined;
   const find = (keys: Tensor): Int32Array => {
     const asked = keys.data as BigInt64Array;
     const positions = new Int32Array(asked.length);
     for (let at = 0; at < positions.length; at += 1) positions[at] = slots[slotOf(asked[at]!)]!;
     return positions;
   };
-  return { find, repeated };
+  return { find, repeated, slots };
 }
 
-function hashOfBytes(key: Uint8Array): number {
+/** Of the bytes of one string of a column, without a view of them. */
+function hashOfString({ offsets, bytes }: StringColumn, position: number): number {
   let hash = 0x811c9dc5;
-  for (let at = 0; at < key.length; at += 1) hash = Math.imul(hash ^ key[at]!, 0x01000193);
+  const end = offsets[position + 1]!;
+  for (let at = offsets[position]!; at < end; at += 1) {
+    hash = Math.imul(hash ^ bytes[at]!, 0x01000193);
+  }
   return mixed(hash);
 }
 
@@ -139,10 +173,4 @@ function hashOfInteger(key: bigint): number {
 function mixed(value: number): number {
   const hash = Math.imul(value ^ (value >>> 15), GOLDEN_RATIO);
   return (hash ^ (hash >>> 15)) >>> 0;
-}
-
-function isEqual(a: Uint8Array, b: Uint8Array): boolean {
-  if (a.length !== b.length) return false;
-  for (let at = 0; at < a.length; at += 1) if (a[at] !== b[at]) return false;
-  return true;
 }

@@ -25,6 +25,7 @@ import type {
   TopKScan,
   VersionDirectory,
 } from "./compute.ts";
+import { InlineLookups } from "./inline/inline-lookups.ts";
 import { InlineTables } from "./inline/inline-tables.ts";
 import type { InlineTablesParts } from "./inline/inline-tables.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
@@ -51,6 +52,7 @@ export class ComputeClient implements Compute {
   readonly #parts: ComputeClientParts;
   readonly #calls: ThreadCaller<ComputeRequest, ComputeAside>;
   readonly #inline: InlineTables;
+  readonly #lookups: InlineLookups;
   #memory: ComputeMemory;
   #failure: ComputeFailure | undefined;
   #failureListener: ((failure: ComputeFailure) => void) | undefined;
@@ -61,7 +63,9 @@ export class ComputeClient implements Compute {
     this.device = parts.device;
     this.#memory = parts.memory;
     const { clock, progress, inline = { valuesMax: 0, openSearch: () => undefined } } = parts;
-    this.#inline = new InlineTables({ ...inline, clock, progress, turn: nextLoopTurn });
+    const inlineParts = { ...inline, clock, progress, turn: nextLoopTurn };
+    this.#inline = new InlineTables(inlineParts);
+    this.#lookups = new InlineLookups(inlineParts);
     this.#calls = new ThreadCaller(parts.port, (aside) => {
       if ("lost" in aside) this.#loseDevice(aside.lost);
       else if ("copied" in aside) this.#inline.addCopy(aside.copied);
@@ -87,23 +91,33 @@ export class ComputeClient implements Compute {
   }
 
   async load(name: ReplicaName): Promise<LoadedReplica> {
-    const { shared, ...loaded } = await this.#ask<LoadedPartition>({ kind: "load", name });
-    if (this.#failure === undefined) this.#inline.add(name, shared);
+    const { shared, sharedKeyed, ...loaded } = await this.#ask<LoadedPartition>({
+      kind: "load",
+      name,
+    });
+    if (this.#failure === undefined) {
+      this.#inline.add(name, shared);
+      if (sharedKeyed !== undefined) this.#lookups.add(name, sharedKeyed);
+    }
     return loaded;
   }
 
   async release(name: ReplicaName): Promise<void> {
     this.#inline.drop(name);
+    this.#lookups.drop(name);
     await this.#ask({ kind: "release", name });
     // Once more, because a load of this partition that was under way may have ended after the release was
     // asked for.
     this.#inline.drop(name);
+    this.#lookups.drop(name);
   }
 
   async close(handle: ContentHandle): Promise<void> {
     this.#inline.dropContent(handle);
+    this.#lookups.dropContent(handle);
     await this.#ask({ kind: "close", handle });
     this.#inline.dropContent(handle);
+    this.#lookups.dropContent(handle);
   }
 
   program(handle: ContentHandle, tableBytesMax: number): Promise<Uint8Array> {
@@ -128,8 +142,8 @@ export class ComputeClient implements Compute {
     return { answers: answersOf(scan, asks), waitUs, computeUs };
   }
 
-  lookup(batch: LookupBatch): Promise<LookupBatchAnswer> {
-    return this.#ask({ kind: "lookup", batch });
+  async lookup(batch: LookupBatch): Promise<LookupBatchAnswer> {
+    return this.#lookups.answer(batch) ?? this.#ask({ kind: "lookup", batch });
   }
 
   onFailure(listener: (failure: ComputeFailure) => void): void {
@@ -141,6 +155,7 @@ export class ComputeClient implements Compute {
     if (this.#isEnding) return;
     this.#isEnding = true;
     this.#inline.clear();
+    this.#lookups.clear();
     if (this.#failure === undefined) {
       // A thread that does not answer the shutdown is ended anyway.
       const shutdown = this.#ask({ kind: "shutdown" });
@@ -165,6 +180,7 @@ export class ComputeClient implements Compute {
     if (this.#failure !== undefined || this.#isEnding) return;
     this.#failure = failure;
     this.#inline.clear();
+    this.#lookups.clear();
     this.#calls.end(failure.error);
     this.#failureListener?.(failure);
   }

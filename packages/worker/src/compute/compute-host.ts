@@ -23,9 +23,9 @@ import { ExclusionIndexes } from "./filters/exclusion.ts";
 import { FilterCache } from "./filters/filter-cache.ts";
 import { CopySharing } from "./inline/copy-sharing.ts";
 import { SHARED_VALUES_MAX } from "./inline/shared-rows.ts";
-import type { CopyNews, SharedPartition } from "./inline/shared-rows.ts";
+import { inSharedMemory, sharedOf } from "./inline/partition-sharing.ts";
+import type { CopyNews, SharedRows } from "./inline/shared-rows.ts";
 import { answerLookups } from "./lookup-batch.ts";
-import { sharedKeys, viewOfKeys } from "./packed-keys.ts";
 import type {
   ModelReader,
   OpenedModel,
@@ -61,10 +61,7 @@ interface Content {
 }
 
 /** A loaded partition, as the event loop hears of it. */
-export interface LoadedPartition extends LoadedReplica {
-  /** How the event loop can search the partition itself; `undefined` for a partition too large for that. */
-  readonly shared: SharedPartition | undefined;
-}
+export interface LoadedPartition extends LoadedReplica, SharedRows {}
 
 /** Opened versions and what is loaded of them. */
 export class ComputeHost {
@@ -169,26 +166,25 @@ export class ComputeHost {
         throw new WinnowError("NOT_FOUND", "The version was closed while it was loaded");
       }
       const share = this.#shareOf(resident, table);
-      const ids =
-        share === undefined || source.ids === undefined ? source.ids : sharedKeys(source.ids);
-      const added = table.add(partition, { resident, source, ids });
+      const { ids, keyed } = share === undefined ? source : inSharedMemory(source);
+      const { attributes } = source;
+      const added = table.add(partition, { resident, source: { keyed, attributes }, ids });
       this.#sharing.name(added, name);
-      const { rows, dim, firstRow } = resident;
-      const shared =
-        share === undefined
-          ? undefined
-          : { share, rows, dim, firstRow, ids: ids && viewOfKeys(ids) };
-      return { bytes: resident.bytes + added.hostBytes, bytesRead, shares, shared };
+      const bytes = resident.bytes + added.hostBytes;
+      return { bytes, bytesRead, shares, ...sharedOf(added, { share, spec: table.spec, keyed }) };
     } catch (error) {
       await this.#parts.accelerator.release(resident);
       throw error;
     }
   }
 
-  /** The number under which the event loop may search a partition itself; `undefined` for a large partition. */
+  /**
+   * The number under which the event loop may search a partition itself, or look keys up in it; `undefined` for a
+   * large partition that is searched.
+   */
   #shareOf(resident: Resident, { spec }: ResidentTable): number | undefined {
     const isSmall = resident.rows * resident.dim <= SHARED_VALUES_MAX;
-    if (spec.kind !== "candidate" || !isSmall) return undefined;
+    if (spec.kind === "candidate" && !isSmall) return undefined;
     return this.#parts.accelerator.share?.(resident);
   }
 

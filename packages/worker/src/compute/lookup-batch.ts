@@ -6,25 +6,39 @@ import type { Accelerator } from "@winnow/accelerator";
 import {
   WinnowError,
   excerpt,
-  partitionOfBytes,
   partitionOfInteger,
+  partitionOfString,
   toWinnowError,
 } from "@winnow/core";
-import type { Tensor } from "@winnow/core";
+import type { KeyIndex, KeyedTable, TableSpec, Tensor } from "@winnow/core";
 
 import type { GatherAsk, LookupBatch, GatherAnswer } from "./compute.ts";
 import { unpackKeys } from "./packed-keys.ts";
 import type { ResidentTable } from "./resident-table.ts";
 
-/** Where one row of an answer is gathered from. */
+/** A table whose keys can be found. */
+export interface LookupTable {
+  readonly spec: Pick<TableSpec, "name" | "dim" | "partitions"> &
+    (Pick<KeyedTable, "kind" | "keys"> | { readonly kind: "candidate" });
+  /** A held partition. @throws WinnowError FAILED_PRECONDITION for one that is not held */
+  at(partition: number): { readonly keyIndex: KeyIndex | undefined };
+}
+
+/** Rows of one partition that one ask wants: row `localRows[i]` of the partition is row `positions[i]` of the answer. */
 interface Placement {
   readonly into: Float32Array;
-  /** Row within the answer. */
-  readonly position: number;
-  readonly localRow: number;
+  readonly positions: readonly number[];
+  readonly localRows: Uint32Array;
 }
 
 type Placements = Map<number, Placement[]>;
+
+/** Answers whose rows are still to be gathered. */
+interface LocatedLookups {
+  readonly answers: GatherAnswer[];
+  /** Rows to be gathered, by partition. */
+  readonly placements: ReadonlyMap<number, readonly Placement[]>;
+}
 
 /** Answers every ask of a batch. */
 export async function answerLookups(
@@ -32,41 +46,42 @@ export async function answerLookups(
   batch: LookupBatch,
 ): Promise<GatherAnswer[]> {
   const { table, accelerator } = parts;
-  const placements: Placements = new Map();
-  const answers = batch.asks.map((ask) => locate(table, ask, placements));
+  const { answers, placements } = locateLookups(table, batch.asks);
   await Promise.all(
     [...placements].map(async ([partition, wanted]) => {
-      const localRows = Uint32Array.from(wanted, ({ localRow }) => localRow);
-      const values = await accelerator.gather(table.at(partition).resident, localRows);
+      const values = await accelerator.gather(table.at(partition).resident, rowsOfAll(wanted));
       scatter(values, wanted, table.spec.dim);
     }),
   );
   return answers;
 }
 
+/** Finds the rows of every ask. A bad key fails only the ask that it belongs to. */
+export function locateLookups(table: LookupTable, asks: readonly GatherAsk[]): LocatedLookups {
+  const placements: Placements = new Map();
+  return { answers: asks.map((ask) => locate(table, ask, placements)), placements };
+}
+
 /** Finds the rows that one ask wants. Its answer is filled later, when the rows are gathered. */
-function locate(table: ResidentTable, ask: GatherAsk, placements: Placements): GatherAnswer {
+function locate(table: LookupTable, ask: GatherAsk, placements: Placements): GatherAnswer {
   try {
     const keys = unpackKeys(ask.keys);
     if (ask.knownOnly) return { known: knownKeys(table, keys, ask.partitions) };
     const asked = new Set(ask.partitions);
     const into = new Float32Array(keys.data.length * table.spec.dim);
-    const own: Placements = new Map();
+    const own = new Map<number, Placement>();
     for (const [partition, positions] of positionsByPartition(table, keys)) {
       if (!asked.has(partition)) throw notAsked(keys, positions[0] ?? 0);
       const { keyIndex } = table.at(partition);
-      const localRows = keyIndex?.localRows(takeKeys(keys, positions)) ?? new Uint32Array();
-      const placed = positions.map((position, index) => ({
-        into,
-        position,
-        localRow: localRows[index]!,
-      }));
-      own.set(partition, placed);
+      // All keys in one partition are in their order.
+      const isWhole = positions.length === keys.data.length;
+      const localRows = keyIndex?.localRows(isWhole ? keys : takeKeys(keys, positions));
+      own.set(partition, { into, positions, localRows: localRows ?? new Uint32Array() });
     }
     for (const [partition, placed] of own) {
       const known = placements.get(partition);
-      if (known === undefined) placements.set(partition, placed);
-      else for (const each of placed) known.push(each);
+      if (known === undefined) placements.set(partition, [placed]);
+      else known.push(placed);
     }
     return { vectors: into };
   } catch (error) {
@@ -76,7 +91,7 @@ function locate(table: ResidentTable, ask: GatherAsk, placements: Placements): G
 }
 
 /** For each key 1, or 0 where its partition does not know it. */
-function knownKeys(table: ResidentTable, keys: Tensor, partitions: Uint16Array): Uint8Array {
+function knownKeys(table: LookupTable, keys: Tensor, partitions: Uint16Array): Uint8Array {
   const asked = new Set(partitions);
   const answer = new Uint8Array(keys.data.length);
   for (const [partition, positions] of positionsByPartition(table, keys)) {
@@ -88,7 +103,7 @@ function knownKeys(table: ResidentTable, keys: Tensor, partitions: Uint16Array):
 }
 
 /** @throws WinnowError INVALID_ARGUMENT for keys of another dtype than the table's */
-function positionsByPartition(table: ResidentTable, keys: Tensor): Map<number, number[]> {
+function positionsByPartition(table: LookupTable, keys: Tensor): Map<number, number[]> {
   const { spec } = table;
   const wanted =
     spec.kind === "keyed" && spec.keys.kind === "vocabulary" ? spec.keys.keyDtype : "int64";
@@ -108,7 +123,7 @@ function positionsByPartition(table: ResidentTable, keys: Tensor): Map<number, n
 
 function partitionOfKey(keys: Tensor, position: number, partitions: number): number {
   return keys.dtype === "string"
-    ? partitionOfBytes(keys.data.at(position), partitions)
+    ? partitionOfString(keys.data, position, partitions)
     : partitionOfInteger((keys.data as BigInt64Array)[position]!, partitions);
 }
 
@@ -125,8 +140,31 @@ function notAsked(keys: Tensor, position: number): WinnowError {
   return new WinnowError("INVALID_ARGUMENT", message);
 }
 
-function scatter(values: Float32Array, wanted: readonly Placement[], dim: number): void {
-  for (const [index, { into, position }] of wanted.entries()) {
-    into.set(values.subarray(index * dim, (index + 1) * dim), position * dim);
+/** Rows of one partition that all asks want. */
+export function rowsOfAll(wanted: readonly Placement[]): Uint32Array {
+  const [only] = wanted;
+  if (only !== undefined && wanted.length === 1) return only.localRows;
+  const rows = new Uint32Array(wanted.reduce((sum, { localRows }) => sum + localRows.length, 0));
+  let at = 0;
+  for (const { localRows } of wanted) {
+    rows.set(localRows, at);
+    at += localRows.length;
+  }
+  return rows;
+}
+
+/** Puts gathered rows where they belong. */
+export function scatter(values: Float32Array, wanted: readonly Placement[], dim: number): void {
+  let from = 0;
+  for (const { into, positions } of wanted) {
+    if (positions.length * dim === into.length) {
+      into.set(values.subarray(from, from + into.length));
+      from += into.length;
+      continue;
+    }
+    for (const position of positions) {
+      into.set(values.subarray(from, from + dim), position * dim);
+      from += dim;
+    }
   }
 }

@@ -32,6 +32,7 @@ import { idsOfRows } from "../search/winner-ids.ts";
 import type { IdSource } from "../search/winner-ids.ts";
 import type { CopyName, SharedCopy, SharedPartition } from "./shared-rows.ts";
 import { InlineCopy, replaceCopyRows } from "./inline-copy.ts";
+import { TurnBudget } from "./turn-budget.ts";
 
 /** Candidates of all queries of a batch, at most. Each one is scored, sorted and gets its id. */
 const WINNERS_MAX = 2 ** 13;
@@ -105,11 +106,12 @@ export class InlineTables {
   readonly #held = new Map<ContentHandle, HeldTable[]>();
   #search: InlineSearch | undefined;
   /** Values scanned in the current turn of the event loop. */
-  #scanned = 0;
-  #awaitsTurn = false;
+  readonly #budget: TurnBudget;
 
   constructor(parts: InlineTablesParts) {
     this.#parts = parts;
+    const { valuesMax, turn } = parts;
+    this.#budget = new TurnBudget(SCANS_PER_TURN * valuesMax, valuesMax, turn);
   }
 
   /** Adds a partition that the compute thread has loaded, and has shared if it is small. */
@@ -201,17 +203,9 @@ export class InlineTables {
     }
     const isWhole = vectors.length > 0 && vectors.length === asked;
     if (!isWhole || winners > WINNERS_MAX || values > valuesMax) return false;
-    if (this.#scanned + cost > SCANS_PER_TURN * valuesMax || !guard.mayWait()) return false;
-    this.#scanned += cost;
-    if (this.#scanned > valuesMax && !this.#awaitsTurn) void this.#awaitTurn();
+    if (!this.#budget.has(cost) || !guard.mayWait()) return false;
+    this.#budget.spend(cost);
     return true;
-  }
-
-  async #awaitTurn(): Promise<void> {
-    this.#awaitsTurn = true;
-    await this.#parts.turn();
-    this.#awaitsTurn = false;
-    this.#scanned = 0;
   }
 }
 

@@ -1,5 +1,8 @@
 // What the compute thread tells the event loop of the rows that the event loop may search itself: small
-// partitions, which it is told of with the answer to their load, and copies of the rows that filters admit.
+// partitions, which it is told of with the answer to their load, and copies of the rows that filters admit; and of
+// partitions in which it may look keys up.
+
+import type { KeyedTable, TableKeys } from "@winnow/core";
 
 import type { PackedKeys, ReplicaName } from "../compute.ts";
 
@@ -15,6 +18,36 @@ export interface SharedPartition {
   readonly firstRow: number;
   /** Ids by local row, in memory shared by all threads; `undefined` for a table that stores none. */
   readonly ids: PackedKeys | undefined;
+}
+
+/** A table in which keys are looked up, as it crosses threads. */
+export interface SharedKeyedTable extends Pick<KeyedTable, "name" | "rows" | "dim" | "partitions"> {
+  readonly keys:
+    | Extract<TableKeys, { readonly kind: "row" }>
+    | (Omit<Extract<TableKeys, { readonly kind: "vocabulary" }>, "fixed"> & {
+        readonly fixed: { readonly keys: PackedKeys; readonly rows: readonly number[] };
+      });
+}
+
+/** A partition of such a table, in which other threads can look keys up. */
+export interface SharedKeyedPartition {
+  /** The number that `Accelerator.share` gave the partition. */
+  readonly share: number;
+  readonly table: SharedKeyedTable;
+  /** As in `KeyedPartition`, in memory shared by all threads. */
+  readonly globalRows: Uint32Array;
+  readonly keyRows: Uint32Array;
+  readonly keys: PackedKeys | undefined;
+  /** The hash table of the keys (`KeyIndex.slots`), in memory shared by all threads. */
+  readonly slots: Int32Array | undefined;
+}
+
+/** What the event loop may read of a partition. */
+export interface SharedRows {
+  /** How the partition can be searched; `undefined` for one that is too large for that, or not searched. */
+  readonly shared?: SharedPartition;
+  /** How keys can be looked up in the partition. */
+  readonly sharedKeyed?: SharedKeyedPartition;
 }
 
 /** The filter of a partition whose rows have been copied. */
