@@ -74,6 +74,12 @@ interface FilterCacheOptions {
   readonly onAdded?: () => void;
 }
 
+/**
+ * Where more copies are held or being made, filters of small partitions are not copied: however few rows a copy has, its
+ * buffers take some MiB.
+ */
+const SMALL_COPIES_MAX = 64;
+
 /** Filters of partitions, bounded in bytes. */
 export class FilterCache {
   readonly #device: FilterDevice;
@@ -85,6 +91,8 @@ export class FilterCache {
   /** The least recently used first. */
   readonly #kept = new Set<KeptFilter>();
   #bytes = 0;
+  /** Filters whose copy is held or being made. */
+  readonly #copied = new Set<KeptFilter>();
   #copyBytes = 0;
   /** Settles when all copies begun so far are made. */
   #copying: Promise<void> = Promise.resolve();
@@ -193,7 +201,10 @@ export class FilterCache {
     const { rows } = partition.resident;
     const { admitted } = filter;
     const isFew = rows >= rowsMin && admitted > 0 && admitted <= rows * fractionMax;
-    return isFew || this.#shares?.wants(partition, admitted) === true;
+    if (isFew) return true;
+    return (
+      this.#copied.size < SMALL_COPIES_MAX && this.#shares?.wants(partition, admitted) === true
+    );
   }
 
   /** Makes the copy of a filter that is still kept, if there is memory for it; never rejects. */
@@ -204,6 +215,7 @@ export class FilterCache {
     const bytes = values * COPY_BYTES_PER_VALUE_BYTE;
     const room = capacityBytes * this.#policy.memoryFractionMax - this.#copyBytes;
     if (!this.#kept.has(kept) || bytes > Math.min(room, capacityBytes - usedBytes)) return;
+    this.#copied.add(kept);
     try {
       const stillKept = (): boolean => this.#kept.has(kept);
       if (filter.admitted === 0) return this.#share(kept);
@@ -216,6 +228,8 @@ export class FilterCache {
       this.#share(kept);
     } catch {
       // The search uses the bitmap instead. If the device is at fault, its next search reports that.
+    } finally {
+      if (kept.copy === undefined && kept.shared === undefined) this.#copied.delete(kept);
     }
   }
 
@@ -267,6 +281,7 @@ export class FilterCache {
 
   #dropCopy(kept: KeptFilter): void {
     const { copy, shared, partition, text } = kept;
+    this.#copied.delete(kept);
     if (shared !== undefined) {
       kept.shared = undefined;
       this.#count(kept, -shared.bytes);
