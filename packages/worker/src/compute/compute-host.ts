@@ -79,7 +79,7 @@ export class ComputeHost {
     this.#indexes = new ExclusionIndexes(parts.exclusionBytesMax);
     const onAdded = (): void => parts.progress.raise();
     this.#sharing = new CopySharing(parts.accelerator, (news) => this.#copyListener?.(news));
-    const options = { onAdded, shares: this.#sharing };
+    const options = { onAdded, shares: this.#sharing, clock: parts.clock };
     this.#filters = new FilterCache(parts.accelerator, parts.filterBytesMax, options);
   }
 

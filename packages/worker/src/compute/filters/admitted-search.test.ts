@@ -11,7 +11,8 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import type { ScanAsk, TopKBatch } from "../compute.ts";
 import { ExclusionIndexes } from "./exclusion.ts";
 import { FilterCache, rowsInSteps } from "./filter-cache.ts";
-import type { CopyPolicy } from "./filter-cache.ts";
+import { COPY_POLICY } from "./filter-copies.ts";
+import type { CopyPolicy } from "./filter-copies.ts";
 import { packKeys } from "../packed-keys.ts";
 import { ResidentTable } from "../resident-table.ts";
 import type { ResidentPartition } from "../resident-table.ts";
@@ -31,7 +32,13 @@ const SPEC: CandidateTable = {
   attributes: [{ name: "g", type: "integer", isList: false }],
 };
 /** Copies whatever is asked for a second time. */
-const EAGER: CopyPolicy = { rowsMin: 1, usesMin: 2, fractionMax: 1, memoryFractionMax: 1 };
+const EAGER: CopyPolicy = {
+  ...COPY_POLICY,
+  rowsMin: 1,
+  usesMin: 2,
+  fractionMax: 1,
+  memoryFractionMax: 1,
+};
 const idOf = (row: number): string => `item ${row}`;
 /** Rows 7 and 8 of ten, in the last partition none. */
 const groupOf = (row: number): number => (row * 13) % 10;

@@ -1,15 +1,21 @@
 // Filters on the device, by partition and text. A filter is evaluated once and kept for later queries; the
-// most recently used filters stay, within a limit of bytes. If a filter is used again and admits a small part
-// of many rows, these rows are copied (`admitted-copy.ts`) as long as the device has memory to spare. Until
-// then, and where there is no such memory, searches use the bitmap.
+// most recently used filters stay, within a limit of bytes. The rows that a filter admits may be copied
+// (`filter-copies.ts`), so that a search reads nothing else.
 
 import type { Accelerator, RowFilter } from "@winnow/accelerator";
-import { admittedRows, admittedRowsInSteps, parseFilterText, nextLoopTurn } from "@winnow/core";
-import type { Filter, FilteredRows } from "@winnow/core";
+import {
+  admittedRows,
+  admittedRowsInSteps,
+  parseFilterText,
+  nextLoopTurn,
+  systemClock,
+} from "@winnow/core";
+import type { Clock, Filter, FilteredRows } from "@winnow/core";
 
-import { copyRows, rowsOfBits } from "./admitted-copy.ts";
 import type { AdmittedCopy } from "./admitted-copy.ts";
-import type { AdmittedShares, SharedAdmitted } from "./admitted-shares.ts";
+import type { AdmittedShares } from "./admitted-shares.ts";
+import { COPY_POLICY, FilterCopies, uncopied } from "./filter-copies.ts";
+import type { CopiedFilter, CopiesDevice, CopyPolicy } from "./filter-copies.ts";
 import type { ResidentPartition } from "../resident-table.ts";
 
 /** A filter that has been evaluated for one partition. */
@@ -20,44 +26,12 @@ export interface KnownFilter {
   readonly copy: AdmittedCopy | undefined;
 }
 
-interface KeptFilter extends KnownFilter {
-  readonly text: string;
+interface KeptFilter extends CopiedFilter {
   bytes: number;
-  copy: AdmittedCopy | undefined;
-  /** Set while the event loop may search the copy, or knows that the filter admits nothing. */
-  shared: SharedAdmitted | undefined;
-  /** Set when a copy was begun. A copy that could not be made is not tried again. */
-  isCopyTried: boolean;
-  uses: number;
 }
 
 /** What the cache needs of a device. */
-export type FilterDevice = Pick<
-  Accelerator,
-  "filter" | "gather" | "load" | "memory" | "release" | "releaseFilter"
->;
-
-/** Which filters are copied. */
-export interface CopyPolicy {
-  /** Least rows of a partition whose filters are copied. */
-  readonly rowsMin: number;
-  /** Uses of a filter after which its rows are copied. */
-  readonly usesMin: number;
-  /** Largest fraction of the rows that a filter of a large partition may admit to be copied. */
-  readonly fractionMax: number;
-  /** Largest fraction of the device's capacity that all copies together may take. */
-  readonly memoryFractionMax: number;
-}
-
-/** Thresholds above which a copy paid on 1 M × 64 (docs/benchmarks/filters.md). */
-const COPY_POLICY: CopyPolicy = {
-  rowsMin: 16_384,
-  usesMin: 3,
-  fractionMax: 0.25,
-  memoryFractionMax: 1 / 16,
-};
-/** Bytes of a copy ÷ bytes of its float32 values: filter codes, order and bounds add at least a quarter. */
-const COPY_BYTES_PER_VALUE_BYTE = 1.5;
+export type FilterDevice = CopiesDevice & Pick<Accelerator, "filter" | "releaseFilter">;
 
 /** Filters to be evaluated. */
 interface WantedFilters {
@@ -71,43 +45,44 @@ interface FilterCacheOptions {
   readonly policy?: CopyPolicy;
   /** Takes copies that the event loop may search; none is shared without. */
   readonly shares?: AdmittedShares;
+  readonly clock?: Clock;
   readonly onAdded?: () => void;
 }
-
-/**
- * Where more copies are held or being made, filters of small partitions are not copied: however few rows a copy has, its
- * buffers take some MiB.
- */
-const SMALL_COPIES_MAX = 64;
 
 /** Filters of partitions, bounded in bytes. */
 export class FilterCache {
   readonly #device: FilterDevice;
   readonly #bytesMax: number;
-  readonly #policy: CopyPolicy;
-  readonly #shares: AdmittedShares | undefined;
+  readonly #copies: FilterCopies;
   readonly #onAdded: () => void;
   readonly #byPartition = new Map<ResidentPartition, Map<string, KeptFilter>>();
   /** The least recently used first. */
   readonly #kept = new Set<KeptFilter>();
   #bytes = 0;
-  /** Filters whose copy is held or being made. */
-  readonly #copied = new Set<KeptFilter>();
-  #copyBytes = 0;
-  /** Settles when all copies begun so far are made. */
-  #copying: Promise<void> = Promise.resolve();
 
   /** `onAdded` is called for each filter that is evaluated, in `of` and in `prepare` alike. */
   constructor(
     device: FilterDevice,
     bytesMax: number,
-    { policy = COPY_POLICY, shares, onAdded = () => undefined }: FilterCacheOptions = {},
+    {
+      policy = COPY_POLICY,
+      shares,
+      clock = systemClock,
+      onAdded = () => undefined,
+    }: FilterCacheOptions = {},
   ) {
     this.#device = device;
     this.#bytesMax = bytesMax;
-    this.#policy = policy;
-    this.#shares = shares;
     this.#onAdded = onAdded;
+    this.#copies = new FilterCopies({
+      device,
+      policy,
+      shares,
+      clock,
+      rowsOf: (of) => rowsInSteps(parseFilterText(of.text), of.partition, () => this.#isKept(of)),
+      isKept: (of) => this.#isKept(of),
+      onHostBytes: (of, change) => this.#count(of, change),
+    });
   }
 
   /** Bytes of all filters and their texts, without copies on the device. */
@@ -117,7 +92,7 @@ export class FilterCache {
 
   /** Resolves when no copy is being made. */
   get copied(): Promise<void> {
-    return this.#copying;
+    return this.#copies.made;
   }
 
   /**
@@ -127,12 +102,9 @@ export class FilterCache {
   of(partition: ResidentPartition, text: string): KnownFilter {
     const known = this.#known(partition, text) ?? this.#add(partition, text);
     this.#touch(known);
-    known.uses += 1;
-    if (!known.isCopyTried && this.#isWorthCopying(known)) {
-      known.isCopyTried = true;
-      this.#copying = this.#copying.then(() => this.#copy(known));
-    }
-    return known;
+    this.#copies.used(known);
+    const { filter, state } = known;
+    return { partition, filter, copy: state.copy };
   }
 
   /**
@@ -185,8 +157,7 @@ export class FilterCache {
   ): KeptFilter {
     const filter = this.#device.filter(partition.resident, bits);
     const bytes = filter.bytes + 2 * text.length;
-    const uncopied = { copy: undefined, shared: undefined, isCopyTried: false, uses: 0 };
-    const kept: KeptFilter = { partition, text, filter, bytes, ...uncopied };
+    const kept: KeptFilter = { partition, text, filter, bytes, state: uncopied() };
     const texts = this.#byPartition.get(partition);
     if (texts === undefined) this.#byPartition.set(partition, new Map([[text, kept]]));
     else texts.set(text, kept);
@@ -195,54 +166,16 @@ export class FilterCache {
     return kept;
   }
 
-  #isWorthCopying({ partition, filter, uses }: KeptFilter): boolean {
-    const { rowsMin, usesMin, fractionMax } = this.#policy;
-    if (uses < usesMin) return false;
-    const { rows } = partition.resident;
-    const { admitted } = filter;
-    const isFew = rows >= rowsMin && admitted > 0 && admitted <= rows * fractionMax;
-    if (isFew) return true;
-    return (
-      this.#copied.size < SMALL_COPIES_MAX && this.#shares?.wants(partition, admitted) === true
-    );
+  #isKept({ partition, text, state }: CopiedFilter): boolean {
+    return this.#known(partition, text)?.state === state;
   }
 
-  /** Makes the copy of a filter that is still kept, if there is memory for it; never rejects. */
-  async #copy(kept: KeptFilter): Promise<void> {
-    const { partition, text, filter } = kept;
-    const { usedBytes, capacityBytes } = this.#device.memory();
-    const values = filter.admitted * partition.resident.dim * Float32Array.BYTES_PER_ELEMENT;
-    const bytes = values * COPY_BYTES_PER_VALUE_BYTE;
-    const room = capacityBytes * this.#policy.memoryFractionMax - this.#copyBytes;
-    if (!this.#kept.has(kept) || bytes > Math.min(room, capacityBytes - usedBytes)) return;
-    this.#copied.add(kept);
-    try {
-      const stillKept = (): boolean => this.#kept.has(kept);
-      if (filter.admitted === 0) return this.#share(kept);
-      const bits = await rowsInSteps(parseFilterText(text), partition, stillKept);
-      if (bits === undefined) return;
-      const copy = await copyRows(this.#device, partition, rowsOfBits(bits, filter.admitted));
-      if (!this.#kept.has(kept)) return await this.#device.release(copy.resident);
-      kept.copy = copy;
-      this.#copyBytes += copy.resident.bytes;
-      this.#share(kept);
-    } catch {
-      // The search uses the bitmap instead. If the device is at fault, its next search reports that.
-    } finally {
-      if (kept.copy === undefined && kept.shared === undefined) this.#copied.delete(kept);
-    }
-  }
-
-  /** Lets the event loop search the copy of a filter, or know that the filter admits nothing. */
-  #share(kept: KeptFilter): void {
-    const { partition, text, copy } = kept;
-    kept.shared = this.#shares?.share(partition, text, copy);
-    this.#count(kept, kept.shared?.bytes ?? 0);
-  }
-
-  #count(kept: KeptFilter, bytes: number): void {
-    kept.bytes += bytes;
-    this.#bytes += bytes;
+  #count({ partition, text }: CopiedFilter, change: number): void {
+    const kept = this.#known(partition, text);
+    if (kept === undefined) return;
+    kept.bytes += change;
+    this.#bytes += change;
+    if (change > 0) this.trim();
   }
 
   /**
@@ -254,14 +187,14 @@ export class FilterCache {
       if (this.#bytes <= this.#bytesMax) break;
       if (exceptFor.has(kept.text)) continue;
       // Searches by the event loop are noticed here alone: such a filter is as recent as any.
-      if (kept.shared?.takeUses() === true) this.#touch(kept);
+      if (this.#copies.takeUses(kept)) this.#touch(kept);
       else this.#drop(kept);
     }
   }
 
   /** Frees the memory of all copies, for a partition that must be loaded. */
   dropCopies(): void {
-    for (const kept of this.#kept) this.#dropCopy(kept);
+    this.#copies.dropAll();
   }
 
   /** Drops the filters of a partition that is being released. */
@@ -270,28 +203,13 @@ export class FilterCache {
   }
 
   #drop(kept: KeptFilter): void {
+    this.#copies.drop(kept);
     this.#kept.delete(kept);
     const texts = this.#byPartition.get(kept.partition);
     texts?.delete(kept.text);
     if (texts?.size === 0) this.#byPartition.delete(kept.partition);
-    this.#dropCopy(kept);
     this.#bytes -= kept.bytes;
     this.#device.releaseFilter(kept.filter);
-  }
-
-  #dropCopy(kept: KeptFilter): void {
-    const { copy, shared, partition, text } = kept;
-    this.#copied.delete(kept);
-    if (shared !== undefined) {
-      kept.shared = undefined;
-      this.#count(kept, -shared.bytes);
-      this.#shares?.drop(partition, text);
-    }
-    if (copy === undefined) return;
-    kept.copy = undefined;
-    this.#copyBytes -= copy.resident.bytes;
-    // Releasing fails only on a lost device, which has nothing left to release.
-    this.#device.release(copy.resident).catch(() => undefined);
   }
 }
 

@@ -1,0 +1,121 @@
+// Which copies of filters are held when more are asked for than there is room for.
+
+import { createReferenceAccelerator } from "@winnow/accelerator";
+import { ColumnBuilder, filterText } from "@winnow/core";
+import { expect, test, vi } from "vitest";
+
+import { ManualClock } from "../../../../../test/doubles/manual-clock.ts";
+import type { ResidentPartition } from "../resident-table.ts";
+import type { AdmittedShares } from "./admitted-shares.ts";
+import { FilterCache } from "./filter-cache.ts";
+import { COPY_POLICY } from "./filter-copies.ts";
+import type { CopyPolicy } from "./filter-copies.ts";
+
+const ROWS = 64;
+const DIM = 4;
+/** What sharing a copy takes. */
+const HOST_BYTES = 100;
+/** Admits `ROWS - least` rows. */
+const textOf = (least: number): string =>
+  filterText({ kind: "test", attribute: "row", is: "gte", values: [least] });
+
+/** A cache on a device of plain JavaScript, whose copies are all shared. */
+async function caching(policy: Partial<CopyPolicy> = {}, bytesMax = 2 ** 20) {
+  const device = createReferenceAccelerator({ capacityBytes: 2 ** 24 });
+  const builder = new ColumnBuilder();
+  for (let row = 0; row < ROWS; row += 1) builder.add(row);
+  const attributes = new Map([
+    ["row", builder.finish({ name: "row", type: "integer", isList: false })],
+  ]);
+  const shape = { rows: ROWS, dim: DIM, firstRow: 0, use: "search" } as const;
+  const resident = await device.load(shape, [new Float32Array(ROWS * DIM)]);
+  const keys = { ids: undefined, keyIndex: undefined, hostBytes: 0 };
+  const partition: ResidentPartition = { partition: 0, attributes, resident, ...keys };
+  /** Texts of shared copies, and of those that the event loop has searched. */
+  const shared = new Set<string>();
+  const searched = new Set<string>();
+  const shares: AdmittedShares = {
+    wants: () => true,
+    share: (_, text) => {
+      shared.add(text);
+      return { bytes: HOST_BYTES, takeUses: () => searched.delete(text) };
+    },
+    drop: (_, text) => void shared.delete(text),
+  };
+  const clock = new ManualClock();
+  const cache = new FilterCache(device, bytesMax, {
+    policy: { ...COPY_POLICY, ...policy },
+    shares,
+    clock,
+  });
+  const loaded = device.memory().usedBytes;
+  /** Asks for a filter as often as is needed for its copy. */
+  const ask = async (text: string): Promise<void> => {
+    for (let use = 0; use < COPY_POLICY.usesMin; use += 1) cache.of(partition, text);
+    await cache.copied;
+  };
+  const copyBytes = (): number => device.memory().usedBytes - loaded;
+  return { cache, partition, clock, ask, copyBytes, shared, searched };
+}
+
+test("copies for the event loop have a budget of their own, whatever the device has room for", async () => {
+  const sharedBytesMax = 8192;
+  const { ask, copyBytes, shared } = await caching({ sharedBytesMax });
+  for (let least = 0; least < ROWS; least += 1) await ask(textOf(least));
+
+  // The bytes of a copy's ids are known once it is shared.
+  const besides = (shared.size - 1) * HOST_BYTES;
+  expect(copyBytes() + besides).toBeLessThanOrEqual(sharedBytesMax);
+  expect(shared.size).toBeGreaterThan(4);
+  expect(shared).toContain(textOf(0));
+});
+
+test("a copy that nobody used for the time that each is given leaves its room to others", async () => {
+  const { ask, clock, shared, searched } = await caching({ sharedBytesMax: 8192, idleMs: 1000 });
+  for (let least = 0; least < ROWS; least += 1) await ask(textOf(least));
+  const first = new Set(shared);
+  const used = textOf(1);
+  const late = textOf(30);
+  clock.advance(999);
+  await ask(late);
+  expect(shared).toEqual(first);
+
+  clock.advance(1);
+  await ask(late);
+  searched.add(used);
+  clock.advance(1000);
+  for (let least = 40; least < ROWS; least += 1) await ask(textOf(least));
+
+  expect(shared).toContain(used);
+  expect(shared).toContain(textOf(50));
+  expect(shared).not.toContain(textOf(2));
+});
+
+test("no more copies wait than may, and a filter whose copy did not wait gets one later", async () => {
+  const { cache, partition, shared } = await caching({ waitingMax: 5 });
+  const texts = Array.from({ length: 20 }, (_, least) => textOf(least));
+  for (let use = 0; use < 3; use += 1) for (const text of texts) cache.of(partition, text);
+  await cache.copied;
+  expect(shared.size).toBe(5);
+
+  for (let turn = 0; turn < 3; turn += 1) {
+    for (const text of texts) cache.of(partition, text);
+    await cache.copied;
+  }
+  expect(shared.size).toBe(20);
+});
+
+test("the limit of bytes of filters holds while copies are shared and no search follows", async () => {
+  const bytesMax = 2000;
+  const { cache, ask, copyBytes, shared } = await caching({}, bytesMax);
+  for (let least = 0; least < ROWS; least += 1) {
+    await ask(textOf(least));
+    expect(cache.bytes).toBeLessThanOrEqual(bytesMax);
+  }
+
+  expect(shared.size).toBeGreaterThan(0);
+  cache.dropCopies();
+  await cache.copied;
+  expect(shared.size).toBe(0);
+  await vi.waitFor(() => expect(copyBytes()).toBe(0));
+});
