@@ -2,6 +2,7 @@
 // answer is the unfiltered order of all items less those that the filter does not admit, bit for bit; and attributes that
 // are replaced are answered from the one file or the other, never from both.
 
+import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -9,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { clientOf } from "../../packages/router/src/grpc/fixtures/grpc-client.ts";
 import { GraphWriter } from "../models/graph-writer.ts";
 import { supplyPorts } from "../port-supply.ts";
-import { RunningCluster } from "./running-cluster.ts";
+import { RunningCluster, repositoryRoot } from "./running-cluster.ts";
 import { WAIT_MS, versionOf } from "./served-model.ts";
 
 const directory = mkdtempSync(path.join(tmpdir(), "winnow-uncut-filters-"));
@@ -94,6 +95,32 @@ async function ask(
   const text = await response.text();
   if (response.status !== 200) throw new Error(`${response.status}: ${text}`);
   return (JSON.parse(text) as { predictions: Answer[] }).predictions;
+}
+
+interface Verified {
+  readonly model: string;
+  readonly progress: {
+    readonly files: { readonly exact: number; readonly different: number };
+    readonly fields: Readonly<Record<"k" | "exclude" | "include" | "filter" | "return", number>>;
+  };
+}
+
+/** What `winnow verify` reports of some models, read from a directory. */
+async function verify(
+  read: string,
+  names: readonly string[],
+  queries: number,
+): Promise<{ readonly code: number; readonly models: readonly Verified[] }> {
+  const script = path.join(repositoryRoot, "packages/winnow/bin/winnow.js");
+  const named = names.flatMap((name) => ["--model", name]);
+  const args = ["verify", cluster.url, "--models", read, ...named, "--queries", String(queries)];
+  return await new Promise((resolve, reject) => {
+    execFile(process.execPath, [script, ...args, "--json"], (error, stdout) => {
+      const code = error === null ? 0 : error.code;
+      if (typeof code !== "number" || stdout === "") reject(error!);
+      else resolve({ code, models: (JSON.parse(stdout) as { models: Verified[] }).models });
+    });
+  });
 }
 
 /** The best of a whole order that are admitted. */
@@ -190,6 +217,35 @@ describe("items that are not cut", () => {
   ])("%s refuses %j", async (model, more, message) => {
     await expect(ask(model, more)).rejects.toThrow("400: ");
     await expect(ask(model, more)).rejects.toThrow(message);
+  });
+
+  test("winnow verify asks for filters, lists and attributes of them, and finds all exact", async () => {
+    const { code, models: told } = await verify(models, ["movies", "feed", "plain"], 150);
+
+    expect(code).toBe(0);
+    expect(told.map(({ model }) => model).toSorted()).toEqual(["feed", "movies", "plain"]);
+    for (const { model, progress } of told) {
+      expect(progress).toMatchObject({ missing: [], files: { exact: 150, different: 0 } });
+      const { k, exclude, include, filter, return: returned } = progress.fields;
+      expect(Math.min(k, exclude, include)).toBeGreaterThan(2);
+      // The model named so brings no attributes.
+      expect([filter > 5, returned > 5]).toEqual([model !== "plain", model !== "plain"]);
+    }
+  });
+
+  test("winnow verify notices answers by other attributes than those of the files", async () => {
+    const others = path.join(directory, "others");
+    writeModel(path.join(others, "movies", "1"));
+    mkdirSync(path.join(others, "movies", "1", "assets.extra"));
+    const items = path.join(others, "movies", "1", "assets.extra", "items.jsonl");
+    writeFileSync(items, describedItems(1991));
+
+    const { code, models: told } = await verify(others, ["movies"], 100);
+
+    expect(code).toBe(1);
+    const { files } = told[0]!.progress;
+    expect(files.different).toBeGreaterThan(3);
+    expect(files.exact + files.different).toBe(100);
   });
 
   test("a file of ids of another type is told in the version's status", async () => {

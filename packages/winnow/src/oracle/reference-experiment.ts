@@ -86,7 +86,8 @@ export class ReferenceExperiment implements Reference {
     if (first === undefined) return undefined;
     const candidates = searched.map((each) => each?.candidates ?? 1);
     const hasAttributes = searched.every((each) => each?.hasAttributes === true);
-    return { ...first, candidates: Math.max(...candidates), hasAttributes };
+    const dim = searched.every((each) => each?.dim !== undefined) ? first.dim : undefined;
+    return { ...first, dim, candidates: Math.max(...candidates), hasAttributes };
   }
 
   find(

@@ -4,7 +4,8 @@
 
 import type { DenseEngine, DenseModel, DenseOwner } from "@winnow/accelerator";
 import type {
-  Filter,
+  DenseRanking,
+  DenseStep,
   ProgramExecutors,
   SignatureProgram,
   SignatureTensor,
@@ -18,13 +19,12 @@ import type {
   WarmUpRequest,
 } from "@winnow/core";
 import {
-  ROW_COLUMN,
   StringColumn,
   VECTOR_ATTRIBUTE,
   WinnowError,
-  excerpt,
   indexVocabularies,
   keyLookupsOf,
+  rankedIdsOf,
   runProgram,
   scoreValues,
   tensor,
@@ -39,7 +39,16 @@ import {
   withAttributes,
 } from "./answer-records.ts";
 import { bestRows, definedScore, scoresOf } from "./brute-force.ts";
-import { type FilterValue, isAdmitted, isKept, namesInFilter } from "./plain-filter.ts";
+import { type LeavingOut, checkNames, leftOutOf } from "./left-out-rows.ts";
+import {
+  RANKED_SCORES_MAX,
+  type RankedStep,
+  SCORES_PER_CANDIDATE,
+  itemsOfRanking,
+  namesAsked,
+  rankingsOf,
+  withRankings,
+} from "./ranked-items.ts";
 import type {
   ExpectedAnswer,
   FoundItem,
@@ -52,6 +61,8 @@ import type {
   SearchedItems,
 } from "./reference.ts";
 import {
+  type DescribedItems,
+  type ItemsById,
   type WholeCandidates,
   type WholeKeyed,
   idOfRow,
@@ -63,9 +74,7 @@ import {
 } from "./whole-table.ts";
 
 /** A question that a pipeline asks of a model: its own filters hold as well. */
-export interface ModelQuestion extends ReferenceQuestion {
-  readonly ownFilters?: readonly Filter[] | undefined;
-}
+export interface ModelQuestion extends ReferenceQuestion, Pick<LeavingOut, "ownFilters"> {}
 
 /** An opened version, ready to answer. */
 export class ReferenceModel implements Reference {
@@ -73,10 +82,8 @@ export class ReferenceModel implements Reference {
   readonly #dense: readonly DenseModel[];
   readonly #vocabularies: readonly VocabularyIndex[];
   readonly #keyed = new Map<number, WholeKeyed>();
-  readonly #candidates = new Map<
-    number,
-    { readonly table: WholeCandidates; readonly rowsOf: (id: string | bigint) => readonly number[] }
-  >();
+  readonly #candidates = new Map<number, ItemsById<WholeCandidates>>();
+  readonly #ranked = new Map<DenseRanking, ItemsById>();
 
   private constructor(version: ModelVersion, dense: readonly DenseModel[]) {
     this.version = version;
@@ -116,19 +123,38 @@ export class ReferenceModel implements Reference {
     return { model: this, signature, input };
   }
 
-  searchedBy({ steps, outputs }: SignatureProgram): SearchedItems | undefined {
-    const [step, other] = steps.filter(({ kind }) => kind === "topK") as TopKStep[];
-    if (step === undefined || other !== undefined) return undefined;
+  searchedBy(signature: SignatureProgram): SearchedItems | undefined {
+    const { steps, outputs } = signature;
+    const searches = steps.filter(({ kind }) => kind === "topK") as TopKStep[];
+    const rankings = rankingsOf(signature);
+    if (searches.length + rankings.length !== 1) return undefined;
+    const isTaken = outputs.some(({ name }) => name === ATTRIBUTES.name);
+    const [step] = searches;
+    if (step === undefined) return this.#rankedBy(signature, rankings[0]!, isTaken);
     const table = this.candidates(step.table);
     const k = typeof step.k === "number" ? step.k : 10;
     const given = new Set(outputs.map(({ value }) => value));
     const areItems = [step.scores, step.rows, step.ids].some(
       (value) => value !== undefined && given.has(value),
     );
-    const isTaken = outputs.some(({ name }) => name === ATTRIBUTES.name);
     // Functions and several vectors of a query make another order than that of one search.
     const isPlain = step.functions === undefined && step.vectors === undefined;
-    return { table, k, candidates: k, hasAttributes: areItems && isPlain && !isTaken };
+    const hasAttributes = areItems && isPlain && !isTaken;
+    return { table, dim: table.dim, k, candidates: k, hasAttributes };
+  }
+
+  #rankedBy(
+    signature: SignatureProgram,
+    { step, ranking }: RankedStep,
+    isTaken: boolean,
+  ): SearchedItems | undefined {
+    const { k, items, described } = ranking;
+    // Without ids, or with more scores than a request may rank, the router refuses what a question asks of items.
+    const own = this.#rankedItems(signature, step, ranking);
+    if (own === undefined || items > RANKED_SCORES_MAX) return undefined;
+    const candidates = Math.max(k, Math.ceil(items / SCORES_PER_CANDIDATE));
+    const hasAttributes = described !== undefined && !isTaken;
+    return { table: own.table, dim: undefined, k, candidates, hasAttributes };
   }
 
   async find(
@@ -150,7 +176,7 @@ export class ReferenceModel implements Reference {
     if (search === undefined || other !== undefined) return { records, beside: {} };
     const rows = {
       at: (instance: number, place: number) => search.rows[instance]?.[place],
-      of: (instance: number, id: string | bigint) => this.#itemOf(search, instance, id),
+      of: (instance: number, id: string | bigint) => itemOf(search, instance, id),
     };
     return { records, beside: {}, rows };
   }
@@ -187,17 +213,25 @@ export class ReferenceModel implements Reference {
     );
   }
 
+  /** The items of the only search or ranking of a signature. @throws RangeError where it has none, or no ids of them */
+  itemsOf(signature: SignatureProgram): ItemsById {
+    const search = signature.steps.find((each) => each.kind === "topK");
+    if (search !== undefined) return this.#searched(search.table);
+    const [first] = rankingsOf(signature);
+    const items = first && this.#rankedItems(signature, first.step, first.ranking);
+    if (items === undefined) throw new RangeError("a signature that finds no items");
+    return items;
+  }
+
   /** The first rows of listed ids, in their order, that a question admits to each of its instances. */
   listedRows(
     signature: SignatureProgram,
     ids: readonly string[],
     { question, instances }: { readonly question: ModelQuestion; readonly instances: number },
   ): readonly (readonly number[])[] {
-    const step = signature.steps.find((each) => each.kind === "topK")!;
-    const { table, rowsOf } = this.#searched(step.table);
+    const { table, rowsOf } = this.itemsOf(signature);
     const isText = table.spec.idDtype === "string";
-    if (question.filter !== undefined) checkNames(namesInFilter(question.filter), table);
-    const left = leftOutOf(question, table, rowsOf);
+    const left = leftOutOf(question, { table, rowsOf });
     return Array.from({ length: instances }, (_, at) => {
       const without = left(at, at);
       return ids.flatMap((id) => {
@@ -216,9 +250,15 @@ export class ReferenceModel implements Reference {
       tables: this.version.program.tables,
       vocabularies: this.#vocabularies,
       lookup: (step, keys) => Promise.resolve().then(() => this.#lookup(step.table, keys)),
-      dense: (step, values, signal) => {
-        const names = step.outputs.map(({ name }) => name);
-        return this.#dense[step.model]!.run(values, names, signal);
+      dense: async (step, values, signal) => {
+        const asked = { ...question, k };
+        const names = namesAsked(step, asked);
+        const outputs = await this.#dense[step.model]!.run(values, names, signal);
+        const itemsOf = (ranking: DenseRanking): ItemsById | undefined =>
+          this.#rankedItems(signature, step, ranking);
+        const ranked = withRankings({ step, outputs, itemsOf }, asked);
+        searches.push(...ranked.searches);
+        return ranked.outputs;
       },
       sums: (step, asked) => Promise.resolve().then(() => this.#sums(step, asked)),
       topK: (step, asked) =>
@@ -232,60 +272,37 @@ export class ReferenceModel implements Reference {
     const { attributes: names = [] } = question;
     const [search] = searches;
     if (names.length === 0 || search === undefined) return { outputs, searches };
-    const attributes = search.rows.map((rows) => this.attributesOf(search.table, rows, names));
+    const attributes = search.rows.map((rows) => attributesOf(search.items.table, rows, names));
     return { outputs, searches, attributes };
   }
 
   /** A `k` beside the instances is at most as large as what is searched; one of the model itself may be refused. */
-  #fitted({ steps }: SignatureProgram, k: number): number {
+  #fitted(signature: SignatureProgram, k: number): number {
     const { tables } = this.version.program;
-    const rows = steps.flatMap((step) => (step.kind === "topK" ? tables[step.table]!.rows : []));
-    return Math.min(k, ...rows);
-  }
-
-  /** Attributes of rows. @throws WinnowError INVALID_ARGUMENT for names that there are not */
-  attributesOf(
-    number: number,
-    rows: Iterable<number>,
-    names: readonly string[],
-  ): readonly ItemAttributes[] {
-    const table = this.candidates(number);
-    checkNames(names, table);
-    return Array.from(rows, (row) =>
-      Object.fromEntries(names.map((name) => [name, this.#attributeOf(table, row, name)])),
+    const rows = signature.steps.flatMap((step) =>
+      step.kind === "topK" ? tables[step.table]!.rows : [],
     );
+    return Math.min(k, ...rows, ...rankingsOf(signature).map(({ ranking }) => ranking.items));
   }
 
-  #attributeOf(table: WholeCandidates, row: number, name: string): AnswerValue {
-    if (name === VECTOR_ATTRIBUTE) {
-      const { buffer, byteOffset, byteLength } = itemVectorOf(table, row);
-      return Buffer.from(buffer, byteOffset, byteLength).toString("base64");
-    }
-    const values = valuesOfRow(table, row, name);
-    if (values === undefined) return null;
-    const { type, isList } = table.spec.attributes!.find((spec) => spec.name === name)!;
-    const shown = values.map((value) =>
-      type === "timestamp" ? timestampText(Number(value)) : value,
-    );
-    return isList ? shown : shown[0]!;
+  /** What a ranking ranks; `undefined` where the signature answers no ids of it. */
+  #rankedItems(
+    signature: SignatureProgram,
+    step: DenseStep,
+    ranking: DenseRanking,
+  ): ItemsById | undefined {
+    const known = this.#ranked.get(ranking);
+    if (known !== undefined) return known;
+    const { rankedItems = [] } = this.version.program;
+    const ids = rankedIdsOf(signature, step, ranking);
+    if (ids === undefined) return undefined;
+    const { columns } = rankedItems[ranking.described ?? -1] ?? {};
+    const made = itemsOfRanking(ranking, { ids, columns, vocabularies: this.#vocabularies });
+    this.#ranked.set(ranking, made);
+    return made;
   }
 
-  /** Where an id stands for one query of a search; `undefined` where the table has no such id. */
-  #itemOf(search: ReferenceSearch, query: number, id: string | bigint): FoundItem | undefined {
-    const [row] = this.#searched(search.table).rowsOf(id);
-    return row === undefined ? undefined : { row, score: this.scoreOf(search, query, row) };
-  }
-
-  /** The score of a row for one query of a search. */
-  scoreOf({ table, vectors, dim }: ReferenceSearch, query: number, row: number): number {
-    const vector = vectors.subarray(query * dim, (query + 1) * dim);
-    return definedScore(vector, vectorOf(this.candidates(table), row));
-  }
-
-  #searched(number: number): {
-    readonly table: WholeCandidates;
-    readonly rowsOf: (id: string | bigint) => readonly number[];
-  } {
+  #searched(number: number): ItemsById<WholeCandidates> {
     const known = this.#candidates.get(number);
     if (known !== undefined) return known;
     const table = readCandidates(this.version, number);
@@ -310,7 +327,7 @@ export class ReferenceModel implements Reference {
   #sums(step: TopKStep, { query, admits, functions }: SumsQuestion): SoftmaxSums {
     if (query.dtype !== "float32") throw new RangeError("a query of another dtype");
     const { table, rowsOf } = this.#searched(step.table);
-    const left = leftOutOf({ inputs: new Map(), admits }, table, rowsOf);
+    const left = leftOutOf({ admits }, { table, rowsOf });
     const valueOf = scoreValues(functions);
     const all = scoresOf(query.data, table).map((scores, at) => {
       const without = left(at, at);
@@ -333,9 +350,9 @@ export class ReferenceModel implements Reference {
     question: ModelQuestion,
   ): { readonly answer: TopKAnswer; readonly search: ReferenceSearch } {
     if (query.dtype !== "float32") throw new RangeError("a query of another dtype");
-    const { table, rowsOf } = this.#searched(step.table);
-    if (question.filter !== undefined) checkNames(namesInFilter(question.filter), table);
-    const left = leftOutOf({ ...question, admits }, table, rowsOf);
+    const items = this.#searched(step.table);
+    const { table } = items;
+    const left = leftOutOf({ ...question, admits }, items);
     const found = scoresOf(query.data, table).map((scores, at) =>
       bestRows(scores, k, left(at, chosen?.[at] ?? at)),
     );
@@ -349,11 +366,13 @@ export class ReferenceModel implements Reference {
       rows.set(best.rows, at * width);
     }
     const shape = [found.length, width];
+    const { dim } = table;
+    const vectors = query.data;
     const search = {
-      table: step.table,
-      dim: table.dim,
-      vectors: query.data,
+      items,
       rows: found.map((best) => best.rows),
+      scoreOf: (at: number, row: number) =>
+        definedScore(vectors.subarray(at * dim, (at + 1) * dim), vectorOf(table, row)),
     };
     const answer = {
       scores: tensor("float32", shape, scores),
@@ -372,47 +391,44 @@ function refuse(): never {
   throw new RangeError("a part that makes keys has steps of arithmetic alone");
 }
 
-/** One list for all queries, or one for each. */
-function ofQuery<List>(lists: readonly List[], query: number): List | undefined {
-  return lists.length > 1 ? lists[query] : lists[0];
+/** Attributes of rows. @throws WinnowError INVALID_ARGUMENT for names that there are not */
+export function attributesOf(
+  table: DescribedItems,
+  rows: Iterable<number>,
+  names: readonly string[],
+): readonly ItemAttributes[] {
+  checkNames(names, table);
+  return Array.from(rows, (row) =>
+    Object.fromEntries(names.map((name) => [name, attributeOf(table, row, name)])),
+  );
 }
 
-/** The rows that may not be answered to a query of a search, by its place there and its place in the request. */
-function leftOutOf(
-  {
-    exclude = [],
-    include = [],
-    filter,
-    ownFilters = [],
-    admits,
-  }: ModelQuestion & Pick<TopKQuestion, "admits">,
-  table: WholeCandidates,
-  rowsOf: (id: string | bigint) => readonly number[],
-): (at: number, query: number) => ReadonlySet<number> {
-  const without = exclude.map((ids) => rowsOfIds(ids, rowsOf));
-  const only = include.map((ids) => rowsOfIds(ids, rowsOf));
-  const hasConditions = (filter ?? admits ?? ownFilters[0]) !== undefined || only.length > 0;
-  const all = Array.from({ length: hasConditions ? table.rows : 0 }, (_, row) => row);
-  const refused = all.filter((row) => {
-    const valuesOf = (name: string): readonly FilterValue[] | undefined =>
-      valuesOfRow(table, row, name);
-    if (filter !== undefined && !isAdmitted(filter, valuesOf)) return true;
-    return ownFilters.some((own) => !isKept(own, valuesOf));
-  });
-  return (at, query) => {
-    const listed = ofQuery(only, query);
-    const others = listed === undefined ? [] : all.filter((row) => !listed.has(row));
-    const mask = admits && ofQuery(admits, at);
-    const masked =
-      mask === undefined
-        ? []
-        : all.filter((row) => {
-            const valuesOf = (name: string): readonly FilterValue[] | undefined =>
-              name === ROW_COLUMN ? [row] : valuesOfRow(table, row, name);
-            return !isKept(mask, valuesOf);
-          });
-    return new Set([...(ofQuery(without, query) ?? []), ...others, ...refused, ...masked]);
-  };
+function attributeOf(table: DescribedItems, row: number, name: string): AnswerValue {
+  if (name === VECTOR_ATTRIBUTE) {
+    const vector = itemVectorOf(table, row);
+    // No request can be told the vector of an item that has none.
+    if (vector === undefined)
+      throw new WinnowError("INVALID_ARGUMENT", "The items have no vectors");
+    const { buffer, byteOffset, byteLength } = vector;
+    return Buffer.from(buffer, byteOffset, byteLength).toString("base64");
+  }
+  const values = valuesOfRow(table, row, name);
+  if (values === undefined) return null;
+  const { type, isList } = table.spec.attributes!.find((spec) => spec.name === name)!;
+  const shown = values.map((value) =>
+    type === "timestamp" ? timestampText(Number(value)) : value,
+  );
+  return isList ? shown : shown[0]!;
+}
+
+/** Where an id stands for one query of a search; `undefined` where there is no such id. */
+function itemOf(
+  { items, scoreOf }: ReferenceSearch,
+  query: number,
+  id: string | bigint,
+): FoundItem | undefined {
+  const [row] = items.rowsOf(id);
+  return row === undefined ? undefined : { row, score: scoreOf(query, row) };
 }
 
 /** The values of a row. */
@@ -426,27 +442,16 @@ function vectorOf({ pieces, dim }: WholeCandidates, row: number): Float32Array {
   throw new RangeError(`no row ${row}`);
 }
 
-/** The same without what stands behind an item's own values: its bias, the square of its length. */
-export function itemVectorOf(table: WholeCandidates, row: number): Float32Array {
-  return vectorOf(table, row).subarray(0, table.dim - (table.spec.added ?? 0));
-}
-
-/** @throws WinnowError INVALID_ARGUMENT for an attribute that the items have not */
-function checkNames(names: readonly string[], { spec }: WholeCandidates): void {
-  const known = new Set((spec.attributes ?? []).map(({ name }) => name));
-  const unknown = names.find((name) => name !== VECTOR_ATTRIBUTE && !known.has(name));
-  if (unknown === undefined) return;
-  const text = `The items have no attribute "${excerpt(unknown)}"`;
-  throw new WinnowError("INVALID_ARGUMENT", text);
-}
-
-/** Rows that carry one of these ids. @throws WinnowError INVALID_ARGUMENT for ids of another kind */
-function rowsOfIds(
-  ids: Tensor,
-  rowsOf: (id: string | bigint) => readonly number[],
-): ReadonlySet<number> {
-  const rows = Array.from({ length: ids.data.length }, (_, at) => rowsOf(keyAt(ids, at)));
-  return new Set(rows.flat());
+/**
+ * The same without what stands behind an item's own values: its bias, the square of its length; `undefined` for items
+ * that no table holds.
+ */
+export function itemVectorOf(
+  items: DescribedItems | WholeCandidates,
+  row: number,
+): Float32Array | undefined {
+  if (!("pieces" in items)) return undefined;
+  return vectorOf(items, row).subarray(0, items.dim - (items.spec.added ?? 0));
 }
 
 /** Ids of rows, in the dtype in which the table stores them. */

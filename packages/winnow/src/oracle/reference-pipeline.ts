@@ -18,7 +18,6 @@ import {
   type SignatureProgram,
   type SignatureTensor,
   type Tensor,
-  type TopKStep,
   type UnknownStage,
   type WarmUpRequest,
   WinnowError,
@@ -29,7 +28,7 @@ import {
 } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
 import { type AnswerFormat, recordsOfTensors, withAttributes } from "./answer-records.ts";
-import { type ReferenceModel, itemVectorOf } from "./reference-model.ts";
+import { type ReferenceModel, attributesOf, itemVectorOf } from "./reference-model.ts";
 import type {
   ExpectedAnswer,
   InputOfModel,
@@ -136,10 +135,12 @@ export class ReferencePipeline implements Reference {
       each.kind === "limit" || (each.kind === "diversify" && each.by === "mmr") ? each.count : [],
     );
     const others = retrievals.map((stage) => this.#asked(stage));
-    const hasAttributes = others.every(({ signature: own, reference: model }) => {
-      return model.searchedBy(own)?.hasAttributes === true;
-    });
-    return { ...searched, k: Math.min(candidates, ...limits), candidates, hasAttributes };
+    const all = others.map(({ signature: own, reference: model }) => model.searchedBy(own));
+    const hasAttributes = all.every((each) => each?.hasAttributes === true);
+    const dim = all.every((each) => each?.dim !== undefined) ? searched.dim : undefined;
+    const compared = Math.max(candidates, ...all.map((each) => each?.candidates ?? 1));
+    const k = Math.min(candidates, ...limits);
+    return { ...searched, dim, k, candidates: compared, hasAttributes };
   }
 
   async find(
@@ -233,8 +234,7 @@ export class ReferencePipeline implements Reference {
     }
     if (answer.kind !== "list") throw new WinnowError("INVALID_ARGUMENT", "an unknown user");
     const { reference, signature } = this.#asked(retrieval);
-    const { table } = reference.searchedBy(signature)!;
-    const step = signature.steps.find(({ kind }) => kind === "topK") as TopKStep;
+    const { table } = reference.itemsOf(signature);
     const conditions = { ...question, ownFilters: this.#ownFilters(reference, signature) };
     const instances = [...question.inputs.values()][0]!.data.length;
     const asked = { question: conditions, instances };
@@ -245,7 +245,7 @@ export class ReferencePipeline implements Reference {
     const names = question.attributes ?? [];
     return reference.listedRows(signature, answer.ids, asked).map((rows) => {
       const left = rows.slice(0, most);
-      const described = names.length === 0 ? [] : reference.attributesOf(step.table, left, names);
+      const described = names.length === 0 ? [] : attributesOf(table, left, names);
       return left.map((row, place) => ({
         id: idOfRow(table, row),
         score: 0,
@@ -348,8 +348,7 @@ export class ReferencePipeline implements Reference {
       const width = ids.shape[1]!;
       const length = ids.rowLengths?.[instance] ?? width;
       const rows = [...(search?.rows[instance] ?? [])].slice(0, length);
-      const described =
-        names.length === 0 ? [] : reference.attributesOf(search!.table, rows, names);
+      const described = names.length === 0 ? [] : attributesOf(search!.items.table, rows, names);
       return Array.from({ length }, (__, place): Candidate => {
         const at = instance * width + place;
         const score = Number(scalarAt(scores, at));
@@ -361,7 +360,7 @@ export class ReferencePipeline implements Reference {
           attributes: described[place] ?? {},
           vector:
             isCompared && search !== undefined && row !== undefined
-              ? itemVectorOf(reference.candidates(search.table), row)
+              ? itemVectorOf(search.items.table, row)
               : undefined,
         };
       });

@@ -6,7 +6,7 @@ import type { ModelVersion } from "@winnow/model";
 import type { AnswerValue } from "./answer-json.ts";
 import type { AnswerFormat, AnswerRecord } from "./answer-records.ts";
 import type { PlainFilter } from "./plain-filter.ts";
-import type { WholeCandidates, WholeKeyed } from "./whole-table.ts";
+import type { DescribedItems, ItemsById, WholeKeyed } from "./whole-table.ts";
 
 /** A question to a signature. */
 export interface ReferenceQuestion {
@@ -24,14 +24,13 @@ export interface ReferenceQuestion {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** A search that was part of an answer. */
+/** A search that was part of an answer, or the ranking of all items in a dense part. */
 export interface ReferenceSearch {
-  readonly table: number;
-  readonly dim: number;
-  /** `[queries, dim]`. */
-  readonly vectors: Float32Array;
+  readonly items: ItemsById;
   /** Best rows for each query. */
   readonly rows: readonly Int32Array[];
+  /** The score of a row for one query. */
+  readonly scoreOf: (query: number, row: number) => number;
 }
 
 /** Values of one item's attributes, in the order of the question. */
@@ -89,7 +88,9 @@ export interface InputOfModel {
 
 /** The items that exclusions, filters and attributes of a question are about. */
 export interface SearchedItems {
-  readonly table: WholeCandidates;
+  readonly table: DescribedItems;
+  /** Values of an item's vector; `undefined` for items that a dense part ranks, which have none. */
+  readonly dim: number | undefined;
   /** Number of items in an answer if a question has no `k`. */
   readonly k: number;
   /** Items that are compared for one instance: the cost of a question. */

@@ -7,15 +7,28 @@ import type { ModelVersion, PartitionReader } from "@winnow/model";
 import { type RowPiece, type RowPieces, rowPiece } from "./brute-force.ts";
 import { type FilterValue, valuesInColumn } from "./plain-filter.ts";
 
-/** A table that is searched, with the attributes of its items. */
-export interface WholeCandidates extends RowPieces {
-  readonly spec: CandidateTable;
+/** Items by row, with their ids and attributes. */
+export interface DescribedItems {
+  readonly spec: Pick<CandidateTable, "idDtype" | "attributes">;
+  readonly rows: number;
   /** Ids by row; `undefined`: the row number is the id. */
   readonly ids: readonly Tensor[] | undefined;
   /** The row after the last of each tensor of `ids`. */
   readonly idEnds: readonly number[];
   /** Attributes of each partition's rows, and the row after its last; empty if the version has none. */
   readonly attributes: readonly AttributePart[];
+}
+
+/** A table that is searched. */
+export interface WholeCandidates extends RowPieces, DescribedItems {
+  readonly spec: CandidateTable;
+  readonly rows: number;
+}
+
+/** Items, and the rows of an id. */
+export interface ItemsById<Items extends DescribedItems = DescribedItems> {
+  readonly table: Items;
+  readonly rowsOf: (id: string | bigint) => readonly number[];
 }
 
 interface AttributePart {
@@ -64,7 +77,7 @@ export function readCandidates(version: ModelVersion, table: number): WholeCandi
 
 /** Values of a row's attribute; `undefined` if it has none. */
 export function valuesOfRow(
-  { attributes }: WholeCandidates,
+  { attributes }: DescribedItems,
   row: number,
   attribute: string,
 ): readonly FilterValue[] | undefined {
@@ -74,7 +87,7 @@ export function valuesOfRow(
 }
 
 /** The id of a row. */
-export function idOfRow({ ids, idEnds }: WholeCandidates, row: number): string | bigint {
+export function idOfRow({ ids, idEnds }: DescribedItems, row: number): string | bigint {
   if (ids === undefined) return BigInt(row);
   const part = idEnds.findIndex((end) => row < end);
   return keyAt(ids[part]!, row - (idEnds[part - 1] ?? 0));
@@ -84,7 +97,7 @@ export function idOfRow({ ids, idEnds }: WholeCandidates, row: number): string |
  * Finds the rows of an id. The maps, one per tensor of ids (a map holds at most 2²⁴ entries), are made at
  * first use.
  */
-export function rowsById(table: WholeCandidates): (id: string | bigint) => readonly number[] {
+export function rowsById(table: DescribedItems): (id: string | bigint) => readonly number[] {
   const { ids, rows } = table;
   if (ids === undefined) return (id) => (Number(id) >= 0 && Number(id) < rows ? [Number(id)] : []);
   let maps: readonly ReadonlyMap<string | bigint, readonly number[]>[] | undefined;

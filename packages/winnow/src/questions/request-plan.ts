@@ -125,11 +125,11 @@ export class RequestPlan {
     search: SearchedItems,
     random: Random,
   ): readonly string[] | undefined {
-    const { spec, dim } = search.table;
+    const { spec } = search.table;
     if (!search.hasAttributes || random() >= DESCRIBED_REQUESTS) return undefined;
     const names = (spec.attributes ?? []).map(({ name }) => name).filter(() => random() < 0.5);
-    if (random() < 0.2) names.push(VECTOR_ATTRIBUTE);
-    const ofItem = names.length + Math.ceil(dim / 384);
+    if (random() < 0.2 && search.dim !== undefined) names.push(VECTOR_ATTRIBUTE);
+    const ofItem = names.length + Math.ceil((search.dim ?? 0) / 384);
     const items = instances * Math.max(search.candidates, (k ?? search.k) + EXCLUDED_MAX);
     return names.length === 0 || items * ofItem > ATTRIBUTES_MAX ? undefined : names;
   }

@@ -1,7 +1,12 @@
 // The result of a run: the verdict, the exit code, and the text for people.
 
-import { NO_VERDICTS } from "./verification-state.ts";
-import type { ModelProgress, ReportedDifference, VerdictCounts } from "./verification-state.ts";
+import { NO_FIELDS, NO_VERDICTS } from "./verification-state.ts";
+import type {
+  FieldCounts,
+  ModelProgress,
+  ReportedDifference,
+  VerdictCounts,
+} from "./verification-state.ts";
 
 /** A model of the run; `unchecked` says why it was not checked completely. */
 export interface VerifiedModel {
@@ -76,11 +81,12 @@ function modelText(verified: VerifiedModel, report: VerificationReport): string 
 }
 
 function progressLines(progress: ModelProgress, wanted: number): readonly string[] {
-  const { next, missing, instances, files, grpc, servers, missingText = "" } = progress;
+  const { next, missing, instances, fields, files, grpc, servers, missingText = "" } = progress;
   const answered = (next - missing.length).toLocaleString("en");
   const of = next < wanted ? ` of ${wanted.toLocaleString("en")}` : "";
   return [
     `  ${answered}${of} requests, ${instances.toLocaleString("en")} instances`,
+    ...fieldLines(fields),
     ...(files === undefined ? [] : [`  by the files     ${countsText(files)}`]),
     ...(grpc === undefined ? [] : [`  over gRPC        ${countsText(grpc)}`]),
     ...(servers === undefined ? [] : [`  of the servers   ${countsText(servers)}`]),
@@ -88,6 +94,13 @@ function progressLines(progress: ModelProgress, wanted: number): readonly string
       ? []
       : [`  missing          ${missing.length}, the last: ${missingText}`]),
   ];
+}
+
+/** How many requests had keys beside their instances; no line where none had. */
+function fieldLines(fields: FieldCounts = NO_FIELDS): readonly string[] {
+  const told = Object.entries(fields).filter(([, count]) => count > 0);
+  const counts = told.map(([name, count]) => `${count.toLocaleString("en")} ${name}`);
+  return counts.length === 0 ? [] : [`  asked with       ${counts.join(", ")}`];
 }
 
 function differenceLines(

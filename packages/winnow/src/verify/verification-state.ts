@@ -30,6 +30,15 @@ export interface VerdictCounts {
   readonly different: number;
 }
 
+/** Keys beside the instances of a request, and the number of answered requests that had them. */
+export interface FieldCounts {
+  readonly k: number;
+  readonly exclude: number;
+  readonly include: number;
+  readonly filter: number;
+  readonly return: number;
+}
+
 /** One difference, as reports show it. */
 export interface ReportedDifference {
   /** Number of the question. */
@@ -57,6 +66,8 @@ export interface ModelProgress {
   readonly missing: readonly number[];
   /** Instances of all answered questions. */
   readonly instances: number;
+  /** Requests with keys of Winnow's own; absent if the source of questions is a file. */
+  readonly fields?: FieldCounts | undefined;
   /** Results against the files; absent without them. */
   readonly files: VerdictCounts | undefined;
   /** Results of the answers over gRPC; absent if only REST is asked. */
@@ -76,6 +87,9 @@ export const NO_VERDICTS: VerdictCounts = {
   refused: 0,
   different: 0,
 };
+
+/** All counts at zero. */
+export const NO_FIELDS: FieldCounts = { k: 0, exclude: 0, include: 0, filter: 0, return: 0 };
 
 const FORMAT = "winnow verify, state 1";
 

@@ -10,7 +10,9 @@ import type { QuestionSource } from "./question-sources.ts";
 import type { Expected, PredictServer, Question, ServerReply } from "./exchange.ts";
 import { type Verdict, judgeByFiles, judgeServers } from "./verdicts.ts";
 import {
+  type FieldCounts,
   type ModelProgress,
+  NO_FIELDS,
   NO_VERDICTS,
   type ReportedDifference,
   type VerdictCounts,
@@ -187,10 +189,27 @@ function withJudged(progress: ModelProgress, judged: Judged): ModelProgress {
     next,
     missing: others,
     instances: progress.instances + question.instances,
+    fields: withFields(progress.fields, question),
     files: counted(progress.files, files),
     grpc: counted(progress.grpc, grpc),
     servers: counted(progress.servers, servers),
     differences: [...progress.differences, ...found].slice(0, DIFFERENCES_MAX),
+  };
+}
+
+function withFields(
+  before: FieldCounts | undefined,
+  { request }: Question,
+): FieldCounts | undefined {
+  if (request === undefined) return before;
+  const { k, exclude = [], include = [], filter, attributes } = request;
+  const counts = before ?? NO_FIELDS;
+  return {
+    k: counts.k + Number(k !== undefined),
+    exclude: counts.exclude + Number(exclude.length > 0),
+    include: counts.include + Number(include.length > 0),
+    filter: counts.filter + Number(filter !== undefined),
+    return: counts.return + Number(attributes !== undefined),
   };
 }
 
