@@ -23,6 +23,8 @@ const executablePath = PLACES.find((place) => place !== undefined && existsSync(
 const PICTURES = process.env["CONSOLE_PICTURES"];
 const WAIT = { timeout: 60_000 };
 const COMPRESSED_BYTES_MAX = 150_000;
+/** A name that its owner has pointed at this machine. */
+const REBOUND = "rebound.example.org";
 /** What the browser says of signatures that a router which has just started cannot tell yet. */
 const UNTOLD_YET = /status of 503 .*\/v1\/models\/[^/]+\/metadata$/;
 
@@ -53,7 +55,8 @@ describe.skipIf(executablePath === undefined)("the console of a running cluster"
     started = await startVersioned(["movies"]);
     ({ cluster } = started);
     await untilReplicated(cluster, WORKERS, { model: "movies", version: 1 });
-    browser = await chromium.launch({ executablePath: executablePath!, args: ["--no-sandbox"] });
+    const args = ["--no-sandbox", `--host-resolver-rules=MAP ${REBOUND} 127.0.0.1`];
+    browser = await chromium.launch({ executablePath: executablePath!, args });
     page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
     page.setDefaultTimeout(WAIT.timeout);
     page.on("console", (message) => {
@@ -301,6 +304,22 @@ describe.skipIf(executablePath === undefined)("the console of a running cluster"
     const told = complaints.filter((text) => !text.includes("%3Cimg"));
     expect(told.filter((text) => !UNTOLD_YET.test(text))).toEqual([]);
     expect([...asked]).toEqual([cluster.url]);
+  });
+
+  test("a page whose name was pointed at the router (DNS rebinding) reads nothing of it", async () => {
+    const other = await browser.newPage();
+    const { port } = new URL(cluster.url);
+    const page = await other.goto(`http://${REBOUND}:${port}/v1/cluster`);
+    const asked = await other.evaluate(`Promise.all([
+      fetch("/v1/cluster"),
+      fetch("/monitoring/prometheus/metrics"),
+      fetch("/v1/models/movies:predict", { method: "POST", body: '{"instances":["1"]}' }),
+    ].map(async (answer) => [(await answer).status, await (await answer).text()]))`);
+    await other.close();
+
+    expect(page!.status()).toBe(403);
+    const refusal = expect.stringContaining(`not known by the name \\"${REBOUND}\\"`) as string;
+    expect(asked).toEqual([1, 2, 3].map(() => [403, refusal]));
   });
 
   test("its files are small and go out with a strict policy; other clients see nothing of it", async () => {

@@ -181,6 +181,14 @@ export const apiKeysOption = (answered: string): Option =>
     "WINNOW_API_KEYS",
   );
 
+/** Names by which browsers and proxies may ask a router. */
+export const allowedHostsOption = (): Option =>
+  option(
+    "--allowed-hosts <list>",
+    "names that the Host of a REST request may have besides addresses and private names: a.example.org,…; *: any (default: any, but none on loopback without TLS or keys)",
+    "WINNOW_ALLOWED_HOSTS",
+  );
+
 /** Refuses to start with anything unprotected. */
 export const requireSecurityOption = (): Option =>
   option(

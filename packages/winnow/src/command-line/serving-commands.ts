@@ -14,6 +14,7 @@ import {
   addModelOptions,
   addRedisOptions,
   addTlsOptions,
+  allowedHostsOption,
   apiKeysOption,
   configOption,
   corsOption,
@@ -84,7 +85,9 @@ function up(): Command {
   command.addOption(requestTimeoutOption()).addOption(corsOption());
   addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command))));
   addTlsOptions(command).addOption(sslConfigOption());
-  command.addOption(apiKeysOption("REST and gRPC requests need one, probes do not"));
+  command
+    .addOption(apiKeysOption("REST and gRPC requests need one, probes do not"))
+    .addOption(allowedHostsOption());
   addClientOptions(command);
   addLimitOptions(command.addOption(configOption()).addOption(otlpEndpointOption()), [
     ...ROUTER_OWNERS,
@@ -128,7 +131,9 @@ function serve(): Command {
     .addOption(accessLogOption());
   addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command))));
   addTlsOptions(command).addOption(sslConfigOption());
-  command.addOption(apiKeysOption("REST and gRPC requests need one, probes do not"));
+  command
+    .addOption(apiKeysOption("REST and gRPC requests need one, probes do not"))
+    .addOption(allowedHostsOption());
   command
     .addOption(requireSecurityOption())
     .addOption(configOption())
@@ -176,7 +181,9 @@ function router(): Command {
     .addOption(accessLogOption());
   addRequestOptions(addModelConfigOptions(addTlsOptions(command)));
   command.addOption(sslConfigOption());
-  command.addOption(apiKeysOption("REST and gRPC requests need one, probes do not"));
+  command
+    .addOption(apiKeysOption("REST and gRPC requests need one, probes do not"))
+    .addOption(allowedHostsOption());
   command
     .addOption(requireSecurityOption())
     .addOption(configOption())

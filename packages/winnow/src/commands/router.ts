@@ -36,7 +36,12 @@ import type { ModelConfig } from "../model-config/model-config.ts";
 import { ModelReload } from "../model-config/model-reload.ts";
 import { openApiKeys } from "../process/api-keys.ts";
 import { consoleFiles } from "../console-files.ts";
-import { type Protection, checkProtection, isShownToFew } from "../process/exposure.ts";
+import {
+  type Protection,
+  allowedHosts,
+  checkProtection,
+  isShownToFew,
+} from "../process/exposure.ts";
 import { endOnSignals, reportListening } from "../process/process-life.ts";
 import { type AccessLogged, withAccessLog, withGrpcAccessLog } from "../tracing/access-log.ts";
 import { type LogFormat, type LogLevel, processLog } from "../process/process-log.ts";
@@ -67,6 +72,7 @@ export interface RouterRoleOptions
   /** Redis with the items that users have seen. Default: that of membership. */
   readonly seenRedis?: string;
   readonly apiKeys?: string;
+  readonly allowedHosts?: string;
   readonly requireSecurity: boolean;
 }
 
@@ -150,6 +156,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     ...environment,
     tls,
     keys: keys?.guard,
+    hosts: allowedHosts(protection, options.allowedHosts, hostname()),
     observer,
     report: watch,
     release: winnowVersion,

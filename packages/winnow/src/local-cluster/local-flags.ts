@@ -36,6 +36,7 @@ export interface LocalFlags
   readonly model_base_path?: string;
   readonly ssl_config_file?: string;
   readonly apiKeys?: string;
+  readonly allowedHosts?: string;
   readonly otlpEndpoint?: string;
 }
 
@@ -86,6 +87,7 @@ export function localClusterShape(
       ...limitArguments(options, ROUTER_OWNERS),
       ...tlsArgs(options),
       ...(isGiven(options.apiKeys) ? ["--api-keys", options.apiKeys] : []),
+      ...(isGiven(options.allowedHosts) ? ["--allowed-hosts", options.allowedHosts] : []),
       ...argumentsOf(options, ROUTER_FLAGS),
     ],
     workerArgs: [

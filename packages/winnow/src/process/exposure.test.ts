@@ -1,8 +1,8 @@
 // What a process says it leaves open, and when it does not start.
 
 import { silentLogger } from "@winnow/core";
-import { expect, test } from "vitest";
-import { checkProtection, isShownToFew, missingProtection } from "./exposure.ts";
+import { describe, expect, test } from "vitest";
+import { allowedHosts, checkProtection, isShownToFew, missingProtection } from "./exposure.ts";
 import type { Protection } from "./exposure.ts";
 
 const bare: Protection = {
@@ -99,3 +99,28 @@ test.each([
     expect(isShownToFew({ host, knowsClients })).toBe(isShown);
   },
 );
+
+describe("the names by which a router may be asked", () => {
+  const [here, open] = [{ ...bare, host: "127.0.0.1" }, bare];
+
+  test.each<[string, readonly [Protection, string | undefined], readonly string[] | undefined]>([
+    ["its own on loopback", [here, undefined], ["box.lan"]],
+    ["any on loopback with TLS", [{ ...here, hasTls: true }, undefined], undefined],
+    ["any where clients show keys", [{ ...here, knowsClients: true }, ""], undefined],
+    ["any beyond loopback", [open, undefined], undefined],
+    ["those given, and its own", [here, "A.example.org, b"], ["a.example.org", "b", "box.lan"]],
+    ["those given beyond loopback", [open, "a.example.org"], ["a.example.org", "box.lan"]],
+    ["any on loopback if so given", [here, "a,*"], undefined],
+  ])("are %s", (_, [protection, list], names) => {
+    const allowed = allowedHosts(protection, list, "Box.lan");
+
+    expect(allowed && [...allowed]).toEqual(names);
+  });
+
+  test.each(["http://a.example.org", "a.example.org:80", "a,,b", "*.example.org"])(
+    "are not %s",
+    (list) => {
+      expect(() => allowedHosts(here, list, "box")).toThrow("--allowed-hosts takes names such as");
+    },
+  );
+});

@@ -2,7 +2,7 @@
 // logged once; with it, the process does not start.
 
 import { isLoopback, parseMembers } from "@winnow/cluster";
-import { type Logger, WinnowError } from "@winnow/core";
+import { type Logger, WinnowError, excerpt } from "@winnow/core";
 
 /** The protection of a process. */
 export interface Protection {
@@ -30,6 +30,31 @@ export function isShownToFew({
 }: Pick<Protection, "host" | "knowsClients">): boolean {
   return knowsClients || isLoopback(host);
 }
+
+/**
+ * The names by which a router may be asked over REST besides private ones: those of `--allowed-hosts`, and the
+ * machine's own. `undefined`: by any. On loopback, where nothing else keeps out a web page whose name was pointed
+ * there, no name is added by default; with TLS a browser finds that the certificate is not that name's.
+ * @throws WinnowError INVALID_ARGUMENT for what is no list of names
+ */
+export function allowedHosts(
+  { host, hasTls, knowsClients }: Pick<Protection, "host" | "hasTls" | "knowsClients">,
+  list: string | undefined,
+  own: string,
+): ReadonlySet<string> | undefined {
+  const isGuarded = hasTls || knowsClients || !isLoopback(host);
+  if (list === undefined || list === "") {
+    return isGuarded ? undefined : new Set([own.toLowerCase()]);
+  }
+  const names = list.split(",").map((name) => name.trim().toLowerCase());
+  if (names.includes("*")) return undefined;
+  const wrong = names.find((name) => !HOST_NAME.test(name));
+  if (wrong === undefined) return new Set([...names, own.toLowerCase()]);
+  const text = `--allowed-hosts takes names such as a.example.org, without scheme and port, not "${excerpt(wrong)}"`;
+  throw new WinnowError("INVALID_ARGUMENT", text);
+}
+
+const HOST_NAME = /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
 
 /** Whether a router reaches its workers on its own machine only. */
 function areLocal(members: string | undefined): boolean {

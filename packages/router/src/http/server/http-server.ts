@@ -57,6 +57,11 @@ export interface HttpEnvironment extends Environment {
   readonly tls?: TlsSource | undefined;
   /** Only clients that present a key are answered; probes need none. Default: everybody is answered. */
   readonly keys?: KeyGuard | undefined;
+  /**
+   * Names by which the server may be called, in lower case, beside those that only private networks have
+   * (`request-host.ts`). Default: any name.
+   */
+  readonly hosts?: ReadonlySet<string> | undefined;
 }
 
 /** A server of the predict API. */

@@ -1,17 +1,19 @@
-// Which requests are answered: those with an accepted client certificate and an accepted key. Probes need
-// neither, because they come from the platform that runs the process.
+// Which requests are answered: those by a name of the server, with an accepted client certificate and an accepted key.
+// Probes need none of these, because they come from the platform that runs the process.
 
 import type { IncomingMessage } from "node:http";
 import { assertCertified, authorizationOf } from "@winnow/cluster";
 import type { Admitted, KeyGuard, KeyRole, TlsSource } from "@winnow/cluster";
 import type { PageFiles } from "../http-observer.ts";
 import type { Route } from "../request-path.ts";
+import { assertCalledBy } from "./request-host.ts";
 import { isConsolePath } from "../documents/console-page.ts";
 
 /** What access is decided by; each part is optional. */
 export interface AccessParts {
   readonly tls?: TlsSource | undefined;
   readonly keys?: KeyGuard | undefined;
+  readonly hosts?: ReadonlySet<string> | undefined;
   readonly metricsPath: string;
   readonly pages?: PageFiles | undefined;
 }
@@ -41,11 +43,12 @@ export function admitRequest(
   route: Route,
   request: IncomingMessage,
 ): Admitted | undefined {
-  const { tls, keys, metricsPath } = parts;
+  const { tls, keys, hosts, metricsPath } = parts;
   const path = route.kind === "outside" ? route.path : undefined;
   // Metrics may be configured to a path that would otherwise be a probe or the console.
   const isMetrics = path?.split("?", 1)[0] === metricsPath;
   if (!isMetrics && isProbe(route)) return undefined;
+  if (hosts !== undefined) assertCalledBy(hosts, request);
   assertCertified(tls, request.socket);
   // Browsers send CORS preflight requests without a key.
   if (keys === undefined || route.kind === "preflight") return undefined;
