@@ -242,7 +242,7 @@ export type { Arrival } from "./time/due-time.ts";
 export type { TopKQuestion } from "./program/step-contract.ts";
 export type { TopKAnswer } from "./program/step-contract.ts";
 export type { InlineTable } from "./program/codec/table-codec.ts";
-export { IdIndex, comparableIds } from "./indexes/id-index.ts";
+export { FoundRows, IdIndex, comparableIds } from "./indexes/id-index.ts";
 export { parseTraceparent, traceContextBytes, traceContextOf } from "./trace.ts";
 export type { SpanStart, TraceAttributes, TraceContext, TraceSpan, Tracer } from "./trace.ts";
 export { nearestName } from "./errors/nearest-name.ts";

@@ -226,7 +226,7 @@ function tensorOf(ids: ItemIds): Tensor {
  */
 function indexOf(ids: ItemIds, file: string): IdIndex {
   const tensor = tensorOf(ids);
-  const index = new IdIndex(tensor);
+  const index = IdIndex.of(tensor);
   for (let row = 0; row < ids.length; row += 1) {
     index.forEachRow(tensor, row, (found) => {
       if (found === row) return;

@@ -1,6 +1,13 @@
 // What a router ranks itself, against a sort of all items, with a cut.
 
-import { ColumnBuilder, WinnowError, compareCandidates, stringTensor, tensor } from "@winnow/core";
+import {
+  ColumnBuilder,
+  WinnowError,
+  compareCandidates,
+  nextLoopTurn,
+  stringTensor,
+  tensor,
+} from "@winnow/core";
 import type {
   AttributeColumn,
   AttributeValue,
@@ -320,6 +327,24 @@ describe("a ranking", () => {
       'Cannot exclude int64 ids: the ids of table "top_k" are string',
     );
     await expect(ranked([[1, 2]], { k: 1 }).catch(codeOf)).resolves.toBe("INTERNAL");
+  });
+
+  test("lets others have their turn while many ids are looked up", async () => {
+    const many = stringTensor(Array.from({ length: 40_000 }, (_, at) => `item ${at % 5} ${at}`));
+    const lists = { conditions: { ...NONE, include: [many] } };
+    // The index of the ids is made by the first request.
+    await ranked(rising, lists);
+    let turns = 0;
+    const over = new AbortController();
+    const others = (async () => {
+      for (; !over.signal.aborted; turns += 1) await nextLoopTurn();
+    })();
+
+    await ranked(rising, lists);
+    over.abort();
+    await others;
+
+    expect(turns).toBeGreaterThanOrEqual(4);
   });
 
   test("of many scores ends when its request does", async () => {

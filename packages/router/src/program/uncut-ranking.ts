@@ -6,7 +6,14 @@
 //                                                      ids of rows, indexed once
 //                                                      rows of a filter, a bit for each
 
-import { IdIndex, WinnowError, comparableIds, nextLoopTurn, rankedIdsOf } from "@winnow/core";
+import {
+  FoundRows,
+  IdIndex,
+  WinnowError,
+  comparableIds,
+  nextLoopTurn,
+  rankedIdsOf,
+} from "@winnow/core";
 import type {
   DenseRanking,
   DenseStep,
@@ -128,7 +135,13 @@ interface RowLists {
 async function listsFor(
   step: DenseStep,
   ranking: DenseRanking,
-  { signature, vocabularies, conditions, queries }: RankingAsked & { readonly queries: number },
+  {
+    signature,
+    vocabularies,
+    conditions,
+    signal,
+    queries,
+  }: RankingAsked & { readonly queries: number },
 ): Promise<RowLists> {
   const { exclude, include } = conditions;
   if (exclude.length + include.length === 0) return { exclude: [], include: [] };
@@ -136,48 +149,49 @@ async function listsFor(
   if (ids === undefined) throw new RangeError("ids of a ranking that was not checked");
   const on = { table: { name: ranking.node, idDtype: ids.dtype }, queries };
   const index = await indexOf(ids, { items: ranking.items, vocabularies });
-  const rowsOf = (verb: "exclude" | "include", lists: readonly Tensor[]): Uint32Array[] =>
-    listedIds(verb, lists, on).map((list) => index.rowsOf(list));
-  return { exclude: rowsOf("exclude", exclude), include: rowsOf("include", include) };
-}
-
-/** Items of one index. Indexing them takes a few ms, after which other requests run. */
-const INDEXED_ITEMS = 2 ** 16;
-
-/** Some items, beginning with a row, by their ids. */
-interface IndexedRows {
-  readonly firstRow: number;
-  readonly index: IdIndex;
-}
-
-/** Rows by id, over all items, some thousand in each index. */
-class ItemRows {
-  readonly #indexes: readonly IndexedRows[];
-  readonly #dtype: Tensor["dtype"];
-
-  constructor(indexes: readonly IndexedRows[], dtype: Tensor["dtype"]) {
-    this.#indexes = indexes;
-    this.#dtype = dtype;
-  }
-
-  /** Ascending rows that have one of the ids. */
-  rowsOf(wanted: Tensor): Uint32Array {
-    const ids = comparableIds(wanted, this.#dtype);
-    if (ids === undefined) return new Uint32Array();
-    const rows = new Set<number>();
-    for (const { firstRow, index } of this.#indexes) {
-      for (let position = 0; position < ids.data.length; position += 1) {
-        index.forEachRow(ids, position, (row) => rows.add(firstRow + row));
-      }
+  const rowsOf = async (
+    verb: "exclude" | "include",
+    lists: readonly Tensor[],
+  ): Promise<readonly Uint32Array[]> => {
+    const found: Uint32Array[] = [];
+    for (const list of listedIds(verb, lists, on)) {
+      const wanted = comparableIds(list, ids.dtype);
+      found.push(await inTurns(rowsWithIds(index, wanted), signal));
     }
-    return Uint32Array.from(rows).toSorted();
-  }
+    return found;
+  };
+  return {
+    exclude: await rowsOf("exclude", exclude),
+    include: await rowsOf("include", include),
+  };
 }
+
+/** Ids that are looked up between two looks at the time. */
+const LOOKED_UP_IDS = 2 ** 10;
+/** What it costs to look one up among many items, in steps of a turn: it waits for memory. */
+const LOOK_UP_WORK = 2 ** 5;
+
+/** Ascending rows that have one of the wanted ids. */
+function* rowsWithIds(index: IdIndex, wanted: Tensor | undefined): Steps<Uint32Array> {
+  const rows = new FoundRows();
+  const isTurnOver = turnMeter();
+  for (let first = 0; first < (wanted?.data.length ?? 0); first += LOOKED_UP_IDS) {
+    const end = Math.min(wanted!.data.length, first + LOOKED_UP_IDS);
+    for (let position = first; position < end; position += 1) {
+      index.forEachRow(wanted!, position, (row) => rows.add(row));
+    }
+    if (isTurnOver(LOOK_UP_WORK * (end - first))) yield;
+  }
+  return rows.ascending();
+}
+
+/** The logarithm of how many items are indexed at a time: that takes a few ms, after which other requests run. */
+const INDEXED_BITS = 16;
 
 /** Indexes that are made, or being made, as long as their program is loaded. */
-const indexes = new WeakMap<ItemIds, Promise<ItemRows>>();
+const indexes = new WeakMap<ItemIds, Promise<IdIndex>>();
 
-function indexOf(ids: ItemIds, of: IndexedItems): Promise<ItemRows> {
+function indexOf(ids: ItemIds, of: IndexedItems): Promise<IdIndex> {
   const known = indexes.get(ids);
   if (known !== undefined) return known;
   const made = makeIndex(ids, of);
@@ -193,14 +207,14 @@ interface IndexedItems {
 }
 
 /** All requests that need an index wait for the same one, so the end of one of them does not stop it. */
-async function makeIndex(ids: ItemIds, { items, vocabularies }: IndexedItems): Promise<ItemRows> {
-  const parts: IndexedRows[] = [];
-  for (let firstRow = 0; firstRow < items; firstRow += INDEXED_ITEMS) {
-    const endRow = Math.min(items, firstRow + INDEXED_ITEMS);
-    parts.push({ firstRow, index: new IdIndex(ids.of(firstRow, endRow, vocabularies)) });
+async function makeIndex(ids: ItemIds, { items, vocabularies }: IndexedItems): Promise<IdIndex> {
+  const index = new IdIndex(items, INDEXED_BITS);
+  for (let firstRow = 0; firstRow < items; firstRow += 2 ** INDEXED_BITS) {
+    const endRow = Math.min(items, firstRow + 2 ** INDEXED_BITS);
+    index.add(ids.of(firstRow, endRow, vocabularies));
     await nextLoopTurn();
   }
-  return new ItemRows(parts, ids.dtype);
+  return index;
 }
 
 /** Which rows each query may return. */

@@ -1,7 +1,7 @@
 // Excluded item ids → excluded rows, for one scan. The id index of a partition is built when a query first
 // excludes an id, and is then kept. Above a limit of bytes the least recently used indexes are dropped.
 
-import { IdIndex, comparableIds } from "@winnow/core";
+import { FoundRows, IdIndex, comparableIds } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 
 import type { ScanAsk } from "../compute.ts";
@@ -27,7 +27,7 @@ export class ExclusionIndexes {
   /** The id index of a partition that stores ids. */
   of(partition: ResidentPartition, ids: Tensor): IdIndex {
     const known = this.#indexes.get(partition);
-    const index = known ?? new IdIndex(ids);
+    const index = known ?? IdIndex.of(ids);
     if (known === undefined) this.#bytes += index.bytes;
     this.#indexes.delete(partition);
     this.#indexes.set(partition, index);
@@ -66,7 +66,7 @@ export function rowsOfIds(
   partitions: readonly ResidentPartition[],
   indexes: ExclusionIndexes,
 ): Uint32Array {
-  const rows = new Set<number>();
+  const rows = new FoundRows();
   for (const partition of partitions) {
     const { firstRow } = partition.resident;
     if (partition.ids === undefined) {
@@ -80,11 +80,11 @@ export function rowsOfIds(
       index.forEachRow(ids, position, (localRow) => rows.add(firstRow + localRow));
     }
   }
-  return Uint32Array.from(rows).toSorted();
+  return rows.ascending();
 }
 
 /** In a table without stored ids the row number is the id. */
-function addRowNumbers(wanted: Tensor, { resident }: ResidentPartition, rows: Set<number>): void {
+function addRowNumbers(wanted: Tensor, { resident }: ResidentPartition, rows: FoundRows): void {
   if (wanted.dtype !== "int64") return;
   const first = BigInt(resident.firstRow);
   const end = first + BigInt(resident.rows);
