@@ -49,6 +49,25 @@ describe("an index of ids", () => {
     );
   });
 
+  test("tells the first row of which the id has occurred before", () => {
+    const repeated = (ids: readonly string[]) => IdIndex.of(stringTensor(ids)).repeated;
+    expect(repeated(["a", "b", "c", "b", "a", "b"])).toEqual({ first: 1, second: 3 });
+    expect(repeated(["a", "b"])).toBeUndefined();
+  });
+
+  test("ids that are all equal are indexed, and found many times over, as fast as others", () => {
+    const ids = stringTensor(Array.from({ length: 300_000 }, () => ""));
+    const index = IdIndex.of(ids);
+    const rows = new FoundRows();
+
+    for (let position = 0; position < 10_000; position += 1) {
+      rows.addRows({ index, firstRow: 5 }, ids, position);
+    }
+
+    const found = rows.ascending();
+    expect([found.length, found[0], found.at(-1)]).toEqual([300_000, 5, 300_004]);
+  });
+
   test("of a number of rows that fills the bits of a row number finds the last one", () => {
     for (const rows of [1, 2, 3, 4, 255, 256, 65_535, 65_536]) {
       const ids = tensor(

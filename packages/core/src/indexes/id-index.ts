@@ -7,11 +7,20 @@
 //
 // Without it, a look-up would compare its id with those of all rows up to the next empty slot: two reads from places of
 // memory that no cache has, for each of them. With it, few ids but the right one are compared.
+//
+// Rows of one id have one slot and are linked from its row on: a table of which many rows have one id, as an empty one,
+// is indexed in the time of any other.
 
 import { StringColumn } from "../tensor/string-column.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 
 const EMPTY = -1;
+
+/** Two rows of one id. */
+export interface RepeatedId {
+  readonly first: number;
+  readonly second: number;
+}
 
 /** Rows by id. */
 export class IdIndex {
@@ -22,12 +31,17 @@ export class IdIndex {
   readonly #parts: Tensor[] = [];
   readonly #partBits: number;
   #rows = 0;
+  /** Another row of the same id, by row; `undefined` as long as no id has two. */
+  #next: Int32Array | undefined;
+  readonly #rowsMax: number;
+  #repeated: RepeatedId | undefined;
 
   /** An index for as many rows, whose ids `add` brings; `partBits`: the logarithm of how many at a time. */
   constructor(rows: number, partBits = 31) {
     this.#slots = new Int32Array(2 ** Math.ceil(Math.log2(Math.max(2, rows * 1.5)))).fill(EMPTY);
     this.#rowMask = 2 ** Math.ceil(Math.log2(rows + 1)) - 1;
     this.#partBits = partBits;
+    this.#rowsMax = rows;
   }
 
   /** Indexes ids: string, int32 or int64, one per row. */
@@ -40,36 +54,64 @@ export class IdIndex {
   /** Indexes the ids of the next rows, all of one type. */
   add(ids: Tensor): void {
     const slots = this.#slots;
-    const mask = slots.length - 1;
+    const firstRow = this.#rows;
+    this.#parts.push(ids);
     for (let position = 0; position < ids.data.length; position += 1) {
       const hash = hashAt(ids, position);
-      let slot = hash & mask;
-      while (slots[slot] !== EMPTY) slot = (slot + 1) & mask;
-      slots[slot] = (hash & ~this.#rowMask) | (this.#rows + position);
+      const slot = this.#slotOf(hash, ids, position);
+      const held = slots[slot]!;
+      if (held === EMPTY) slots[slot] = (hash & ~this.#rowMask) | (firstRow + position);
+      else this.#link(held & this.#rowMask, firstRow + position);
     }
-    this.#parts.push(ids);
     this.#rows += ids.data.length;
+  }
+
+  /** Puts a row behind the first one of its id. */
+  #link(first: number, row: number): void {
+    this.#next ??= new Int32Array(this.#rowsMax).fill(EMPTY);
+    this.#next[row] = this.#next[first]!;
+    this.#next[first] = row;
+    this.#repeated ??= { first, second: row };
   }
 
   /** Bytes the index occupies beside the ids. */
   get bytes(): number {
-    return this.#slots.byteLength;
+    return this.#slots.byteLength + (this.#next?.byteLength ?? 0);
+  }
+
+  /** The first row whose id has occurred before, and the row where it occurred first. */
+  get repeated(): RepeatedId | undefined {
+    return this.#repeated;
   }
 
   /** Calls `found` with each row whose id is `wanted[position]`; `wanted` is made by `comparableIds`. */
   forEachRow(wanted: Tensor, position: number, found: (row: number) => void): void {
+    for (let row = this.rowOf(wanted, position); row !== EMPTY; row = this.nextRow(row)) found(row);
+  }
+
+  /** The first row whose id is `wanted[position]`, or -1. */
+  rowOf(wanted: Tensor, position: number): number {
+    const held = this.#slots[this.#slotOf(hashAt(wanted, position), wanted, position)]!;
+    return held === EMPTY ? EMPTY : held & this.#rowMask;
+  }
+
+  /** Another row of the same id, or -1, until all were given, from the first one on. */
+  nextRow(row: number): number {
+    return this.#next === undefined ? EMPTY : this.#next[row]!;
+  }
+
+  /** The slot of an id, or the empty one where it would be. */
+  #slotOf(hash: number, wanted: Tensor, position: number): number {
     const slots = this.#slots;
     const rowMask = this.#rowMask;
     const mask = slots.length - 1;
-    const hash = hashAt(wanted, position);
     const tag = hash & ~rowMask;
     let slot = hash & mask;
     for (let held = slots[slot]!; held !== EMPTY; held = slots[slot]!) {
-      if ((held & ~rowMask) === tag && this.#hasId(held & rowMask, wanted, position)) {
-        found(held & rowMask);
-      }
+      if ((held & ~rowMask) === tag && this.#hasId(held & rowMask, wanted, position)) break;
       slot = (slot + 1) & mask;
     }
+    return slot;
   }
 
   #hasId(row: number, wanted: Tensor, position: number): boolean {
@@ -78,11 +120,33 @@ export class IdIndex {
   }
 }
 
+/** An index of the rows from `firstRow` on. */
+interface IndexedRows {
+  readonly index: IdIndex;
+  readonly firstRow?: number;
+}
+
 /** Row numbers that are found in any order, some of them more than once. */
 export class FoundRows {
   /** Twice as long where it is full. */
   #rows = new Uint32Array(16);
   #length = 0;
+  /** The first rows of those ids that have several. */
+  readonly #firsts = new Set<number>();
+
+  /**
+   * Adds the rows whose id is `wanted[position]`, each plus `firstRow`. Those of an id that was added before are not
+   * added again: they may be very many.
+   */
+  addRows({ index, firstRow = 0 }: IndexedRows, wanted: Tensor, position: number): void {
+    let row = index.rowOf(wanted, position);
+    if (row === EMPTY) return;
+    if (index.nextRow(row) !== EMPTY) {
+      if (this.#firsts.has(firstRow + row)) return;
+      this.#firsts.add(firstRow + row);
+    }
+    for (; row !== EMPTY; row = index.nextRow(row)) this.add(firstRow + row);
+  }
 
   add(row: number): void {
     if (this.#length === this.#rows.length) {

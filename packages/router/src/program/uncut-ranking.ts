@@ -174,11 +174,12 @@ const LOOK_UP_WORK = 2 ** 5;
 /** Ascending rows that have one of the wanted ids. */
 function* rowsWithIds(index: IdIndex, wanted: Tensor | undefined): Steps<Uint32Array> {
   const rows = new FoundRows();
+  const indexed = { index };
   const isTurnOver = turnMeter();
   for (let first = 0; first < (wanted?.data.length ?? 0); first += LOOKED_UP_IDS) {
     const end = Math.min(wanted!.data.length, first + LOOKED_UP_IDS);
     for (let position = first; position < end; position += 1) {
-      index.forEachRow(wanted!, position, (row) => rows.add(row));
+      rows.addRows(indexed, wanted!, position);
     }
     if (isTurnOver(LOOK_UP_WORK * (end - first))) yield;
   }

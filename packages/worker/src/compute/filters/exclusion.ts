@@ -75,9 +75,9 @@ export function rowsOfIds(
     }
     const ids = comparableIds(wanted, partition.ids.dtype);
     if (ids === undefined) continue;
-    const index = indexes.of(partition, partition.ids);
+    const indexed = { index: indexes.of(partition, partition.ids), firstRow };
     for (let position = 0; position < ids.data.length; position += 1) {
-      index.forEachRow(ids, position, (localRow) => rows.add(firstRow + localRow));
+      rows.addRows(indexed, ids, position);
     }
   }
   return rows.ascending();
