@@ -1,11 +1,47 @@
 // Byte strings survive packing, slicing and taking; tensors hold exactly what their shape says.
 
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { StringColumn } from "./string-column.ts";
 import { elementCount, stringTensor, tensor } from "./tensor.ts";
 
 describe("StringColumn", () => {
+  test("encodes texts as each of them is encoded, however many there are", () => {
+    const encoder = new TextEncoder();
+    const kinds = [
+      "ascii",
+      "é",
+      "",
+      "half of a pair \ud83d",
+      "\ude00 the other half",
+      "x".repeat(2 ** 20),
+    ];
+    const texts = Array.from(
+      { length: 140_000 },
+      (_, at) => kinds[at % 20_000 < 6 ? at % 20_000 : 0]!,
+    );
+
+    const column = StringColumn.fromText(texts);
+
+    expect(column.length).toBe(texts.length);
+    const bytes = new Map(kinds.map((text) => [text, Buffer.from(encoder.encode(text))]));
+    const others = texts.filter((text, at) => !bytes.get(text)!.equals(column.at(at)));
+    expect(others).toEqual([]);
+  });
+
+  test("many long texts in ASCII are encoded without an array for each", () => {
+    const text = "a title of some thirty characters";
+    const encode = vi.spyOn(TextEncoder.prototype, "encode");
+    const texts = Array.from({ length: 2 ** 21 }, () => text);
+
+    const column = StringColumn.fromText(texts);
+    const calls = encode.mock.calls.length;
+    encode.mockRestore();
+
+    expect(column.byteLength).toBe(2 ** 21 * text.length);
+    expect(calls).toBeLessThan(100);
+  });
+
   test("gives back every byte string it was made of, whole, sliced and taken", () => {
     const property = fc.property(
       fc.array(fc.uint8Array({ maxLength: 20 }), { maxLength: 30 }),

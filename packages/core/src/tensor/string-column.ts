@@ -24,7 +24,15 @@ export class StringColumn {
 
   /** Encodes JavaScript strings as UTF-8. */
   static fromText(texts: readonly string[]): StringColumn {
-    return asciiColumn(texts) ?? StringColumn.fromBytes(texts.map((text) => encoder.encode(text)));
+    const blocks: StringColumn[] = [];
+    for (let from = 0; from < texts.length;) {
+      const end = endOfBlock(texts, from);
+      blocks.push(
+        encoded(blocks.length === 0 && end === texts.length ? texts : texts.slice(from, end)),
+      );
+      from = end;
+    }
+    return blocks.length === 1 ? blocks[0]! : StringColumn.joined(blocks);
   }
 
   /** Joins byte strings. @throws WinnowError RESOURCE_EXHAUSTED over 4 GiB in all. */
@@ -125,19 +133,32 @@ const SHORT_BYTES = 64;
 const tooLong = (): WinnowError =>
   new WinnowError("RESOURCE_EXHAUSTED", "A column of strings holds at most 4 GiB");
 
-/** Characters that are encoded at once, at most. */
-const JOINED_LENGTH_MAX = 2 ** 26;
+/** Texts that are encoded at once, at most, and their characters. */
+const BLOCK_TEXTS = 2 ** 16;
+const BLOCK_LENGTH = 2 ** 22;
 
-/** The column of texts that are all ASCII, encoded at once: an array for each costs more than its bytes. */
-function asciiColumn(texts: readonly string[]): StringColumn | undefined {
+/** The end of the texts from `from` on that are encoded at once: one at least. */
+function endOfBlock(texts: readonly string[], from: number): number {
+  let length = texts[from]!.length;
+  let end = from + 1;
+  while (end < texts.length && end - from < BLOCK_TEXTS) {
+    length += texts[end]!.length;
+    if (length > BLOCK_LENGTH) break;
+    end += 1;
+  }
+  return end;
+}
+
+/** The column of a block. Texts that are all ASCII are encoded at once: an array for each costs more than its bytes. */
+function encoded(texts: readonly string[]): StringColumn {
   const offsets = new Uint32Array(texts.length + 1);
   let end = 0;
-  for (const [index, { length }] of texts.entries()) {
-    end += length;
-    if (end > JOINED_LENGTH_MAX) return undefined;
+  for (let index = 0; index < texts.length; index += 1) {
+    end += texts[index]!.length;
     offsets[index + 1] = end;
   }
   const bytes = encoder.encode(texts.join(""));
   // Every character that is not ASCII takes more bytes than it counts.
-  return bytes.length === end ? new StringColumn(offsets, bytes) : undefined;
+  if (bytes.length === end) return new StringColumn(offsets, bytes);
+  return StringColumn.fromBytes(texts.map((text) => encoder.encode(text)));
 }
