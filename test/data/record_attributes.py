@@ -107,6 +107,17 @@ def main():
     pq.write_table(pa.table({"name": ids}), HERE / "bad_no_id.parquet")
     twice = pa.array(["a", "b", "a"])
     pq.write_table(pa.table({"id": twice, "x": [1, 2, 3]}), HERE / "bad_twice.parquet")
+    rows = 20_000_000
+    pq.write_table(
+        pa.table({"id": pa.repeat(7, rows)}),
+        HERE / "bad_rows.parquet",
+        compression="gzip",
+        row_group_size=rows,
+        write_batch_size=rows,
+        max_rows_per_page=rows,
+        write_statistics=False,
+        store_schema=False,
+    )
 
 
 if __name__ == "__main__":

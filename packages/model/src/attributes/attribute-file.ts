@@ -20,13 +20,14 @@ import type { RegionFile } from "../storage/region.ts";
 import type { StoredDirectory } from "../storage/stored-directory.ts";
 import type { ItemDescription } from "../model-version.ts";
 import type { FileDigest } from "../saved-model/checksum-manifest.ts";
+import { RowLimit } from "./described-items.ts";
 import type { DescribedItems, ItemIds } from "./described-items.ts";
 import { readCsvItems } from "./csv-items.ts";
 import { readJsonLines } from "./json-lines.ts";
 import { readParquetItems } from "./parquet-items.ts";
 
 const FOLDER = "assets.extra";
-const READERS: Readonly<Record<string, (file: RegionFile) => DescribedItems>> = {
+const READERS: Readonly<Record<string, (file: RegionFile, limit: RowLimit) => DescribedItems>> = {
   "items.parquet": readParquetItems,
   "items.jsonl": readJsonLines,
   "items.csv": readCsvItems,
@@ -73,16 +74,21 @@ export class AttributeFile {
   readonly attributes: readonly AttributeSpec[];
   readonly description: ItemDescription;
   readonly #directory: StoredDirectory;
+  readonly #limit: RowLimit;
   /**
    * The content of a small file. The content of a large one may be collected when memory is short, because a
    * version stays open for as long as it is held; that which was used last, of all files, is kept by `lastUsed`.
    */
   #read: ReadItems | WeakRef<ReadItems>;
 
-  /** Reads the file. @throws WinnowError INVALID_ARGUMENT, DATA_LOSS, UNIMPLEMENTED, RESOURCE_EXHAUSTED */
-  constructor(directory: StoredDirectory, name: string) {
+  /**
+   * Reads the file, for a model of `modelItems` items.
+   * @throws WinnowError INVALID_ARGUMENT, DATA_LOSS, UNIMPLEMENTED, RESOURCE_EXHAUSTED
+   */
+  constructor(directory: StoredDirectory, name: string, modelItems: number) {
     this.name = name;
     this.#directory = directory;
+    this.#limit = new RowLimit(name, modelItems);
     const { items, digest } = this.#readFile();
     this.digest = digest;
     this.#read = this.#keptOf(items, digest);
@@ -158,7 +164,7 @@ export class AttributeFile {
         throw new WinnowError("RESOURCE_EXHAUSTED", `Cannot read ${this.name}: ${text}`);
       }
       // The digest comes last: a file of gigabytes in another format is then refused by its first line.
-      const items = READERS[path.basename(this.name)]!(file);
+      const items = READERS[path.basename(this.name)]!(file, this.#limit);
       const digest = digestOf(file);
       return { items: { ...items, index: indexOf(items.ids, this.name) }, digest };
     } finally {
@@ -225,17 +231,12 @@ function tensorOf(ids: ItemIds): Tensor {
  * unclear which row is meant
  */
 function indexOf(ids: ItemIds, file: string): IdIndex {
-  const tensor = tensorOf(ids);
-  const index = IdIndex.of(tensor);
-  for (let row = 0; row < ids.length; row += 1) {
-    index.forEachRow(tensor, row, (found) => {
-      if (found === row) return;
-      const id = ids instanceof StringColumn ? JSON.stringify(ids.textAt(row)) : String(ids[row]);
-      const text = `id ${excerpt(id)} stands in items ${Math.min(row, found) + 1} and ${Math.max(row, found) + 1}`;
-      throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${file}: ${text}; leave one of them`);
-    });
-  }
-  return index;
+  const index = IdIndex.of(tensorOf(ids));
+  if (index.repeated === undefined) return index;
+  const { first, second } = index.repeated;
+  const id = ids instanceof StringColumn ? JSON.stringify(ids.textAt(first)) : String(ids[first]);
+  const text = `id ${excerpt(id)} stands in items ${first + 1} and ${second + 1}`;
+  throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${file}: ${text}; leave one of them`);
 }
 
 /** The ids of a partition's rows in the type of the file's ids. */

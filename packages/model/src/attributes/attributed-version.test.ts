@@ -357,6 +357,8 @@ describe("a version with attributes", () => {
     ["bad_nested", "is nested"],
     ["bad_no_id", 'has no "id"'],
     ["bad_twice", 'id "a" stands in items 1 and 3'],
+    // 251 bytes; read, they would be 20 million ids.
+    ["bad_rows", `it has 20000000 rows, where the model has ${ROWS + 1} items; at most 16777216`],
   ])("refuses the Parquet file %s", (name, message) => {
     const content = readFileSync(path.join(DATA, `${name}.parquet`));
     expect(() => opened("items.parquet", content)).toThrow(message);

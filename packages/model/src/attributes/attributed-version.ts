@@ -47,7 +47,7 @@ class AttributedVersion implements ModelVersion {
         "no signature of the model searches a table of items, or ranks items and names them";
       throw new WinnowError("INVALID_ARGUMENT", `Cannot use ${name}: ${text}; remove the file`);
     }
-    this.#file = new AttributeFile(directory, name);
+    this.#file = new AttributeFile(directory, name, itemsOf(program));
     const { attributes, digest } = this.#file;
     const { sha256 } = digest;
     this.program = {
@@ -114,6 +114,21 @@ class AttributedVersion implements ModelVersion {
     this.#file.close();
     this.#version.close();
   }
+}
+
+/** Items that the file may describe: those of all tables that are searched, and those that dense parts rank. */
+function itemsOf({ tables, signatures }: ModelProgram): number {
+  const searched = tables.map(({ kind, rows }) => (kind === "candidate" ? rows : 0));
+  const ranked = signatures.flatMap(({ steps }) =>
+    steps.flatMap((step) =>
+      step.kind === "dense" ? (step.rankings ?? []).map(({ items }) => items) : [],
+    ),
+  );
+  // Rankings of several signatures are mostly of the same items.
+  return (
+    searched.reduce((sum, rows) => sum + rows, 0) +
+    ranked.reduce((most, items) => Math.max(most, items), 0)
+  );
 }
 
 function described(table: TableSpec, attributes: readonly AttributeSpec[]): TableSpec {

@@ -10,7 +10,7 @@ import { ColumnBuilder, StringColumn, WinnowError, excerpt } from "@winnow/core"
 import type { AttributeColumn, AttributeType, AttributeValue } from "@winnow/core";
 import type { RegionFile } from "../storage/region.ts";
 import { checkColumns, idNameOf } from "./described-items.ts";
-import type { DescribedItems } from "./described-items.ts";
+import type { DescribedItems, RowLimit } from "./described-items.ts";
 import { LINE_BYTES_MAX, checkUtf8, linesOf } from "./lines.ts";
 
 const QUOTE = 34;
@@ -26,9 +26,9 @@ interface Batch {
 
 /**
  * Reads the whole file. Ids are strings, which can also name items that have integer ids in the model.
- * @throws WinnowError INVALID_ARGUMENT naming the line
+ * @throws WinnowError INVALID_ARGUMENT naming the line, RESOURCE_EXHAUSTED for too many rows
  */
-export function readCsvItems(file: RegionFile): DescribedItems {
+export function readCsvItems(file: RegionFile, limit: RowLimit): DescribedItems {
   let items: CsvItems | undefined;
   for (const batch of batchesOf(file)) {
     checkUtf8(file, batch.bytes, batch.line);
@@ -36,6 +36,7 @@ export function readCsvItems(file: RegionFile): DescribedItems {
       if (items === undefined) items = new CsvItems(file.name, fields);
       else items.add(fields, line);
     }
+    limit.checkRead(items?.rows ?? 0);
   }
   return (items ?? new CsvItems(file.name, [])).finish();
 }
@@ -124,6 +125,10 @@ class CsvItems {
     this.#columns = header.map((name, at) =>
       at === this.#idColumn ? undefined : new CsvColumn(name),
     );
+  }
+
+  get rows(): number {
+    return this.#ids.length;
   }
 
   add(fields: readonly string[], line: number): void {

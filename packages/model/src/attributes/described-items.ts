@@ -15,6 +15,44 @@ export interface DescribedItems {
   readonly columns: readonly AttributeColumn[];
 }
 
+/** Rows that a file may have for a model of any size; reading so many takes about ten seconds and some hundred MiB. */
+const ROWS_MAX = 2 ** 24;
+/** Rows for each item of a larger model: catalogues have more items than what a model was trained on. */
+const ROWS_PER_ITEM = 64;
+
+/**
+ * How many rows of a file are read: few bytes can hold very many rows, and a file of another table (as one of what
+ * users have watched) has far more of them than the model has items.
+ */
+export class RowLimit {
+  readonly #file: string;
+  readonly #items: number;
+  readonly #rowsMax: number;
+
+  /** `items` is the number of items of the model; `leastMax` rows are read for any model. */
+  constructor(file: string, items: number, leastMax: number = ROWS_MAX) {
+    this.#file = file;
+    this.#items = items;
+    this.#rowsMax = Math.max(leastMax, ROWS_PER_ITEM * items);
+  }
+
+  /** `rows` is how many rows the file has. @throws WinnowError RESOURCE_EXHAUSTED */
+  check(rows: number): void {
+    if (rows > this.#rowsMax) throw this.#refused(`it has ${rows} rows`);
+  }
+
+  /** `rows` is how many rows were read so far. @throws WinnowError RESOURCE_EXHAUSTED */
+  checkRead(rows: number): void {
+    if (rows > this.#rowsMax) throw this.#refused(`it has more than ${this.#rowsMax} rows`);
+  }
+
+  #refused(what: string): WinnowError {
+    const text = `${what}, where the model has ${this.#items} items; at most ${this.#rowsMax} rows are read`;
+    const remedy = "write one row for each item of the model";
+    return new WinnowError("RESOURCE_EXHAUSTED", `Cannot read ${this.#file}: ${text}; ${remedy}`);
+  }
+}
+
 /** Names that the column of ids may have; the first one found is used. */
 const ID_NAMES = ["id", "item_id"] as const;
 /** Attributes of a version, at most. */

@@ -9,7 +9,7 @@ import type { AttributeType, AttributeValue } from "@winnow/core";
 import type { RegionFile } from "../storage/region.ts";
 import { checkColumns, idNameOf } from "./described-items.ts";
 import { blocksOf, checkUtf8 } from "./lines.ts";
-import type { DescribedItems, ItemIds } from "./described-items.ts";
+import type { DescribedItems, ItemIds, RowLimit } from "./described-items.ts";
 
 /** Doubles from here on do not fit 64-bit integers. */
 const INTEGERS_END = 2 ** 64;
@@ -21,8 +21,8 @@ const BYTE_ORDER_MARK = Buffer.from("\uFEFF");
 const PARSED_BYTES = 2 ** 16;
 const SEPARATOR_END = 2 ** 30;
 
-/** Reads the whole file. @throws WinnowError INVALID_ARGUMENT naming the line */
-export function readJsonLines(file: RegionFile): DescribedItems {
+/** Reads the whole file. @throws WinnowError INVALID_ARGUMENT naming the line, RESOURCE_EXHAUSTED for too many rows */
+export function readJsonLines(file: RegionFile, limit: RowLimit): DescribedItems {
   const items = new LineItems(file.name);
   const separator = randomInt(SEPARATOR_END);
   let line = 0;
@@ -39,6 +39,7 @@ export function readJsonLines(file: RegionFile): DescribedItems {
       else for (const object of objects) items.add(object, (line += 1));
       from = end;
     }
+    limit.checkRead(items.rows);
   }
   return items.finish();
 }
@@ -110,6 +111,10 @@ class LineItems {
 
   constructor(file: string) {
     this.#file = file;
+  }
+
+  get rows(): number {
+    return this.#ids.length;
   }
 
   /** Adds the object of a line, if it is not empty. */

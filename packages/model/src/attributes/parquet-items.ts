@@ -8,11 +8,16 @@ import { damaged, readFooter } from "../onnx-directory/tables/parquet/parquet-fi
 import type { ParquetColumn } from "../onnx-directory/tables/parquet/parquet-file.ts";
 import type { RegionFile } from "../storage/region.ts";
 import { checkColumns, idNameOf } from "./described-items.ts";
-import type { DescribedItems, ItemIds } from "./described-items.ts";
+import type { DescribedItems, ItemIds, RowLimit } from "./described-items.ts";
 
-/** Reads the whole file. @throws WinnowError DATA_LOSS, INVALID_ARGUMENT, UNIMPLEMENTED naming the column */
-export function readParquetItems(file: RegionFile): DescribedItems {
+/**
+ * Reads the whole file.
+ * @throws WinnowError RESOURCE_EXHAUSTED for too many rows, before any is read; DATA_LOSS, INVALID_ARGUMENT,
+ * UNIMPLEMENTED naming the column
+ */
+export function readParquetItems(file: RegionFile, limit: RowLimit): DescribedItems {
   const columns = readFooter(file);
+  limit.check(columns[0] === undefined ? 0 : rowCountOf(columns[0]));
   const names = columns.map(({ name }) => name);
   checkColumns(file.name, names);
   const idName = idNameOf(file.name, names);
@@ -37,19 +42,26 @@ export function readParquetItems(file: RegionFile): DescribedItems {
   return { ids, columns: described };
 }
 
+function rowCountOf({ chunks }: ParquetColumn): number {
+  return chunks.reduce((sum, { rows }) => sum + rows, 0);
+}
+
 function readIds(file: RegionFile, column: ParquetColumn): ItemIds {
   const type = typeOf(file, column);
   const isId = type === "string" || type === "integer";
   if (!isId || column.repetitionLevel > 0) {
     throw refused(file, column, `is ${type}; ids are texts or integers`);
   }
-  const ids: (string | bigint)[] = [];
+  const texts: string[] = [];
+  const integers = new BigInt64Array(type === "string" ? 0 : rowCountOf(column));
+  let row = 0;
   for (const value of rowsOf(file, column, type)) {
-    if (value === undefined) throw refused(file, column, `has no id in row ${ids.length}`);
-    ids.push(typeof value === "string" ? value : BigInt(value as number | bigint));
+    if (value === undefined) throw refused(file, column, `has no id in row ${row}`);
+    if (typeof value === "string") texts.push(value);
+    else integers[row] = BigInt(value as number | bigint);
+    row += 1;
   }
-  if (type === "string") return StringColumn.fromText(ids as string[]);
-  return BigInt64Array.from(ids as bigint[]);
+  return type === "string" ? StringColumn.fromText(texts) : integers;
 }
 
 function typeOf(file: RegionFile, column: ParquetColumn): AttributeType {
@@ -93,6 +105,12 @@ function* rowsOf(
   const pages = new ColumnPages(file, column);
   const { repetitionLevel } = column;
   for (const [number, chunk] of column.chunks.entries()) {
+    if (repetitionLevel === 0 && chunk.values !== chunk.rows) {
+      throw damaged(
+        file,
+        `${chunk.values} values in ${chunk.rows} rows, in column "${excerpt(column.name)}"`,
+      );
+    }
     const open = pages.openChunk(number);
     let rows = 0;
     const list = new ListRows(column);
@@ -175,12 +193,7 @@ function valuesOf(
   { name, type: physical, meaning }: ParquetColumn,
   { type, values }: { readonly type: AttributeType; readonly values: Values },
 ): (position: number) => AttributeValue {
-  if (!(values instanceof Uint8Array)) {
-    return (position) => {
-      const bytes = values[position]!;
-      return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
-    };
-  }
+  if (!(values instanceof Uint8Array)) return textsOf(values);
   const view = new DataView(values.buffer, values.byteOffset, values.byteLength);
   if (physical === "BOOLEAN") return (position) => values[position] === 1;
   if (physical === "FLOAT") return (position) => view.getFloat32(position * 4, true);
@@ -199,6 +212,21 @@ function valuesOf(
       throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${excerpt(file.name)}: ${text}`);
     }
     return integer;
+  };
+}
+
+/** Entries of a dictionary are the same bytes wherever they occur, and mostly occur many times. */
+const KNOWN_TEXTS = 2 ** 12;
+
+function textsOf(values: readonly Uint8Array[]): (position: number) => string {
+  const known = new Map<Uint8Array, string>();
+  return (position) => {
+    const bytes = values[position]!;
+    const seen = known.get(bytes);
+    if (seen !== undefined) return seen;
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
+    if (known.size < KNOWN_TEXTS) known.set(bytes, text);
+    return text;
   };
 }
 
