@@ -42,6 +42,7 @@ import type {
   TextVocabulary,
 } from "../../packages/model/src/saved-model/partitions/stored-table.ts";
 import { parseTextVocabulary } from "../../packages/model/src/saved-model/text-vocabulary.ts";
+import { describedFingerprint } from "../../packages/model/src/content-fingerprint.ts";
 import { digestOf, fingerprintOf } from "../../packages/model/src/saved-model/version-directory.ts";
 import { seededRandom } from "./virtual-time.ts";
 
@@ -109,9 +110,15 @@ const ATTRIBUTES: readonly AttributeSpec[] = [
 /** Values of `group`. */
 export const GROUPS: readonly string[] = ["red", "green", "blue"];
 
-/** The id of an item; it names the version and its content. */
+/** The id of an item; it names the version and the content whose rows these are. */
 const itemId = ({ version, revision }: ContentName, row: number): string =>
   `v${version}${revision > 0 ? `.${revision}` : ""} item ${row}`;
+
+/** Some contents differ from the one before in the attributes of their items alone. */
+const rowsOf = ({ version, revision }: ContentName): ContentName => {
+  const isDescribedAnew = (version + revision) % 2 === 0 && revision % 2 === 1;
+  return { version, revision: isDescribedAnew ? revision - 1 : revision };
+};
 
 /** A version directory may have several contents, one after the other. */
 export interface ContentName {
@@ -136,12 +143,13 @@ export class VersionContent implements ContentName {
     this.version = version;
     this.revision = revision;
     this.size = size;
-    const random = seededRandom(version, revision > 0 ? `rows ${revision}` : "rows");
+    const rows = rowsOf(this);
+    const random = seededRandom(version, rows.revision > 0 ? `rows ${rows.revision}` : "rows");
     const values = (rows: number): Float32Array =>
       Float32Array.from({ length: rows * size.dim }, () => Math.floor(random() * 5) - 2);
     this.#users = values(UNKNOWN_ROWS + size.users);
     this.#items = values(size.items);
-    const names = Array.from({ length: size.items }, (_, row) => itemId(this, row));
+    const names = Array.from({ length: size.items }, (_, row) => itemId(rows, row));
     this.stored = [
       storedMatrix("users", this.#users, size.dim),
       storedMatrix("items", this.#items, size.dim),
@@ -183,7 +191,7 @@ export class VersionContent implements ContentName {
     })).toSorted((a, b) => b.score - a.score || a.row - b.row);
     const best = {
       scores: scored.map(({ score }) => score),
-      ids: scored.map(({ row }) => itemId(this, row)),
+      ids: scored.map(({ row }) => itemId(rowsOf(this), row)),
       rows: scored.map(({ row }) => row),
     };
     this.#best.set(user, best);
@@ -273,6 +281,8 @@ const integers = (values: readonly number[]): Tensor => ({
 interface KnownUsers {
   readonly vocabulary: NonNullable<StoredTable["vocabulary"]>;
   readonly fingerprint: Fingerprint;
+  /** The same without the attributes of items. */
+  readonly rowsFingerprint: Fingerprint;
 }
 
 /** Swaps the first two lines of one partition, which no checksum of rows shows. */
@@ -295,8 +305,8 @@ function readUsers(
   const { keys, values } = parseTextVocabulary(content, VOCABULARY);
   const table = program.tables[0]!;
   if (table.kind !== "keyed") throw new RangeError("the users are looked up");
-  const rows = Array.from(values.data as BigInt64Array, (line) => Number(line) + UNKNOWN_ROWS);
-  const vocabulary = { keys, values: integers(rows) };
+  const found = Array.from(values.data as BigInt64Array, (line) => Number(line) + UNKNOWN_ROWS);
+  const vocabulary = { keys, values: integers(found) };
   checkVocabularies([graphOf()], {
     tables: [tableOf(table, vocabulary)],
     contents: {
@@ -305,11 +315,15 @@ function readUsers(
     },
     isVouchedFor: () => false,
   });
+  const { revision: rows } = rowsOf({ version, revision });
   const files = new Map([
-    ["saved_model.pb", digestOf(new TextEncoder().encode(`content ${version}.${revision}`))],
+    ["saved_model.pb", digestOf(new TextEncoder().encode(`content ${version}.${rows}`))],
     [`assets/${VOCABULARY.file}`, digestOf(content)],
   ]);
-  return { vocabulary, fingerprint: fingerprintOf(files) };
+  const rowsFingerprint = fingerprintOf(files);
+  const file = { name: "items.jsonl", sha256: `groups ${version}.${revision}` };
+  const print = describedFingerprint(rowsFingerprint, file, ATTRIBUTES);
+  return { vocabulary, fingerprint: print, rowsFingerprint };
 }
 
 /** The lookup of users as nodes: row 0 for a user that the file lacks, otherwise the line plus one. */
@@ -391,6 +405,7 @@ export class SimulatedVersion implements ModelVersion {
   readonly directory: string;
   readonly program: ModelProgram;
   readonly warmUp: readonly WarmUpRequest[];
+  readonly rowsFingerprint: Fingerprint;
   bytesRead = 0;
   readonly #files: () => VersionFiles;
   readonly #copy: VersionCopy;
@@ -406,6 +421,7 @@ export class SimulatedVersion implements ModelVersion {
     this.directory = String(content.version);
     this.#users = content.usersIn(flaw === "cutVocabulary" ? flaw : copy.copyFlaw);
     this.program = { ...content.program, fingerprint: this.#users.fingerprint };
+    this.rowsFingerprint = this.#users.rowsFingerprint;
     this.warmUp = content.warmUp;
     this.#files = files;
     this.#copy = copy;

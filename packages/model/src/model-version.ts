@@ -8,6 +8,7 @@
 import type {
   AttributeColumn,
   AttributeSpec,
+  Fingerprint,
   KeyedPartition,
   ModelProgram,
   Tensor,
@@ -48,6 +49,11 @@ export interface ItemDescription {
 export interface ModelVersion {
   readonly directory: string;
   readonly program: ModelProgram;
+  /**
+   * The fingerprint of all but the attributes of its items: contents of which it is equal have the same rows and ids.
+   * Absent where the version brings no attributes: it is the program's.
+   */
+  readonly rowsFingerprint?: Fingerprint;
   /** Requests to replay before the version answers; absent where the format has none. */
   readonly warmUp?: readonly WarmUpRequest[] | undefined;
   /** The files whose digests make the fingerprint; absent where a format does not say. */

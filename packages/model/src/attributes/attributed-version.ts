@@ -3,7 +3,13 @@
 // contents, and an answer never mixes them.
 
 import { WinnowError } from "@winnow/core";
-import type { AttributeSpec, CandidateTable, ModelProgram, TableSpec } from "@winnow/core";
+import type {
+  AttributeSpec,
+  CandidateTable,
+  Fingerprint,
+  ModelProgram,
+  TableSpec,
+} from "@winnow/core";
 import { describedFingerprint } from "../content-fingerprint.ts";
 import type {
   BoundFile,
@@ -56,6 +62,10 @@ class AttributedVersion implements ModelVersion {
       tables: program.tables.map((table) => described(table, attributes)),
       ...withRankedItems(program, { file: this.#file, isSearched }),
     };
+  }
+
+  get rowsFingerprint(): Fingerprint {
+    return this.#version.program.fingerprint;
   }
 
   get directory(): string {

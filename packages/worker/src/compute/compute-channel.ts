@@ -27,7 +27,11 @@ export type ComputeRequest =
       readonly from: VersionDirectory;
       readonly siblings: readonly ContentHandle[];
     }
-  | { readonly kind: "load"; readonly name: ReplicaName }
+  | {
+      readonly kind: "load";
+      readonly name: ReplicaName;
+      readonly rowsOf?: ContentHandle | undefined;
+    }
   | { readonly kind: "release"; readonly name: ReplicaName }
   | { readonly kind: "close"; readonly handle: ContentHandle }
   | { readonly kind: "program"; readonly handle: ContentHandle; readonly tableBytesMax: number }
@@ -65,7 +69,7 @@ async function perform(
     case "open":
       return host.open(request.from, request.siblings);
     case "load":
-      return host.load(request.name);
+      return host.load(request.name, request.rowsOf);
     case "release":
       return host.release(request.name);
     case "close":

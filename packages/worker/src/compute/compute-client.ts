@@ -90,10 +90,11 @@ export class ComputeClient implements Compute {
     return this.#ask({ kind: "open", from, siblings });
   }
 
-  async load(name: ReplicaName): Promise<LoadedReplica> {
+  async load(name: ReplicaName, rowsOf?: ContentHandle): Promise<LoadedReplica> {
     const { shared, sharedKeyed, ...loaded } = await this.#ask<LoadedPartition>({
       kind: "load",
       name,
+      rowsOf,
     });
     if (this.#failure === undefined) {
       this.#inline.add(name, shared);

@@ -32,6 +32,7 @@ import type {
   PartitionSource,
   ReaderHandle,
 } from "./reader/model-reader.ts";
+import { areSameKeys } from "./packed-keys.ts";
 import { loadPartition } from "./partition-load.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
 import { ResidentTable } from "./resident-table.ts";
@@ -52,6 +53,14 @@ export interface ComputeHostParts {
 
 const FLOAT_BYTES = 4;
 
+/** Rows on the device, and what their checksums cover besides. */
+interface HeldRows extends Pick<PartitionSource, "ids" | "keyed"> {
+  /** How many contents hold them. */
+  readonly holders: number;
+  /** The shares of checksums that were found when they were read. */
+  readonly shares: readonly number[];
+}
+
 /** An opened content and its loaded partitions. */
 interface Content {
   readonly fingerprint: Fingerprint;
@@ -63,6 +72,15 @@ interface Content {
 /** A loaded partition, as the event loop hears of it. */
 export interface LoadedPartition extends LoadedReplica, SharedRows {}
 
+/** Rows that are added to a content. */
+interface AddedRows {
+  readonly name: ReplicaName;
+  readonly resident: Resident;
+  readonly rows: HeldRows;
+  /** The number under which the event loop may read them. */
+  readonly share: number | undefined;
+}
+
 /** Opened versions and what is loaded of them. */
 export class ComputeHost {
   readonly #parts: ComputeHostParts;
@@ -71,6 +89,8 @@ export class ComputeHost {
   readonly #sharing: CopySharing;
   #copyListener: ((news: CopyNews) => void) | undefined;
   readonly #contents = new Map<ContentHandle, Content>();
+  /** Rows on the device, each held by one content or more. */
+  readonly #rows = new Map<Resident, HeldRows>();
   #lastHandle = 0;
   #scanEndedMs = 0;
 
@@ -117,7 +137,9 @@ export class ComputeHost {
 
   async #add({ handle: reader, fingerprint, tables: specs }: OpenedModel): Promise<ContentHandle> {
     try {
-      const tables = specs.map((spec) => new ResidentTable(spec, this.#parts.accelerator));
+      const tables = specs.map(
+        (spec) => new ResidentTable(spec, { release: (rows) => this.#releaseRows(rows) }),
+      );
       this.#lastHandle += 1;
       const handle = this.#lastHandle as ContentHandle;
       this.#contents.set(handle, { reader, fingerprint, tables });
@@ -135,15 +157,17 @@ export class ComputeHost {
     await this.#parts.reader.close(before);
   }
 
-  async load(name: ReplicaName): Promise<LoadedPartition> {
+  async load(name: ReplicaName, rowsOf?: ContentHandle): Promise<LoadedPartition> {
     const { reader, clock } = this.#parts;
     const { handle, table, partition } = name;
-    const resident = this.#tableOf(name);
+    const held = this.#tableOf(name);
     const startedMs = clock.nowMs();
     const version = this.#contentOf(handle).reader;
     const source = await reader.openPartition({ version, table, partition });
     try {
-      const loaded = await this.#loadFrom(source, resident, name);
+      const loaded =
+        this.#takeRows(source, held, { name, rowsOf }) ??
+        (await this.#loadFrom(source, held, name));
       this.#parts.progress.raise();
       return { ...loaded, elapsedMs: clock.nowMs() - startedMs };
     } finally {
@@ -157,24 +181,69 @@ export class ComputeHost {
     table: ResidentTable,
     name: ReplicaName,
   ): Promise<Omit<LoadedPartition, "elapsedMs">> {
-    const { handle, partition } = name;
     this.#makeRoom(source);
     const resident = await loadPartition(source, table.spec.kind, this.#parts);
     try {
       const { shares, bytesRead } = source.end();
-      if (!this.#contents.has(handle)) {
-        throw new WinnowError("NOT_FOUND", "The version was closed while it was loaded");
-      }
       const share = this.#shareOf(resident, table);
       const { ids, keyed } = share === undefined ? source : inSharedMemory(source);
-      const { attributes } = source;
-      const added = table.add(partition, { resident, source: { keyed, attributes }, ids });
-      this.#sharing.name(added, name);
-      const bytes = resident.bytes + added.hostBytes;
-      return { bytes, bytesRead, shares, ...sharedOf(added, { share, spec: table.spec, keyed }) };
+      const rows = { holders: 1, shares, ids, keyed };
+      const added = this.#addPartition(source, table, { name, resident, rows, share });
+      return { ...added, bytesRead };
     } catch (error) {
       await this.#parts.accelerator.release(resident);
       throw error;
+    }
+  }
+
+  /**
+   * Adds a partition with the rows, ids and keys that another content has loaded; `undefined` where that is gone. Ids
+   * that were read otherwise would have other attributes: such a partition is read whole, and its checksums tell.
+   */
+  #takeRows(
+    source: PartitionSource,
+    table: ResidentTable,
+    { name, rowsOf }: { readonly name: ReplicaName; readonly rowsOf: ContentHandle | undefined },
+  ): Omit<LoadedPartition, "elapsedMs"> | undefined {
+    const from = rowsOf && this.#contents.get(rowsOf)?.tables[name.table];
+    if (from?.has(name.partition) !== true) return undefined;
+    const { resident } = from.at(name.partition);
+    const rows = this.#rows.get(resident)!;
+    if (!areSameKeys(source.ids, rows.ids)) return undefined;
+    const share = this.#shareOf(resident, table);
+    const more = { ...rows, holders: rows.holders + 1 };
+    return {
+      ...this.#addPartition(source, table, { name, resident, rows: more, share }),
+      bytesRead: 0,
+    };
+  }
+
+  /** @throws WinnowError NOT_FOUND for a content that was closed while its rows were loaded */
+  #addPartition(
+    { attributes }: PartitionSource,
+    table: ResidentTable,
+    { name, resident, rows, share }: AddedRows,
+  ): Omit<LoadedPartition, "elapsedMs" | "bytesRead"> {
+    if (!this.#contents.has(name.handle)) {
+      throw new WinnowError("NOT_FOUND", "The version was closed while it was loaded");
+    }
+    const { ids, keyed, shares } = rows;
+    const added = table.add(name.partition, { resident, source: { keyed, attributes }, ids });
+    this.#rows.set(resident, rows);
+    this.#sharing.name(added, name);
+    const rowBytes = resident.bytes;
+    const bytes = rowBytes + added.hostBytes;
+    return { bytes, rowBytes, shares, ...sharedOf(added, { share, spec: table.spec, keyed }) };
+  }
+
+  /** Frees rows when the last content that holds them releases them. */
+  async #releaseRows(resident: Resident): Promise<void> {
+    const rows = this.#rows.get(resident)!;
+    if (rows.holders > 1) {
+      this.#rows.set(resident, { ...rows, holders: rows.holders - 1 });
+    } else {
+      this.#rows.delete(resident);
+      await this.#parts.accelerator.release(resident);
     }
   }
 
@@ -299,6 +368,7 @@ export class ComputeHost {
 }
 
 function openedVersion(handle: ContentHandle, opened: OpenedModel): OpenedVersion {
+  const { fingerprint, rowsFingerprint } = opened;
   const tables = opened.tables.map((table, at) => {
     const { name, kind, rows, dim, partitions, sources } = table;
     const { attributes: own, masks } = table.kind === "candidate" ? table : {};
@@ -306,5 +376,5 @@ function openedVersion(handle: ContentHandle, opened: OpenedModel): OpenedVersio
     const partitionBytes = opened.partitionBytes[at] ?? [];
     return { name, kind, rows, dim, partitions, partitionBytes, attributes, sources };
   });
-  return { handle, fingerprint: opened.fingerprint, tables };
+  return { handle, fingerprint, rowsFingerprint, tables };
 }

@@ -44,6 +44,8 @@ export interface OpenedTable {
 export interface OpenedVersion {
   readonly handle: ContentHandle;
   readonly fingerprint: Fingerprint;
+  /** The fingerprint of all but the attributes of its items: contents of which it is equal have the same rows. */
+  readonly rowsFingerprint: Fingerprint;
   readonly tables: readonly OpenedTable[];
 }
 
@@ -58,7 +60,9 @@ export interface ReplicaName {
 export interface LoadedReplica {
   /** Device and host memory it occupies. */
   readonly bytes: number;
-  /** Bytes read from files to load it. */
+  /** Of these, the memory of its rows on the device. */
+  readonly rowBytes: number;
+  /** Bytes read from files to load its rows; 0 where another content had loaded the same. */
   readonly bytesRead: number;
   readonly elapsedMs: number;
   /** The partition's share of the checksum of each of the table's sources. */
@@ -211,8 +215,12 @@ export interface Compute {
    * @throws WinnowError whatever is wrong with the directory
    */
   open(from: VersionDirectory, siblings: readonly ContentHandle[]): Promise<OpenedVersion>;
-  /** Reads one partition onto the device. @throws WinnowError DATA_LOSS, RESOURCE_EXHAUSTED, … */
-  load(name: ReplicaName): Promise<LoadedReplica>;
+  /**
+   * Reads one partition onto the device. Where the content `rowsOf`, which must have the same rows, still holds the
+   * partition, its rows serve both contents, and only what is beside them is read.
+   * @throws WinnowError DATA_LOSS, RESOURCE_EXHAUSTED, …
+   */
+  load(name: ReplicaName, rowsOf?: ContentHandle): Promise<LoadedReplica>;
   release(name: ReplicaName): Promise<void>;
   /** Releases everything that is held of the content, and closes its files. */
   close(handle: ContentHandle): Promise<void>;

@@ -64,6 +64,26 @@ export function unpackKeys(packed: PackedKeys): Tensor {
   return { dtype: "int64", shape: [packed.values.length], data: packed.values };
 }
 
+/** Whether two tensors of keys are the same, value by value. */
+export function areSameKeys(a: Tensor | undefined, b: Tensor | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  const [one, other] = [viewOfKeys(a), viewOfKeys(b)];
+  if (one.dtype === "string" && other.dtype === "string") {
+    const [texts, others] = [a.data as StringColumn, b.data as StringColumn];
+    return areSameBytes(texts.offsets, others.offsets) && areSameBytes(texts.bytes, others.bytes);
+  }
+  if (one.dtype === "string" || other.dtype === "string") return false;
+  return one.dtype === other.dtype && areSameBytes(one.values, other.values);
+}
+
+function areSameBytes(a: ArrayBufferView, b: ArrayBufferView): boolean {
+  return Buffer.compare(bytesOf(a), bytesOf(b)) === 0;
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
 /** The buffers to transfer with packed keys. */
 export function buffersOf(packed: PackedKeys): ArrayBuffer[] {
   if (packed.dtype !== "string") return [packed.values.buffer as ArrayBuffer];

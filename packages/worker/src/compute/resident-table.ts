@@ -27,11 +27,11 @@ export interface ResidentPartition {
 /** The held partitions of one table. */
 export class ResidentTable {
   readonly spec: TableSpec;
-  readonly #accelerator: Accelerator;
+  readonly #accelerator: Pick<Accelerator, "release">;
   readonly #partitions = new Map<number, ResidentPartition>();
   #hostBytes = 0;
 
-  constructor(spec: TableSpec, accelerator: Accelerator) {
+  constructor(spec: TableSpec, accelerator: Pick<Accelerator, "release">) {
     this.spec = spec;
     this.#accelerator = accelerator;
   }

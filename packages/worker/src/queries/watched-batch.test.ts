@@ -30,9 +30,11 @@ const KEY = { model: "m", version: 1, fingerprint: fingerprint("abc") };
 
 /** Partitions 0 and 1 of a table of 4 partitions, 10 rows each. */
 function heldVersion(): HeldVersion {
-  const loaded = { bytes: 1, bytesRead: 1, elapsedMs: 1, shares: [] };
+  const loaded = { bytes: 1, rowBytes: 1, bytesRead: 1, elapsedMs: 1, shares: [] };
   const ready = { phase: "ready", loaded } as const;
-  const opened = { handle: HANDLE, fingerprint: KEY.fingerprint, tables: [fakeTable("movies", 4)] };
+  const { fingerprint: print } = KEY;
+  const tables = [fakeTable("movies", 4)];
+  const opened = { handle: HANDLE, fingerprint: print, rowsFingerprint: print, tables };
   return {
     ...foundContent(),
     life: { phase: "open", opened },

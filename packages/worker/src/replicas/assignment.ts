@@ -1,10 +1,11 @@
 // A worker's assignment of a version: what is intended here, what is missing, and whether it fits.
 
+import { haveEqualShares } from "@winnow/cluster";
 import { WinnowError } from "@winnow/core";
 import type { VersionKey, WorkerId } from "@winnow/core";
 
-import type { OpenedVersion } from "../compute/compute.ts";
-import { loadedOf, openedOf, replicaOfKey } from "./replica-set.ts";
+import type { ContentHandle, OpenedVersion } from "../compute/compute.ts";
+import { loadedOf, openedOf, replicaOfKey, verifiedOf } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
 import type { AssignmentStatus } from "../worker-observer.ts";
 
@@ -97,7 +98,7 @@ export function assignmentStatusOf(
 /**
  * Bytes that these replicas will occupy on the device, which keeps more than rows (filter codes, whole blocks
  * of rows). How much more differs between tables, and is known once one replica of the table is loaded, of
- * any version.
+ * any version. Rows that another content has loaded take no more memory.
  */
 export function occupiedBytesOf(
   set: ReplicaSet,
@@ -108,9 +109,47 @@ export function occupiedBytesOf(
   const ratios = tables.map(({ name }) => overheadRatioOf(set, { model: held.model, name }));
   const bytes = replicas.map((key) => {
     const { table, partition } = replicaOfKey(key);
-    return (tables[table]?.partitionBytes[partition] ?? 0) * (ratios[table] ?? 1);
+    const stated = (tables[table]?.partitionBytes[partition] ?? 0) * (ratios[table] ?? 1);
+    return Math.max(0, stated - (rowsHeldBy(set, held, key)?.rowBytes ?? 0));
   });
   return Math.ceil(bytes.reduce((sum, each) => sum + each, 0));
+}
+
+/** A content that has loaded the rows of a replica, and their memory. */
+interface HeldRows {
+  readonly handle: ContentHandle;
+  readonly rowBytes: number;
+}
+
+/**
+ * A content that has loaded the rows of a replica, and whose rows on all workers have added up: it differs in the
+ * attributes of its items alone. Not one whose shares differ from those that are verified for the content itself: such
+ * a replica is read again.
+ */
+export function rowsHeldBy(
+  set: ReplicaSet,
+  held: HeldVersion,
+  replica: number,
+): HeldRows | undefined {
+  const opened = openedOf(held);
+  if (opened === undefined) return undefined;
+  const { table, partition } = replicaOfKey(replica);
+  const verified = verifiedOf(held)?.[table]?.[partition];
+  for (const other of set.versions.values()) {
+    const from = openedOf(other);
+    if (other === held || from === undefined || !haveSameRows(opened, from, table)) continue;
+    const loaded = loadedOf(other.replicas.get(replica));
+    if (loaded === undefined || verifiedOf(other) === undefined) continue;
+    const isVerified = verified === undefined || haveEqualShares(verified, loaded.shares);
+    if (isVerified) return { handle: from.handle, rowBytes: loaded.rowBytes };
+  }
+  return undefined;
+}
+
+/** Whether a table has the same partitions, with the same rows, in two contents. */
+function haveSameRows(a: OpenedVersion, b: OpenedVersion, table: number): boolean {
+  const isCutAlike = a.tables[table]?.partitions === b.tables[table]?.partitions;
+  return a.rowsFingerprint === b.rowsFingerprint && isCutAlike;
 }
 
 /** Bytes that replicas of a table occupy ÷ bytes that their versions stated, ≥ 1; 1 while unknown. */

@@ -135,6 +135,41 @@ describe("a version directory that is replaced in place", () => {
     ]);
   });
 
+  test("with other attributes alone takes the rows that are loaded, and room for the attributes", async () => {
+    const cluster = new FakeCluster();
+    cluster.setVersions({ 1: TABLES });
+    const worker = cluster.add("w0", { capacityBytes: 1000 });
+    await cluster.run(1000);
+    cluster.plan.describedAnew.set(NEW, OLD);
+    worker.compute.requests.splice(0);
+
+    cluster.replace(1, NEW);
+    await cluster.run(3000, () => expect(servingReplicas(cluster, worker)).toBe(1));
+
+    const loads = TABLES[0]!.partitionBytes.map((_, at) => `load ${NEW}#0/${at} as ${OLD}`);
+    expect(worker.compute.requests.filter((each) => each.startsWith("load")).toSorted()).toEqual(
+      loads,
+    );
+    expect(isServing(worker, NEW)).toBe(true);
+    expect(worker.compute.openContents).toEqual([NEW]);
+  });
+
+  test("(S7) with other attributes reads rows again that were never proven", async () => {
+    const cluster = new FakeCluster();
+    cluster.setVersions({ 1: TABLES });
+    const worker = cluster.add("w0");
+    cluster.plan.corrupt.add(`${OLD}#0/3`);
+    await cluster.run(1000);
+    cluster.plan.describedAnew.set(NEW, OLD);
+
+    cluster.replace(1, NEW);
+    await cluster.run(9000);
+
+    const loads = worker.compute.requests.filter((each) => each.startsWith(`load ${NEW}`));
+    expect(loads.filter((each) => each.includes(" as "))).toEqual([]);
+    expect(isServing(worker, NEW)).toBe(true);
+  });
+
   test("(S4) replaced again before the first replacement is whole: the last one serves in the end", async () => {
     const { cluster, workers } = await started();
     cluster.plan.loadMs = 300;

@@ -26,7 +26,7 @@ export async function performEffect(
     }
     const { handle } = effect;
     if (effect.kind === "load") {
-      const loaded = await compute.load({ handle, ...replicaOfKey(effect.replica) });
+      const loaded = await compute.load({ handle, ...replicaOfKey(effect.replica) }, effect.rowsOf);
       return { kind: "loaded", id, replica: effect.replica, loaded };
     }
     if (effect.kind === "release") {

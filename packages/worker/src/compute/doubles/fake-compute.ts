@@ -18,6 +18,9 @@ import type {
   VersionDirectory,
 } from "../compute.ts";
 
+/** What rows take of the memory of a replica; the rest are ids and attributes. */
+const ROWS_RATIO = 0.8;
+
 /** A table of `partitions` partitions of `bytes` each. */
 export function fakeTable(name: string, partitions: number, bytes = 100): OpenedTable {
   const partitionBytes = Array.from({ length: partitions }, () => bytes);
@@ -40,6 +43,8 @@ export interface FakePlan {
   readonly directories: Map<string, readonly OpenedTable[]>;
   /** Contents of replaced directories: `/m/1` may hold `/m/1b`. Others hold one of their name. */
   readonly contents: Map<string, string>;
+  /** Contents that differ from another one, by its name, in the attributes of their items alone. */
+  readonly describedAnew: Map<string, string>;
   /** Thrown by open of a content, or by load of `content#table/partition`. */
   readonly failures: Map<string, WinnowError>;
   /** `content#table/partition` that are read otherwise than they were written. */
@@ -57,6 +62,7 @@ export function fakePlan(): FakePlan {
   return {
     directories: new Map(),
     contents: new Map(),
+    describedAnew: new Map(),
     failures: new Map(),
     corrupt: new Set(),
     loadMs: 10,
@@ -111,22 +117,28 @@ export class FakeCompute implements Compute {
     const tables = this.plan.directories.get(directory) ?? [];
     const print = contentPrint(content);
     const twin = siblings.find((handle) => this.#contents.get(handle)?.content === content);
-    if (twin !== undefined) return { handle: twin, fingerprint: print, tables };
+    const rowsFingerprint = contentPrint(this.plan.describedAnew.get(content) ?? content);
+    if (twin !== undefined) return { handle: twin, fingerprint: print, rowsFingerprint, tables };
     this.#lastHandle += 1;
     const handle = this.#lastHandle as ContentHandle;
     this.#contents.set(handle, { content, tables });
-    return { handle, fingerprint: print, tables };
+    return { handle, fingerprint: print, rowsFingerprint, tables };
   }
 
-  async load(name: ReplicaName): Promise<LoadedReplica> {
+  async load(name: ReplicaName, rowsOf?: ContentHandle): Promise<LoadedReplica> {
     const replica = this.#replicaOf(name);
-    await this.#work(`load ${replica}`, replica);
+    const rows = rowsOf === undefined ? undefined : this.#contents.get(rowsOf)?.content;
+    await this.#work(
+      rows === undefined ? `load ${replica}` : `load ${replica} as ${rows}`,
+      replica,
+    );
     const tables = this.#contents.get(name.handle)?.tables ?? [];
     const statedBytes = tables[name.table]?.partitionBytes[name.partition] ?? 0;
     const bytes = Math.max(this.plan.leastBytes, statedBytes * this.plan.overheadRatio);
-    this.#held.set(replica, bytes);
+    const rowBytes = Math.floor(bytes * ROWS_RATIO);
+    this.#held.set(replica, rows === undefined ? bytes : bytes - rowBytes);
     const shares = [name.partition ^ Number(this.plan.corrupt.has(replica))];
-    return { bytes, bytesRead: bytes, elapsedMs: this.plan.loadMs, shares };
+    return { bytes, rowBytes, bytesRead: bytes, elapsedMs: this.plan.loadMs, shares };
   }
 
   async release(name: ReplicaName): Promise<void> {

@@ -24,6 +24,8 @@ export type ReaderHandle = number & { readonly brand: "ReaderHandle" };
 export interface OpenedModel {
   readonly handle: ReaderHandle;
   readonly fingerprint: Fingerprint;
+  /** The fingerprint of all but the attributes of items. */
+  readonly rowsFingerprint: Fingerprint;
   readonly tables: readonly TableSpec[];
   /** Bytes of each partition of each table, known before reading. */
   readonly partitionBytes: readonly (readonly number[])[];
@@ -134,7 +136,8 @@ export class LocalModelReader implements ModelReader {
       this.#lastHandle += 1;
       const handle = this.#lastHandle as ReaderHandle;
       this.#versions.set(handle, { version, local });
-      return { handle, fingerprint, tables, partitionBytes };
+      const { rowsFingerprint = fingerprint } = version;
+      return { handle, fingerprint, rowsFingerprint, tables, partitionBytes };
     } catch (error) {
       version.close();
       throw error;

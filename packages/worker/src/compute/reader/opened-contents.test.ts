@@ -214,6 +214,76 @@ describe("the compute side", () => {
     await client.load({ handle: after.handle, table: 0, partition: 0 });
   });
 
+  test("loads a content of the same rows without reading them, and frees them with the last one", async () => {
+    const models = [model(), model()];
+    const [first, second] = models;
+    Object.assign(first!, { rowsFingerprint: fingerprint("4035") });
+    Object.assign(second!, { rowsFingerprint: fingerprint("4035") });
+    Object.assign(second!.program, { fingerprint: fingerprint("0dd") });
+    const client = started(() => models.shift()!);
+    const before = await client.open(from, []);
+    const { partitions } = before.tables[0]!;
+    for (let partition = 0; partition < partitions; partition += 1) {
+      await client.load({ handle: before.handle, table: 0, partition });
+    }
+    const { bytesRead } = first!;
+    const scanOf = async ({ handle }: typeof before) =>
+      await client.topK({
+        target: { handle, table: 0, partitions: everyPartition(partitions) },
+        asks: [{ queries: 1, k: 3, excluded: [], rowsOnly: false }],
+        vectors: new Float32Array(DIM).fill(1),
+      });
+    const expected = await scanOf(before);
+
+    const after = await client.open(from, [before.handle]);
+    const loads = [];
+    for (let partition = 0; partition < partitions; partition += 1) {
+      const name = { handle: after.handle, table: 0, partition };
+      loads.push(await client.load(name, before.handle));
+    }
+    await client.release({ handle: before.handle, table: 0, partition: 0 });
+    await client.close(before.handle);
+    const found = await scanOf(after);
+
+    expect([after.rowsFingerprint, first!.bytesRead]).toEqual([before.rowsFingerprint, bytesRead]);
+    expect([second!.bytesRead, ...loads.map((each) => each.bytesRead)]).toEqual([
+      0,
+      ...loads.map(() => 0),
+    ]);
+    expect(found.answers).toEqual(expected.answers);
+    await client.close(after.handle);
+    expect(client.memory.usedBytes).toBe(0);
+  });
+
+  test("(S7) reads rows whose ids it finds otherwise than the other content", async () => {
+    const other = new CountedModel([candidates(40, strings(ids(40).toReversed()))]);
+    Object.assign(other.program, { fingerprint: fingerprint("0dd") });
+    const models = [model(), other];
+    const client = started(() => models.shift()!);
+    const before = await client.open(from, []);
+    await client.load({ handle: before.handle, table: 0, partition: 0 });
+    const after = await client.open(from, [before.handle]);
+
+    await client.load({ handle: after.handle, table: 0, partition: 0 }, before.handle);
+
+    expect(other.bytesRead).toBeGreaterThan(0);
+  });
+
+  test("reads rows whose other content is gone", async () => {
+    const models = [model(), model()];
+    const [, second] = models;
+    Object.assign(second!.program, { fingerprint: fingerprint("0dd") });
+    const client = started(() => models.shift()!);
+    const before = await client.open(from, []);
+    await client.load({ handle: before.handle, table: 0, partition: 0 });
+    const after = await client.open(from, [before.handle]);
+    await client.close(before.handle);
+
+    await client.load({ handle: after.handle, table: 0, partition: 0 }, before.handle);
+
+    expect(second!.bytesRead).toBeGreaterThan(0);
+  });
+
   test("(R5) lets go of a partition that the device has no room for", async () => {
     const client = started(model, createReferenceAccelerator({ capacityBytes: 8 }));
     const { handle } = await client.open(from, []);

@@ -12,6 +12,7 @@ import {
 } from "@winnow/core";
 import type {
   AttributeColumn,
+  Fingerprint,
   KeyedPartition,
   ModelProgram,
   ThreadAnswer,
@@ -48,6 +49,7 @@ const SPENT_CHUNKS_MAX = 4;
  */
 interface PackedModel {
   readonly handle: ReaderHandle;
+  readonly rowsFingerprint: Fingerprint;
   readonly program: Uint8Array;
   readonly partitionBytes: readonly (readonly number[])[];
 }
@@ -147,10 +149,17 @@ class ReaderServer {
   }
 }
 
-function packModel({ handle, fingerprint, tables, partitionBytes }: OpenedModel): ThreadAnswer {
+function packModel({
+  handle,
+  fingerprint,
+  rowsFingerprint,
+  tables,
+  partitionBytes,
+}: OpenedModel): ThreadAnswer {
   const contents = { fingerprint, tables, vocabularies: [], denseModels: [], signatures: [] };
   const value: PackedModel = {
     handle,
+    rowsFingerprint,
     program: encodeProgram(contents satisfies ModelProgram),
     partitionBytes,
   };
@@ -180,9 +189,9 @@ export class RemoteModelReader implements ModelReader {
 
   async open(directory: string): Promise<OpenedModel> {
     const packed = await this.#calls.call<PackedModel>({ kind: "open", directory });
-    const { handle, partitionBytes } = packed;
+    const { handle, rowsFingerprint, partitionBytes } = packed;
     const { fingerprint, tables } = decodeProgram(packed.program);
-    return { handle, fingerprint, tables, partitionBytes };
+    return { handle, fingerprint, rowsFingerprint, tables, partitionBytes };
   }
 
   async openPartition(name: PartitionName): Promise<PartitionSource> {

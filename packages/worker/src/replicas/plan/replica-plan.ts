@@ -33,7 +33,14 @@ import type { AfterClose, HeldVersion, Replica, ReplicaSet } from "../replica-se
 import { extraReplicas } from "./extra-replicas.ts";
 import type { ExtraReplicas } from "./extra-replicas.ts";
 import { nextJob } from "./replica-jobs.ts";
-import { Assignment, isBusy, isLoading, occupiedBytesOf, refusalOf } from "../assignment.ts";
+import {
+  Assignment,
+  isBusy,
+  isLoading,
+  occupiedBytesOf,
+  refusalOf,
+  rowsHeldBy,
+} from "../assignment.ts";
 import { isNeededUntilFollowed, replacementOf } from "./version-succession.ts";
 import type { ReplicaFacts, WantedVersion } from "./replica-facts.ts";
 
@@ -46,7 +53,13 @@ export type ReplicaEffect = { readonly id: string } & (
       readonly stamp: string | undefined;
       readonly siblings: readonly ContentHandle[];
     }
-  | { readonly kind: "load"; readonly handle: ContentHandle; readonly replica: number }
+  | {
+      readonly kind: "load";
+      readonly handle: ContentHandle;
+      readonly replica: number;
+      /** A content that has loaded the same rows. */
+      readonly rowsOf: ContentHandle | undefined;
+    }
   | { readonly kind: "release"; readonly handle: ContentHandle; readonly replica: number }
   | { readonly kind: "close"; readonly handle: ContentHandle }
 );
@@ -191,8 +204,9 @@ class Planner {
         });
       } else {
         const { replica, handle } = job;
+        const rowsOf = rowsHeldBy(this.set, held, replica)?.handle;
         this.#put(withReplica(held, replica, { phase: "loading" }));
-        this.effects.push({ kind: "load", id, handle, replica });
+        this.effects.push({ kind: "load", id, handle, replica, rowsOf });
       }
     }
   }
