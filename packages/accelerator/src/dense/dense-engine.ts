@@ -33,8 +33,9 @@ export interface DenseModel {
 /** Loads and runs ONNX models off the event loop. */
 export interface DenseEngine {
   /**
-   * Loads a model. @throws WinnowError INVALID_ARGUMENT if the engine cannot run these bytes, which no
-   * repetition will change; RESOURCE_EXHAUSTED or UNAVAILABLE if a later attempt may succeed
+   * Loads a model, whose bytes are kept and must not be changed. @throws WinnowError INVALID_ARGUMENT if the engine
+   * cannot run these bytes, which no repetition will change; RESOURCE_EXHAUSTED or UNAVAILABLE if a later attempt may
+   * succeed
    */
   load(onnx: Uint8Array, owner: DenseOwner): Promise<DenseModel>;
   close(): Promise<void>;

@@ -183,6 +183,24 @@ describe.skipIf(!isBuilt)("dense engine", () => {
     expect(await scoresOf(second)).toEqual([11, 22, 33]);
   });
 
+  test("loads the same bytes of a version once, and lets go of them with the last that holds them", async () => {
+    const { engine, processes } = open();
+    const first = await engine.load(product(), OWNER);
+    const send = vi.spyOn(processes[0]!, "send");
+
+    const second = await engine.load(product(), OWNER);
+    expect(send).not.toHaveBeenCalled();
+    const other = await engine.load(product(), { ...OWNER, version: OWNER.version + 1 });
+    expect(send).toHaveBeenCalledOnce();
+
+    await first.release();
+    expect(await scoresOf(second)).toEqual([11, 22, 33]);
+    await second.release();
+
+    await expect(second.run(vectors(), ["scores"])).rejects.toThrow(RangeError);
+    expect(await scoresOf(other)).toEqual([11, 22, 33]);
+  });
+
   test("a closed engine refuses", async () => {
     const { engine } = open();
     const model = await engine.load(product(), OWNER);

@@ -15,9 +15,10 @@ import { createLocalTable } from "./local-table.ts";
 
 /** Everything that a router needs to answer for one version, except the workers. */
 export interface LoadedProgram {
+  /** Without the bytes of its dense models. */
   readonly program: ModelProgram;
   readonly vocabularies: readonly VocabularyIndex[];
-  /** By position in `program.denseModels`. */
+  /** By the positions that steps name. */
   readonly denseModels: readonly DenseModel[];
   /** By position in `program.tables`; all other tables are on workers. */
   readonly localTables: ReadonlyMap<number, LocalTable>;
@@ -71,7 +72,14 @@ export async function loadProgram(
     const isRefused = error instanceof WinnowError && error.code === "INVALID_ARGUMENT";
     throw isRefused ? new UnrunnableProgram(error) : error;
   }
-  return { program, vocabularies, denseModels, localTables, warmUp };
+  // The engine keeps the bytes of its models, and nobody else needs them.
+  return {
+    program: { ...program, denseModels: [] },
+    vocabularies,
+    denseModels,
+    localTables,
+    warmUp,
+  };
 }
 
 /** Frees what the dense engine holds for a program. */

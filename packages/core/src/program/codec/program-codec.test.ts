@@ -257,6 +257,11 @@ function withHeader(change: (header: string) => string): Uint8Array {
   return changed;
 }
 
+const numbers = (length: number) => {
+  const data = BigInt64Array.from({ length }, (_, at) => BigInt(at));
+  return { dtype: "int64", shape: [length], data } as const;
+};
+
 describe("a program's bytes", () => {
   test("give back the program and its inline tables", () => {
     const decoded = decodeProgramPackage(encodeProgramPackage(contents));
@@ -270,6 +275,22 @@ describe("a program's bytes", () => {
     padded.set(message, 3);
 
     expect(decodeProgram(padded.subarray(3)).tables).toEqual(program.tables);
+  });
+
+  test("are copied, but for a dense model that is most of them: that one is a view", () => {
+    const onnx = Uint8Array.from({ length: 2 ** 16 }, (_, at) => at);
+    const large = encodeProgram({ ...program, denseModels: [onnx] });
+    const others = { name: "others", keys: numbers(2 ** 14), values: numbers(2 ** 14) };
+    const vocabularies = [...program.vocabularies, others];
+    const small = encodeProgram({ ...program, vocabularies, denseModels: [onnx] });
+
+    const [most] = decodeProgram(large).denseModels;
+    const decoded = decodeProgram(small);
+    const [little] = decoded.denseModels;
+
+    expect([most, little]).toEqual([onnx, onnx]);
+    expect(most!.buffer).toBe(large.buffer);
+    expect(little!.buffer).not.toBe(small.buffer);
   });
 
   test("keep tensors of every element type, and slices of columns", () => {

@@ -77,15 +77,13 @@ export function encodeProgramPackage(contents: ProgramPackage): Uint8Array {
   return blobs.finish(header);
 }
 
-/** Unpacks and checks; arrays are copies. @throws WinnowError DATA_LOSS */
+/** Unpacks and checks; arrays are copies, but a dense model that is most of the bytes is a view of them. @throws WinnowError DATA_LOSS */
 export function decodeProgramPackage(bytes: Uint8Array): ProgramPackage {
   const blobs = new BlobReader(bytes);
   const header: HeaderValue = { value: blobs.header, path: "" };
   const tables = read(header, "tables", listOf(tableReader(blobs)));
   const vocabularies = read(header, "vocabularies", listOf(vocabularyReader(blobs)));
-  const denseModels = read(header, "denseModels", listOf(blob)).map(
-    (onnx) => new Uint8Array(blobs.copy(onnx)),
-  );
+  const denseModels = read(header, "denseModels", listOf(blob)).map((onnx) => blobs.bytes(onnx));
   const rankedItems = read(header, "rankedItems", optional(listOf(rankedItemsReader(blobs))));
   const around: StepSurroundings = {
     tables,
