@@ -70,20 +70,20 @@ export class Predictions {
   }
 
   /** Answers a request on the version that it pinned. @throws WinnowError as `Predictor.predict` does */
-  async predict(pin: Pin, request: PredictRequest): Promise<Prediction> {
-    if (request.vectors !== true) return await this.#predictPinned(pin, request);
-    const prediction = await this.#predictPinned(pin, askingVectors(request));
-    return await withVectors(prediction, request);
+  predict(pin: Pin, request: PredictRequest): Promise<Prediction> {
+    if (request.vectors !== true) return this.#predictPinned(pin, request);
+    const asked = this.#predictPinned(pin, askingVectors(request));
+    return asked.then((prediction) => withVectors(prediction, request));
   }
 
-  async #predictPinned(pin: Pin, request: PredictRequest): Promise<Prediction> {
-    if (pin.arms !== undefined) return await this.#predictByArms(pin, pin.arms, request);
-    if (pin.program.pipeline !== undefined) return await this.#predictByStages(pin, request);
+  #predictPinned(pin: Pin, request: PredictRequest): Promise<Prediction> {
+    if (pin.arms !== undefined) return this.#predictByArms(pin, pin.arms, request);
+    if (pin.program.pipeline !== undefined) return this.#predictByStages(pin, request);
     if (request.explain === true) {
       const text = `Cannot apply "explain": model ${pin.model} is no pipeline`;
-      throw new WinnowError("INVALID_ARGUMENT", text);
+      return Promise.reject(new WinnowError("INVALID_ARGUMENT", text));
     }
-    return await this.#predictAdmitted(pin, request, { mayMove: true });
+    return this.#predictAdmitted(pin, request, { mayMove: true });
   }
 
   async #predictByArms(

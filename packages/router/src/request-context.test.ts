@@ -3,6 +3,7 @@
 import { WinnowError } from "@winnow/core";
 import { ManualClock } from "../../../test/doubles/manual-clock.ts";
 import { describe, expect, test } from "vitest";
+import { RequestTimeline } from "./http/server/request-timeline.ts";
 import { RequestContext } from "./request-context.ts";
 
 const left = (): WinnowError => new WinnowError("CANCELLED", "left");
@@ -75,5 +76,23 @@ describe("RequestContext", () => {
     expect(other.deadlineMs).toBe(whole.deadlineMs);
     expect([...whole.stages]).toEqual([["dense", 10]]);
     expect(clock.pendingTimers).toBe(0);
+  });
+
+  test.each(["not recorded", "recorded"])("tells how long a stage took that is %s", async (how) => {
+    const clock = new ManualClock();
+    const context = new RequestContext(clock, { timeoutMs: 30 });
+    if (how === "recorded") context.span = new RequestTimeline(clock.nowMs(), undefined);
+    const told: number[] = [];
+    const work = async (): Promise<void> => clock.advance(7);
+    const broken = async (): Promise<void> => {
+      throw left();
+    };
+
+    await context.stage("topK", work, (elapsedMs) => told.push(elapsedMs));
+    const failing = context.stage("topK", broken, (elapsedMs) => told.push(elapsedMs));
+
+    await expect(failing).rejects.toMatchObject({ code: "CANCELLED" });
+    expect(told).toEqual([7]);
+    expect([...context.stages]).toEqual([["topK", 7]]);
   });
 });

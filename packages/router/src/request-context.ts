@@ -122,17 +122,29 @@ export class RequestContext {
 
   /**
    * Runs a stage, and records its time, and a span if the request is recorded. Gives the result at once where the work
-   * does and nothing is recorded.
+   * does and nothing is recorded. `onEnd` is called with the time of a stage that gives a result.
    */
   stage<Result>(
     name: string,
+    work: (span: TraceSpan | undefined) => Promise<Result>,
+    onEnd?: (elapsedMs: number) => void,
+  ): Promise<Result>;
+  stage<Result>(
+    name: string,
     work: (span: TraceSpan | undefined) => Result | Promise<Result>,
+  ): Result | Promise<Result>;
+  stage<Result>(
+    name: string,
+    work: (span: TraceSpan | undefined) => Result | Promise<Result>,
+    onEnd?: (elapsedMs: number) => void,
   ): Result | Promise<Result> {
     const startMs = this.#clock.nowMs();
     const span = this.span?.child(name, startMs);
-    if (span !== undefined) return this.#recorded(name, span, { startMs, work });
+    if (span !== undefined) return this.#recorded(name, span, { startMs, work, onEnd });
     const noted = (result: Result): Result => {
-      this.noteStage(name, this.#clock.nowMs() - startMs);
+      const elapsedMs = this.#clock.nowMs() - startMs;
+      this.noteStage(name, elapsedMs);
+      onEnd?.(elapsedMs);
       return result;
     };
     const result = work(undefined);
@@ -145,16 +157,20 @@ export class RequestContext {
     {
       startMs,
       work,
+      onEnd,
     }: {
       readonly startMs: number;
       readonly work: (span: TraceSpan) => Result | Promise<Result>;
+      readonly onEnd: ((elapsedMs: number) => void) | undefined;
     },
   ): Promise<Result> {
     let fault: string | undefined = "INTERNAL";
     try {
       const result = await work(span);
       fault = undefined;
-      this.noteStage(name, this.#clock.nowMs() - startMs);
+      const elapsedMs = this.#clock.nowMs() - startMs;
+      this.noteStage(name, elapsedMs);
+      onEnd?.(elapsedMs);
       return result;
     } catch (error) {
       if (error instanceof WinnowError) fault = error.code;

@@ -327,8 +327,8 @@ class ClusterRouter implements Router {
     return this.#pins.pin(target);
   }
 
-  async predict(pinned: PinnedModel, request: PredictRequest): Promise<Prediction> {
-    return await this.#predictions.predict(this.#pins.heldBy(pinned), request);
+  predict(pinned: PinnedModel, request: PredictRequest): Promise<Prediction> {
+    return this.#predictions.predict(this.#pins.heldBy(pinned), request);
   }
 
   #waitingPipelines(

@@ -127,22 +127,23 @@ class ProgramRun {
     this.#signal = this.#abort ?? signal!;
   }
 
-  async run(): Promise<ReadonlyMap<string, Tensor>> {
-    const { signal } = this.#request;
-    const cancel = (): void => this.#fail(cancellationOf(signal));
-    const outputs = new Promise<ReadonlyMap<string, Tensor>>((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
-    });
-    if (signal?.aborted === true) throw cancellationOf(signal);
-    checkInputs(this.#signature, this.#request.inputs);
-    signal?.addEventListener("abort", cancel, { once: true });
-    try {
+  run(): Promise<ReadonlyMap<string, Tensor>> {
+    return new Promise((resolve, reject) => {
+      const { signal } = this.#request;
+      if (signal?.aborted === true) throw cancellationOf(signal);
+      checkInputs(this.#signature, this.#request.inputs);
+      const cancel = (): void => this.#fail(cancellationOf(signal));
+      this.#resolve = (outputs) => {
+        signal?.removeEventListener("abort", cancel);
+        resolve(outputs);
+      };
+      this.#reject = (error) => {
+        signal?.removeEventListener("abort", cancel);
+        reject(error);
+      };
+      signal?.addEventListener("abort", cancel, { once: true });
       this.#start();
-      return await outputs;
-    } finally {
-      signal?.removeEventListener("abort", cancel);
-    }
+    });
   }
 
   #start(): void {
@@ -257,14 +258,18 @@ class ProgramRun {
     return checkDenseOutputs(step, outputs);
   }
 
-  async #topK(step: TopKStep): Promise<readonly StepOutput[]> {
+  #topK(step: TopKStep): Promise<readonly StepOutput[]> {
     const query = this.#input(step.query, step.node);
     const own = typeof step.k === "number" ? step.k : depthOf(this.#input(step.k.value, step.node));
     const k = this.#request.k ?? own;
     const question = questionOf(step, this.#table(step.table), { query, k });
-    const answer = await this.#searched(step, question);
-    if (answer.attributes !== undefined) this.#executors.described?.(answer.attributes);
-    return checkTopKAnswer(step, question, answer);
+    // Most searches end as the workers' answers: each promise in between outlives the wait for them.
+    const isPlain = step.functions === undefined && step.mask === undefined;
+    const searching = isPlain ? this.#asked(step, question) : this.#searched(step, question);
+    return searching.then((answer) => {
+      if (answer.attributes !== undefined) this.#executors.described?.(answer.attributes);
+      return checkTopKAnswer(step, question, answer);
+    });
   }
 
   /** The answer to a search. Rows that its mask leaves out follow where the list has room, or their score wins. */
@@ -304,13 +309,19 @@ class ProgramRun {
     question: TopKQuestion,
     { functions, sums }: Ranking,
   ): Promise<TopKAnswer> {
-    const search: Search = (asked) => this.#executors.topK(step, asked, this.#signal);
-    const { vectors } = step;
-    const ask: Search =
-      vectors === undefined ? search : (asked) => manyVectorSearch(asked, vectors, search);
+    const ask: Search = (asked) => this.#asked(step, asked);
     if (functions.length === 0) return await ask(question);
     const valueOf = scoreValues(functions, sums);
     return await rankedSearch(question, { ask, valueOf, rows: this.#table(step.table).rows });
+  }
+
+  /** The answer to a search by its scores, over all vectors of each query. */
+  #asked(step: TopKStep, question: TopKQuestion): Promise<TopKAnswer> {
+    const { vectors } = step;
+    if (vectors === undefined) return this.#executors.topK(step, question, this.#signal);
+    return manyVectorSearch(question, vectors, (asked) =>
+      this.#executors.topK(step, asked, this.#signal),
+    );
   }
 
   #finish(index: number, outputs: readonly StepOutput[]): void {

@@ -141,18 +141,16 @@ export function checkTopKAnswer(
   const columns = counts?.length === queries ? longest(counts, k) : k;
   const rowLengths = counts?.every((count) => count === columns) === false ? counts : undefined;
   const shape = [queries, columns];
-  const parts: readonly (readonly [string, ValueId | undefined, Tensor | undefined])[] = [
-    ["scores", step.scores, answer.scores],
-    ["rows", step.rows, answer.rows],
-    ["ids", step.ids, answer.ids],
-  ];
-  const dtypes: Readonly<Record<string, Dtype>> = { scores: "float32", rows: "int32" };
-  return parts.flatMap(([name, value, tensor]) => {
-    if (value === undefined) return [];
-    const dtype = dtypes[name] ?? tensor?.dtype ?? "string";
-    const lists = expectTensor(`top-k ${name}`, tensor, { dtype, shape });
-    return [[value, rowLengths === undefined ? lists : { ...lists, rowLengths }] as const];
-  });
+  const outputs: (readonly [ValueId, Tensor])[] = [];
+  const add = (value: ValueId | undefined, name: "scores" | "rows" | "ids", dtype: Dtype): void => {
+    if (value === undefined) return;
+    const lists = expectTensor(`top-k ${name}`, answer[name], { dtype, shape });
+    outputs.push([value, rowLengths === undefined ? lists : { ...lists, rowLengths }]);
+  };
+  add(step.scores, "scores", "float32");
+  add(step.rows, "rows", "int32");
+  add(step.ids, "ids", answer.ids?.dtype ?? "string");
+  return outputs;
 }
 
 function longest(counts: Uint32Array, k: number): number {

@@ -19,9 +19,12 @@ export interface RankedByDense {
 
 /** The rankings of a signature's dense parts. */
 export function denseRankingsOf({ steps }: SignatureProgram): readonly RankedByDense[] {
-  return steps.flatMap((step) =>
-    step.kind === "dense" ? (step.rankings ?? []).map((ranking) => ({ step, ranking })) : [],
-  );
+  const found: RankedByDense[] = [];
+  for (const step of steps) {
+    if (step.kind !== "dense") continue;
+    for (const ranking of step.rankings ?? []) found.push({ step, ranking });
+  }
+  return found;
 }
 
 /** The attributes of the items of a ranking; `undefined` where the version brings none. */

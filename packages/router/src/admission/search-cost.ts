@@ -117,6 +117,7 @@ export function boundFilter(filter: Filter, attributes: readonly AttributeSpec[]
 
 /** Number of conditions in the different filters: a worker that does not know a condition tests it on all its rows. */
 export function distinctConditions(filters: readonly BoundFilter[]): number {
+  if (filters.length === 0) return 0;
   const byText = new Map(filters.map(({ text, conditions }) => [text, conditions]));
   return [...byText.values()].reduce((sum, each) => sum + each, 0);
 }
@@ -147,6 +148,7 @@ export const NO_CONDITIONS: SearchConditions = {
 
 /** The bytes of all lists, as `SearchSize` has them. */
 export function listBytesOf(lists: SearchConditions, queries: number): readonly number[] {
+  if (lists.exclude.length + lists.include.length + lists.filters.length === 0) return [];
   const sizes = [
     lists.exclude.map(keyBytes),
     lists.include.map(keyBytes),

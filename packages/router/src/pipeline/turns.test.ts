@@ -63,6 +63,17 @@ describe("work on many candidates", () => {
     expect(turns).toBeGreaterThanOrEqual(COUNT / 4096);
   });
 
+  test("work that leaves nobody a turn needs no promise, and other work has one", async () => {
+    const { signal } = new AbortController();
+    const counted = function* (turns: number): Steps<number> {
+      for (let turn = 0; turn < turns; turn += 1) yield;
+      return turns;
+    };
+
+    expect(inTurns(counted(0), signal)).toBe(0);
+    expect(await inTurns(counted(2), signal)).toBe(2);
+  });
+
   test.each([
     ["weights", true],
     ["quotas", false],

@@ -1,12 +1,19 @@
 // Many pieces of work, a few at a time.
 
 /** Runs `work` on every item, at most `atOnce` at a time. The first failure is thrown. */
-export async function runBounded<Item>(
+export function runBounded<Item>(
   items: readonly Item[],
   atOnce: number,
   work: (item: Item) => Promise<void>,
 ): Promise<void> {
-  if (items.length === 1) return await work(items[0]!);
+  return items.length === 1 ? work(items[0]!) : runLanes(items, atOnce, work);
+}
+
+async function runLanes<Item>(
+  items: readonly Item[],
+  atOnce: number,
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
   let next = 0;
   let failed = false;
   const lane = async (): Promise<void> => {

@@ -237,7 +237,8 @@ function* eachWinner(
   const winner: Winner = { at: 0, row: 0, ids: undefined, attributes: undefined, position: 0 };
   let first = 0;
   for (const { merged, replies } of slices) {
-    const starts = replies.map((reply) => filledBefore(reply.block));
+    const starts =
+      merged.queries === 1 ? undefined : replies.map(({ block }) => filledBefore(block));
     for (let query = 0; query < merged.queries; query += 1, first += width) {
       for (let rank = 0; rank < merged.counts[query]!; rank += 1) {
         winner.at = first + rank;
@@ -248,7 +249,7 @@ function* eachWinner(
         winner.row = merged.rows[index]!;
         winner.ids = ids;
         winner.attributes = attributes;
-        winner.position = starts[from]![query]! + inQuery;
+        winner.position = (starts?.[from]![query] ?? 0) + inQuery;
         visit(winner);
       }
       if (isTurnOver(WORK_OF_WINNER * merged.counts[query]!)) yield;

@@ -26,30 +26,27 @@ export async function runRequest(parts: TableQueryParts, run: RequestRun): Promi
   const { signal } = context;
   signal.throwIfAborted();
   const executors = executorsOf(parts, run);
-  const outputs = await runProgram(signature, { inputs, signal, k }, executors).catch(
-    (error: unknown) => {
-      // Errors after an abort are consequences; the reason of the abort is the cause.
-      throw signal.aborted ? signal.reason : error;
-    },
-  );
-  const { coverage, described } = run;
-  return { version, outputs, coverage, ...(described && { attributes: described }) };
+  let outputs;
+  try {
+    outputs = await runProgram(signature, { inputs, signal, k }, executors);
+  } catch (error) {
+    // Errors after an abort are consequences; the reason of the abort is the cause.
+    throw signal.aborted ? signal.reason : error;
+  }
+  return { version, outputs, coverage: run.coverage, attributes: run.described };
 }
 
 /** How the steps of this request are done, for `runProgram`. */
 function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors {
   const { loaded, conditions, context, version } = run;
   const { program, localTables, denseModels } = loaded;
-  const { clock } = parts.environment;
-  const timed = async <Result>(
+  const timed = <Result>(
     stage: RouterStage,
     work: (span: TraceSpan | undefined) => Promise<Result>,
-  ): Promise<Result> => {
-    const startMs = clock.nowMs();
-    const result = await context.stage(stage, work);
-    parts.observer.stage?.(stage, clock.nowMs() - startMs, version.model);
-    return result;
-  };
+  ): Promise<Result> =>
+    context.stage(stage, work, (elapsedMs) =>
+      parts.observer.stage?.(stage, elapsedMs, version.model),
+    );
   return {
     tables: program.tables,
     vocabularies: loaded.vocabularies,
@@ -96,14 +93,14 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
         querySums(parts, { step, table, vectors, filters, functions, signal, span }, run),
       );
     },
-    topK: async (step, { query, k, admits, chosen }, signal) => {
+    topK: (step, { query, k, admits, chosen }, signal) => {
       const table = program.tables[step.table];
       if (table?.kind !== "candidate" || query.dtype !== "float32") throw broken(step.node);
       const queries = query.shape[0]!;
       const own = chosen === undefined ? conditions : chosenOf(conditions, chosen);
       const admitted = admits === undefined ? own : withMask(own, admits, { table, queries });
       const { data: vectors } = query;
-      return await timed("topK", (span) =>
+      return timed("topK", (span) =>
         queryTopK(parts, { step, table, vectors, k, conditions: admitted, signal, span }, run),
       );
     },

@@ -31,13 +31,14 @@ export class RequestRun implements RequestScope {
   readonly k: number | undefined;
   readonly conditions: SearchConditions;
   readonly allowPartial: boolean;
-  readonly lostWorkers: Set<string> = new Set();
   table: RoutingTable;
   partitionsAsked = 0;
   partitionsAnswered = 0;
   /** Attributes of the items that a search returned, if the request wants any. */
   described: Tensor | undefined;
   readonly #admitted: RunTerms["admitted"];
+  /** Absent until the first one is lost. */
+  #lostWorkers: Set<string> | undefined;
 
   /** Begins on the generation of `table`. */
   constructor(
@@ -63,6 +64,10 @@ export class RequestRun implements RequestScope {
 
   get dueMs(): number {
     return this.#admitted.dueMs;
+  }
+
+  get lostWorkers(): Set<string> {
+    return (this.#lostWorkers ??= new Set());
   }
 
   /** Partitions answered ÷ partitions asked, over all searches. */

@@ -30,7 +30,7 @@ import type { ListedOn } from "./listed-ids.ts";
 import { inTurns } from "./turns.ts";
 import { topKFault } from "./top-k-fault.ts";
 import type { PartialAnswer } from "../scatter/slot.ts";
-import type { RequestScope } from "../scatter/scatter-question.ts";
+import type { RequestScope, TableQuestion } from "../scatter/scatter-question.ts";
 import type { TableQueryParts } from "../scatter/table-query.ts";
 import { queryTable } from "../scatter/table-query.ts";
 
@@ -79,9 +79,11 @@ export async function queryTopK(
   const listBytes = listBytesOf(search.conditions, queries);
   const { filters } = search.conditions;
   const slices = cutSearch({ queries, dim: table.dim, k, listBytes, filters }, parts.settings);
-  const gathered = await askSlices(parts, search, { slices, scope });
+  const gathered: GatheredTopK[] = [];
+  await askSlices(parts, search, { slices, scope, gathered });
   const startMs = clock.nowMs();
-  const answer = await inTurns(joinTopK(gathered, shape), asked.signal);
+  const joined = inTurns(joinTopK(gathered, shape), asked.signal);
+  const answer = joined instanceof Promise ? await joined : joined;
   const endMs = clock.nowMs();
   scope.noteStage?.("merge", endMs - startMs);
   search.span?.child("merge", startMs).end(endMs);
@@ -89,36 +91,46 @@ export async function queryTopK(
   return answer;
 }
 
-/** The answers of workers to some slices, each of which is asked when the concurrency limiter lets it in. */
-async function askSlices(
+/** Asks for some slices, each of which is asked when the concurrency limiter lets it in; `gathered` gets the answers. */
+function askSlices(
   parts: TableQueryParts,
   search: Search,
-  { slices, scope }: { readonly slices: readonly SearchSlice[]; readonly scope: RequestScope },
-): Promise<GatheredTopK[]> {
-  const { settings, limiter } = parts;
-  const { clock } = parts.environment;
-  const gathered: GatheredTopK[] = [];
-  await runBounded([...slices.entries()], settings.slicesAtOnce, async ([number, slice]) => {
+  {
+    slices,
+    scope,
+    gathered,
+  }: {
+    readonly slices: readonly SearchSlice[];
+    readonly scope: RequestScope;
+    readonly gathered: GatheredTopK[];
+  },
+): Promise<void> {
+  const numbered = Array.from(slices, (slice, number) => ({ slice, number }));
+  return runBounded(numbered, parts.settings.slicesAtOnce, async ({ slice, number }) => {
+    const { limiter } = parts;
+    const { clock } = parts.environment;
     const { rows } = slice;
     const cameMs = clock.nowMs();
     const conditions = conditionsIn(slice, search.conditions.filters);
-    const leave = await limiter.enter(
-      { rows: rows + conditions, dueMs: scope.dueMs },
-      search.signal,
-    );
+    const entrant = { rows: rows + conditions, dueMs: scope.dueMs };
+    const entered = limiter.enter(entrant, search.signal);
+    const leave = entered instanceof Promise ? await entered : entered;
     const startMs = clock.nowMs();
     parts.observer.waited?.(startMs - cameMs);
     scope.noteStage?.("queue", startMs - cameMs);
     search.span?.child("queue", cameMs).end(startMs);
     try {
-      gathered[number] = await querySlice(parts, search, { slice, scope });
+      const ask = askOf(search, slice);
+      const question = questionOf(search, ask, { slice, scope });
+      const { partials } = await queryTable(parts, question, scope);
+      const replies = ask.vectorBytes ? partials.map(withVectorBytes) : partials;
+      gathered[number] = gatherTopK(replies, search.k);
     } finally {
       scope.noteStage?.("scatter", clock.nowMs() - startMs);
       leave();
       scope.answered(rows);
     }
   });
-  return gathered;
 }
 
 /** Queries for which a worker computes the scores of all rows at a time. */
@@ -155,7 +167,9 @@ export async function querySums(
     Object.assign({}, slice, { rows: slice.rows * SUMMED_ROWS }),
   );
   const search = { ...asked, k: 1, conditions, summed: functions };
-  return joinSums(await askSlices(parts, search, { slices, scope }), queries);
+  const gathered: GatheredTopK[] = [];
+  await askSlices(parts, search, { slices, scope, gathered });
+  return joinSums(gathered, queries);
 }
 
 /** Conditions that workers may have to evaluate for a slice. */
@@ -163,23 +177,19 @@ function conditionsIn({ firstRow, endRow }: SearchSlice, filters: readonly Bound
   return distinctConditions(filters.length > 1 ? filters.slice(firstRow, endRow) : filters);
 }
 
-async function querySlice(
-  parts: TableQueryParts,
-  search: Search,
-  { slice, scope }: { readonly slice: SearchSlice; readonly scope: RequestScope },
-): Promise<GatheredTopK> {
-  const { table, step, k, conditions, summed, signal } = search;
+function askOf(search: Search, slice: SearchSlice): TopKAsk {
+  const { table, step, k, conditions, summed } = search;
   const { exclude, include, filters } = conditions;
   const attributes =
     summed === undefined
       ? conditions.attributes
       : [sumsAttribute(summed, slice, filters.length === 0)];
-  const { firstRow: first, endRow: end, idBytes } = slice;
+  const { firstRow: first, endRow: end } = slice;
   const vectors = search.vectors.subarray(first * table.dim, end * table.dim);
   const ofSlice = <Item>(lists: readonly Item[]): readonly Item[] =>
     lists.length > 1 ? lists.slice(first, end) : lists;
   const rowsOnly = step.ids === undefined || table.idDtype === undefined || summed !== undefined;
-  const ask: TopKAsk = {
+  return {
     kind: "topK",
     k,
     queries: end - first,
@@ -192,24 +202,25 @@ async function querySlice(
     ...(conditions.vectorBytes && { vectorBytes: true }),
     ...(attributes.includes(VECTOR_ATTRIBUTE) && { ownVectors: true }),
   };
-  const answer = await queryTable(
-    parts,
-    {
-      tableNumber: step.table,
-      partitions: allPartitions(table.partitions),
-      planned: true,
-      idBytes,
-      countsCoverage: true,
-      askFor: () => ask,
-      faultOf: (given, partitions) => topKFault(given, ask, { table, partitions }),
-      allowPartial: scope.allowPartial,
-      signal,
-      span: search.span,
-    },
-    scope,
-  );
-  const { partials } = answer;
-  return gatherTopK(ask.vectorBytes ? partials.map(withVectorBytes) : partials, k);
+}
+
+function questionOf(
+  { step, table, signal, span }: Search,
+  ask: TopKAsk,
+  { slice, scope }: { readonly slice: SearchSlice; readonly scope: RequestScope },
+): TableQuestion {
+  return {
+    tableNumber: step.table,
+    partitions: allPartitions(table.partitions),
+    planned: true,
+    idBytes: slice.idBytes,
+    countsCoverage: true,
+    askFor: () => ask,
+    faultOf: (given, partitions) => topKFault(given, ask, { table, partitions }),
+    allowPartial: scope.allowPartial,
+    signal,
+    span,
+  };
 }
 
 /** An answer of a worker that wrote vectors as texts, with their bytes instead. */

@@ -9,12 +9,23 @@ const WORK_PER_TURN = 2 ** 18;
 /** Work that yields at the end of each turn. */
 export type Steps<Outcome> = Generator<undefined, Outcome>;
 
-/** Does the work; work that never yields is done at once. @throws the signal's reason, between two turns */
-export async function inTurns<Outcome>(steps: Steps<Outcome>, signal: Signal): Promise<Outcome> {
+/**
+ * Does the work; gives the outcome of work that never yields at once.
+ * @throws the signal's reason, between two turns
+ */
+export function inTurns<Outcome>(
+  steps: Steps<Outcome>,
+  signal: Signal,
+): Outcome | Promise<Outcome> {
+  const step = steps.next();
+  return step.done === true ? step.value : inLaterTurns(steps, signal);
+}
+
+async function inLaterTurns<Outcome>(steps: Steps<Outcome>, signal: Signal): Promise<Outcome> {
   for (;;) {
+    await nextTurn(signal);
     const step = steps.next();
     if (step.done === true) return step.value;
-    await nextTurn(signal);
   }
 }
 

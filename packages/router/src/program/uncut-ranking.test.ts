@@ -363,8 +363,8 @@ describe("the attributes of ranked items", () => {
   const of = (year: number): string =>
     bound({ kind: "test", attribute: "year", is: "in", values: [year] }).text;
   const bytesOf = (text: string): number => Math.ceil(ITEMS / 8) + 2 * text.length;
-  const admitted = (attributes: RankedAttributes, text: string): Promise<Uint8Array> =>
-    inTurns(attributes.admitted(text), new AbortController().signal);
+  const admitted = async (attributes: RankedAttributes, text: string): Promise<Uint8Array> =>
+    await inTurns(attributes.admitted(text), new AbortController().signal);
 
   test("keep the rows of the filters that were used last, within a limit of bytes", async () => {
     const attributes = new RankedAttributes(items, ITEMS, 2 * bytesOf(of(1990)));

@@ -20,6 +20,7 @@ import {
   openSlot,
   settleBySuccessors,
   stopWaiting,
+  triedFor,
 } from "./slot.ts";
 import type { WorkerPeer } from "../workers/worker-peer.ts";
 
@@ -120,7 +121,7 @@ class Scatter {
     const { planned } = this.#question;
     const { table, lives } = this.#attempt;
     const slots: Slot[] = [];
-    const avoided = new Set(parent?.tried);
+    const avoided = triedFor(parent);
     let wanted = partitions;
     while (wanted.length > 0 && !this.#ended) {
       const { groups } = chooseReplicas(
@@ -367,6 +368,25 @@ class Scatter {
 
   #endIfSettled(): void {
     if (this.#ended) return;
+    const partials = this.#ownPartials();
+    if (partials !== undefined) return this.#end({ state: "answered", partials, lost: [] });
+    this.#endIfDecided();
+  }
+
+  /** The usual case: the workers that were asked first have answered for all partitions. */
+  #ownPartials(): readonly PartialAnswer[] | undefined {
+    const partials: PartialAnswer[] = [];
+    let answered = 0;
+    for (const { settled, partials: given } of this.#roots) {
+      const [own] = given;
+      if (!settled || given.length !== 1 || own === undefined) return undefined;
+      partials.push(own);
+      answered += own.partitions.length;
+    }
+    return answered === this.#question.partitions.length ? partials : undefined;
+  }
+
+  #endIfDecided(): void {
     const answered = this.#roots.filter(isAnswered);
     const open = this.#roots.filter((slot) => !slot.settled);
     const partials = this.#roots.flatMap((slot) => slot.partials);

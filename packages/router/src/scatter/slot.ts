@@ -20,8 +20,6 @@ export interface Slot {
   readonly partitions: readonly number[];
   readonly peer: WorkerPeer;
   readonly parent: Slot | undefined;
-  /** The worker of this slot and those of the slots above it. */
-  readonly tried: ReadonlySet<WorkerId>;
   askedAtMs: number;
   /** Whether its own worker may still answer. */
   waiting: boolean;
@@ -46,7 +44,6 @@ export function openSlot(
     partitions,
     peer,
     parent,
-    tried: new Set(parent?.tried).add(peer.id),
     askedAtMs: 0,
     waiting: true,
     settled: false,
@@ -56,6 +53,13 @@ export function openSlot(
     timer: undefined,
     span: undefined,
   };
+}
+
+/** The worker of a slot and those of the slots above it. */
+export function triedFor(slot: Slot | undefined): Set<WorkerId> {
+  const tried = new Set<WorkerId>();
+  for (let above = slot; above !== undefined; above = above.parent) tried.add(above.peer.id);
+  return tried;
 }
 
 /** Whether all partitions are answered. */

@@ -58,7 +58,7 @@ export async function queryTable(
       scope.table = later;
       continue;
     }
-    const result = await ask(parts, question, { scope, kind, allowPartial: false });
+    const result = unrefused(await ask(parts, question, { scope, kind, allowPartial: false }));
     if (result.state === "answered") return accept(scope, question, result);
     kind = result.isCostly || kind === "retry" ? "retry" : "again";
     const isDone = result.isCostly && question.idBytes > parts.settings.resendBytesMax;
@@ -94,7 +94,7 @@ async function lastChance(
   if (!question.allowPartial || lost.length === question.partitions.length) {
     throw lostError(scope, question, failed ?? { lost, reason: "no replica" });
   }
-  const result = await ask(parts, question, { scope, kind, allowPartial: true });
+  const result = unrefused(await ask(parts, question, { scope, kind, allowPartial: true }));
   if (result.state === "answered" && result.partials.length > 0) {
     return accept(scope, question, result);
   }
@@ -102,14 +102,18 @@ async function lastChance(
 }
 
 /** One scatter on the table of the scope; the table must have the version. */
-async function ask(
+function ask(
   parts: TableQueryParts,
   question: TableQuestion,
   { scope, kind, allowPartial }: Omit<ScatterAttempt, "table" | "lives">,
-): Promise<Exclude<ScatterResult, { state: "refused" }>> {
+): Promise<ScatterResult> {
   const table = routedTable(scope.table, scope.version, question.tableNumber)!;
   const lives = scope.table.workers;
-  const result = await scatter(parts, question, { scope, table, lives, kind, allowPartial });
+  return scatter(parts, question, { scope, table, lives, kind, allowPartial });
+}
+
+/** @throws the error of a question that workers refuse */
+function unrefused(result: ScatterResult): Exclude<ScatterResult, { state: "refused" }> {
   if (result.state === "refused") throw result.error;
   return result;
 }

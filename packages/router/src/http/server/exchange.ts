@@ -10,7 +10,7 @@
 // body is read and dropped, so that the client gets to read the answer; if the body does not end soon, the
 // connection is cut.
 
-import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { PIECE_BYTES, WinnowError, setGraceTimer } from "@winnow/core";
 import type { Clock, GiveUpReason, Transfer, Transfers } from "@winnow/core";
@@ -82,16 +82,18 @@ export class Exchange {
     return true;
   }
 
-  /** Writes the answer, with these headers; `isLast`: the connection ends after it. */
-  send({ status, body }: HttpAnswer, headers: HttpAnswer["headers"], isLast: boolean): void {
+  /** Writes the answer, with `further` headers, names and values by turns; `isLast`: the connection ends after it. */
+  send({ status, headers, body }: HttpAnswer, further: readonly string[], isLast: boolean): void {
     this.context.finish();
     this.#isAnswered = true;
     const isEarly = !this.#request.complete && hasBody(this.#request);
     const isClosing = isLast || (isEarly && TOO_SLOW.has(status));
     if (isEarly) this.#readPast();
-    else if (!isClosing && this.#sendAtOnce(status, headers, body)) return;
+    const list = listed(headers, further);
+    if (!isEarly && !isClosing && this.#sendAtOnce(status, list, body)) return;
     const reply = this.#reply;
-    reply.code(status).headers(headers);
+    reply.code(status);
+    for (let at = 0; at < list.length; at += 2) reply.header(list[at]!, list[at + 1]!);
     if (isClosing) reply.header("connection", "close");
     if (body.length <= PIECE_BYTES) {
       reply.send(body);
@@ -107,15 +109,13 @@ export class Exchange {
    * Writes headers and body with one system call and without fastify, which writes them as two buffers. `false`,
    * without any effect, for a long body, or while an earlier answer on the connection is being written.
    */
-  #sendAtOnce(status: number, headers: HttpAnswer["headers"], body: Buffer): boolean {
+  #sendAtOnce(status: number, headers: string[], body: Buffer): boolean {
     const response = this.#response;
     const { socket } = response;
     if (socket === null || body.length === 0 || body.length > ONE_WRITE_BYTES) return false;
     this.#reply.hijack();
-    const list: (string | number)[] = [];
-    for (const name in headers) list.push(name, headers[name]!);
-    list.push("content-length", body.length);
-    response.writeHead(status, list as OutgoingHttpHeader[]);
+    headers.push("content-length", String(body.length));
+    response.writeHead(status, headers);
     // Node joins a text with the headers, and adds an empty piece at the end unless all is written by then.
     socket.cork();
     response.write(body.toString("latin1"), "latin1");
@@ -147,6 +147,14 @@ export class Exchange {
     this.#transfer?.close();
     this.context.abort(() => new WinnowError("CANCELLED", "The client closed the connection"));
   }
+}
+
+/** Headers as Node takes them: names and values by turns. */
+function listed(headers: HttpAnswer["headers"], further: readonly string[]): string[] {
+  const list: string[] = [];
+  for (const name in headers) list.push(name, headers[name]!);
+  list.push(...further);
+  return list;
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {

@@ -79,11 +79,12 @@ export interface HttpServer {
   held(): readonly HeldMemory[];
 }
 
-const CORS_HEADERS = {
+/** Names and values by turns. */
+const CORS_HEADERS: readonly string[] = Object.entries({
   "access-control-allow-origin": "*",
   "access-control-allow-methods": "POST, GET",
   "access-control-allow-headers": "Content-Type",
-} as const;
+}).flat();
 const ROUTES_WITHOUT_CORS: ReadonlySet<Route["kind"]> = new Set([
   "outside",
   "cluster",
@@ -212,7 +213,7 @@ class FastifyServer implements HttpServer {
     app.setNotFoundHandler(answer);
     app.setErrorHandler((error, _request, reply) => {
       const answer = this.#failed(error);
-      this.#exchangeOf(reply).send(answer, answer.headers, this.#isDraining);
+      this.#exchangeOf(reply).send(answer, [], this.#isDraining);
     });
     // A client that waits for 100 Continue gets it when its body is read, after the checks that may refuse it.
     app.server.on("checkContinue", (request, response) => {
@@ -264,8 +265,7 @@ class FastifyServer implements HttpServer {
       admitted?.release();
     }
     const { span } = exchange.context;
-    const headers = this.#headers(route, given.answer, { requestId, span });
-    exchange.send(given.answer, headers, this.#isDraining);
+    exchange.send(given.answer, this.#headers(route, requestId, span), this.#isDraining);
     const endMs = clock.nowMs();
     endSpan(span, given, { code, endMs });
     this.#environment.observer?.answered(
@@ -281,17 +281,12 @@ class FastifyServer implements HttpServer {
     );
   }
 
-  /** The headers of an answer: its own, the request's id, the timeline and CORS where they are wanted. */
-  #headers(
-    { kind }: Route,
-    { headers }: HttpAnswer,
-    { requestId, span }: { readonly requestId: string; readonly span: TraceSpan | undefined },
-  ): HttpAnswer["headers"] {
-    const all: Record<string, string> = { ...headers };
-    all["x-request-id"] = requestId;
-    if (span instanceof RequestTimeline) all[TIMELINE_HEADER] = span.text();
-    if (this.#settings.cors && !ROUTES_WITHOUT_CORS.has(kind)) Object.assign(all, CORS_HEADERS);
-    return all;
+  /** Headers beside an answer's own: the request's id, the timeline and CORS where they are wanted. */
+  #headers({ kind }: Route, requestId: string, span: TraceSpan | undefined): readonly string[] {
+    const further = ["x-request-id", requestId];
+    if (span instanceof RequestTimeline) further.push(TIMELINE_HEADER, span.text());
+    if (this.#settings.cors && !ROUTES_WITHOUT_CORS.has(kind)) further.push(...CORS_HEADERS);
+    return further;
   }
 
   /**

@@ -68,8 +68,10 @@ export function othersOf(
   table: RoutedTable,
   slot: Slot,
 ): readonly WorkerPeer[] {
-  return (table.replicas[slot.partitions[0]!] ?? []).flatMap((id) => {
+  const others: WorkerPeer[] = [];
+  for (const id of table.replicas[slot.partitions[0]!] ?? []) {
     const peer = peers.get(id);
-    return peer === undefined || peer === slot.peer || !peer.askable || !peer.trusted ? [] : peer;
-  });
+    if (peer !== undefined && peer !== slot.peer && peer.askable && peer.trusted) others.push(peer);
+  }
+  return others;
 }
