@@ -153,7 +153,7 @@ describe("ci.yml", () => {
     ).flatMap((line) => [line, undefined].slice(0, line.includes("winnow up") ? 2 : 1));
     const runs = stepsOf(job).map(({ run }) => run);
 
-    expect(job?.strategy?.matrix["node"]).toEqual([20, 22, 24]);
+    expect(job?.strategy?.matrix["node"]).toEqual([20, 22, 24, 26]);
     expect(runs).toContain(start!.slice(0, start!.indexOf(" && npx winnow up")));
     expect(runs).toContain(tests);
   });

@@ -104,6 +104,8 @@ export type { ClusterTls } from "./tls/grpc-credentials.ts";
 export { assertCertified, createHttpsServer } from "./tls/https-server.ts";
 export { keepRoom } from "./http-door/connection-room.ts";
 export type { ConnectionRoom } from "./http-door/connection-room.ts";
+export { peerNamed } from "./tls/peer-name.ts";
+export type { PeerName } from "./tls/peer-name.ts";
 export { TlsFiles, openTlsFiles, readTlsFile } from "./tls/tls-files.ts";
 export { addMemberMetrics } from "./metrics/member-metrics.ts";
 export type { MemberMetricsOptions } from "./metrics/member-metrics.ts";

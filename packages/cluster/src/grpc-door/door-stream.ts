@@ -113,7 +113,14 @@ export class DoorStream {
       },
       { endStream: true },
     );
-    this.#cut(constants.NGHTTP2_NO_ERROR);
+    // Node 26 resets a stream before it has written what it was just given, so that the reset waits a turn of the event
+    // loop. Until then grpc-js believes that the call goes on, and may answer it.
+    stream.respond = () => undefined;
+    stream.write = () => false;
+    stream.resume();
+    setImmediate(() => {
+      if (!stream.closed) this.#cut(constants.NGHTTP2_NO_ERROR);
+    });
   }
 
   /** Gives the unfinished request up. */

@@ -9,7 +9,7 @@ import { WinnowError, excerpt, nextLoopTurn, setGraceTimer } from "@winnow/core"
 import type { Clock } from "@winnow/core";
 import type { Announcement } from "../announcement/announcement.ts";
 import { decodeAnnouncement } from "../announcement/announcement-codec.ts";
-import { anyAddress } from "../trust/worker-address.ts";
+import { anyAddress, parseAddress } from "../trust/worker-address.ts";
 import type { AddressRules } from "../trust/worker-address.ts";
 import { decodeWorkerFrame, encodeRouterFrame } from "./frames/frame-codec.ts";
 import type { RouterFrame } from "./frames/frames.ts";
@@ -44,7 +44,6 @@ export class GrpcConnector implements WorkerConnector {
   readonly #clock: Clock;
   readonly #addresses: AddressRules;
   readonly #credentials: ClientCredentials;
-  readonly #memberName: string | undefined;
   /** Clients for control calls, by address. */
   readonly #clients = new Map<string, ShardClient>();
   readonly #unfollow: () => void;
@@ -54,8 +53,7 @@ export class GrpcConnector implements WorkerConnector {
   constructor(clock: Clock, addresses: AddressRules = anyAddress, tls?: ClusterTls) {
     this.#clock = clock;
     this.#addresses = addresses;
-    this.#credentials = new ClientCredentials(tls?.source);
-    this.#memberName = tls?.memberName;
+    this.#credentials = new ClientCredentials(tls);
     this.#unfollow = tls?.source.follow(() => this.#forgetAll()) ?? (() => undefined);
   }
 
@@ -192,7 +190,8 @@ export class GrpcConnector implements WorkerConnector {
       const text = `Workers are not connected to at "${excerpt(address)}": ${fault}`;
       throw new WinnowError("PERMISSION_DENIED", text);
     }
-    return createClient(address, this.#credentials.current, this.#memberName);
+    const host = parseAddress(address)?.host ?? address;
+    return createClient(address, this.#credentials.of(host));
   }
 }
 

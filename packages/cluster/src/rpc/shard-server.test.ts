@@ -13,6 +13,7 @@ import { lookupOf, rowReply } from "./fixtures/any-frames.ts";
 import type { WorkerReply } from "./frames/frames.ts";
 import type { RouterFrame } from "./generated/winnow/shard/v1/RouterFrame.ts";
 import { GrpcConnector } from "./grpc-connector.ts";
+import { ClientCredentials } from "../tls/grpc-credentials.ts";
 import { WorkerChannel } from "./shard-channel.ts";
 import { WorkerServer } from "./shard-server.ts";
 import type { WorkerServerSettings } from "./shard-server.ts";
@@ -74,7 +75,7 @@ describe("WorkerServer", () => {
       if (asked.state === "refused") reject(new Error(asked.reason));
     });
   const rawStream = (): { stream: ExchangeCall; codes: (number | undefined)[] } => {
-    const client = createClient(address, credentials.createInsecure());
+    const client = createClient(address, new ClientCredentials(undefined).of("127.0.0.1"));
     clients.push(client);
     const stream = client.Exchange();
     const codes: (number | undefined)[] = [];

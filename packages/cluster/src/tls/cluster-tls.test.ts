@@ -101,6 +101,12 @@ describe("a worker with TLS", () => {
 describe("a router with TLS", () => {
   test.each([
     ["is for another host", memberTls(["elsewhere"]), memberTls(LOCAL)],
+    ["is for another address", memberTls(["127.0.0.2", "localhost"]), memberTls(LOCAL)],
+    [
+      "is for the name that addresses are asked by",
+      memberTls(["address.invalid"]),
+      memberTls(LOCAL),
+    ],
     ["is for another name", memberTls(LOCAL), memberTls(["member.winnow"], "member.winnow")],
     [
       "is of another authority",
@@ -111,6 +117,19 @@ describe("a router with TLS", () => {
     expect(await describes(routerWith(router), await workerWith(worker))).toMatch(
       /UNAVAILABLE|DEADLINE/,
     );
+  });
+
+  test("believes a worker at an address whose certificate is for this address alone", async () => {
+    const worker = await workerWith(memberTls(["127.0.0.1"]));
+
+    expect(await describes(routerWith(memberTls(LOCAL)), worker)).toBe("w1");
+  });
+
+  test("believes a worker at a host's name whose certificate is for that name alone", async () => {
+    const { port } = await workerWith(memberTls(["localhost"]), "localhost");
+    const router = routerWith(memberTls(LOCAL));
+
+    expect((await router.describe(`localhost:${port}`, 5000)).workerId).toBe("w1");
   });
 
   test("does not talk to a worker without TLS", async () => {

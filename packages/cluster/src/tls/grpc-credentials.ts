@@ -5,7 +5,10 @@
 //   a client    verifies a port's certificate by the authorities, for the host or for that name
 
 import { TLSSocket, checkServerIdentity, createSecureContext } from "node:tls";
+import type { SecureContext } from "node:tls";
 import { ChannelCredentials, ServerCredentials } from "@grpc/grpc-js";
+import type { ChannelOptions } from "@grpc/grpc-js";
+import { peerNamed } from "./peer-name.ts";
 import type { TlsSource } from "./tls-files.ts";
 import { secureOptions } from "./tls-material.ts";
 import type { TlsMaterial } from "./tls-material.ts";
@@ -46,24 +49,34 @@ class ReplacedCredentials extends ServerCredentials {
   }
 }
 
+/** How a client is opened. */
+export interface ClientSecurity {
+  readonly credentials: ChannelCredentials;
+  readonly options: ChannelOptions;
+}
+
 /** Credentials of clients, made again when certificates were replaced. */
 export class ClientCredentials {
-  readonly #tls: TlsSource | undefined;
+  readonly #tls: ClusterTls | undefined;
   #material: TlsMaterial | undefined;
-  #credentials = ChannelCredentials.createInsecure();
+  #context: SecureContext | undefined;
 
-  constructor(tls: TlsSource | undefined) {
+  constructor(tls: ClusterTls | undefined) {
     this.#tls = tls;
   }
 
-  /** Credentials for a connection that is opened now; the same object until certificates are replaced. */
-  get current(): ChannelCredentials {
-    const material = this.#tls?.material;
-    if (material === undefined || material === this.#material) return this.#credentials;
+  /** What a connection to a port of this host that is opened now is opened with. */
+  of(host: string): ClientSecurity {
+    if (this.#tls === undefined) {
+      return { credentials: ChannelCredentials.createInsecure(), options: {} };
+    }
+    const { source, memberName = host } = this.#tls;
+    const { material } = source;
+    if (material !== this.#material) this.#context = createSecureContext(secureOptions(material));
     this.#material = material;
-    const context = createSecureContext(secureOptions(material));
-    this.#credentials = ChannelCredentials.createFromSecureContext(context);
-    return this.#credentials;
+    const { verify, options } = peerNamed(memberName);
+    const credentials = ChannelCredentials.createFromSecureContext(this.#context!, verify);
+    return { credentials, options };
   }
 }
 

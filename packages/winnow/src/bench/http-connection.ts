@@ -2,7 +2,7 @@
 // it costs in `node:http`, and a third of undici: a load generator on the same machine as the server must be
 // cheap. Requests are bytes made in advance; of an answer, only the status and the end are found.
 
-import { type Socket, connect } from "node:net";
+import { type Socket, connect, isIP } from "node:net";
 import { connect as connectSecurely } from "node:tls";
 import { type LoadAnswer, type LoadConnection, noAnswer } from "./load-connection.ts";
 
@@ -89,8 +89,10 @@ export class HttpConnection implements LoadConnection {
 
   #connect(): Socket {
     const { host, port, isSecure, ca } = this.#target;
+    // An address is no name that a server can be asked for (RFC 6066); Node 26 throws.
+    const named = isIP(host) === 0 ? { servername: host } : {};
     const socket = isSecure
-      ? connectSecurely({ host, port, ca, servername: host, ALPNProtocols: ["http/1.1"] })
+      ? connectSecurely({ host, port, ca, ...named, ALPNProtocols: ["http/1.1"] })
       : connect({ host, port });
     socket.setNoDelay(true);
     socket.on("data", (chunk: Buffer) => this.#take(chunk));

@@ -9,6 +9,7 @@ import {
   makeGenericClientConstructor,
   status,
 } from "@grpc/grpc-js";
+import { parseAddress, peerNamed } from "@winnow/cluster";
 import { type Clock, WinnowError, excerpt } from "@winnow/core";
 import { type RestTrust, readTrust } from "../access/rest-client.ts";
 import {
@@ -69,14 +70,16 @@ export class GrpcServer implements PredictServer {
       throw new WinnowError("INVALID_ARGUMENT", text);
     }
     const { headers, ca } = readTrust(trust);
+    const { verify, options: named } = peerNamed(parseAddress(address)?.host ?? address);
     const secure: ChannelCredentials = isSecure
-      ? credentials.createSsl(ca === undefined ? null : Buffer.from(ca))
+      ? credentials.createSsl(ca === undefined ? null : Buffer.from(ca), null, null, verify)
       : credentials.createInsecure();
     const ServiceClient = makeGenericClientConstructor(predictionService, PREDICTION_SERVICE);
     this.url = address;
     this.#headers = headers;
     this.#options = options;
     this.#client = new ServiceClient(address, secure, {
+      ...(isSecure && named),
       "grpc.max_receive_message_length": MESSAGE_BYTES_MAX,
     }) as never;
   }

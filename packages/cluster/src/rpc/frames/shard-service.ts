@@ -4,7 +4,6 @@
 
 import { makeGenericClientConstructor } from "@grpc/grpc-js";
 import type {
-  ChannelCredentials,
   ChannelOptions,
   ClientDuplexStream,
   MethodDefinition,
@@ -22,6 +21,7 @@ import type {
 import { cutDetails } from "./malformed-frame.ts";
 import { MessageCodec } from "./message-codec.ts";
 import type { PackageDescriptor } from "./message-codec.ts";
+import type { ClientSecurity } from "../../tls/grpc-credentials.ts";
 
 /** Largest message either side takes or sends; larger answers are refused before they are sent. */
 export const MESSAGE_BYTES_MAX: number = 64 * 1024 * 1024;
@@ -108,18 +108,15 @@ export const SERVER_OPTIONS: ChannelOptions = {
 
 /**
  * A client of one worker, at host:port. The target names its scheme, so that grpc-js does not take one from
- * the address: it would take `unix:7600` for a socket, not for a host of that name. With TLS, the worker's
- * certificate must be for `tlsName` or, without it, for the host of the address.
+ * the address: it would take `unix:7600` for a socket, not for a host of that name.
  */
 export function createClient(
   address: string,
-  credentials: ChannelCredentials,
-  tlsName?: string,
+  { credentials, options }: ClientSecurity,
 ): ShardClient {
-  const named = tlsName === undefined ? {} : { "grpc.ssl_target_name_override": tlsName };
   const client = new Client(`dns:${address}`, credentials, {
     ...CLIENT_OPTIONS,
-    ...named,
+    ...options,
     "winnow.client": (clients += 1),
   });
   return client as unknown as ShardClient;

@@ -4,6 +4,7 @@
 import { once } from "node:events";
 import net from "node:net";
 import { credentials } from "@grpc/grpc-js";
+import { peerNamed } from "@winnow/cluster";
 import { afterEach, describe, expect, test } from "vitest";
 import { testAuthority } from "../../../../../test/fixtures/certificates.ts";
 import { ReplacedTls, tlsOf } from "../../../../../test/doubles/replaced-tls.ts";
@@ -19,7 +20,8 @@ afterEach(closeAll);
 function secureClient({ port }: Running, shown?: { cert: string; key: string }) {
   const [key, cert] =
     shown === undefined ? [] : [shown.key, shown.cert].map((each) => Buffer.from(each));
-  const secure = credentials.createSsl(Buffer.from(authority.cert), key, cert);
+  const { verify } = peerNamed("127.0.0.1");
+  const secure = credentials.createSsl(Buffer.from(authority.cert), key, cert, verify);
   return clientOf("PredictionService", port, secure);
 }
 

@@ -250,7 +250,7 @@ describe("clients that do not get through a handshake", () => {
     const socket = net.connect({ host: "127.0.0.1", port, allowHalfOpen: true });
     socket.on("error", () => undefined).resume();
     await once(socket, "connect");
-    const closed = once(socket, "close");
+    const closed = new Promise((resolve) => socket.once("close", resolve));
 
     socket.end(bytes);
     await until(() => socket.readableEnded || socket.closed);
