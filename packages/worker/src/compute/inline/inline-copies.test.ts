@@ -1,37 +1,33 @@
 // Searches under filters that the event loop runs itself, over copies of the admitted rows: beside the same
 // searches behind the channel to the compute side, and when copies and partitions are given up.
 
-import {
-  createAccelerator,
-  createReferenceAccelerator,
-  openInlineSearch,
-} from "@winnow/accelerator";
+import { createReferenceAccelerator, openInlineSearch } from "@winnow/accelerator";
 import type { Accelerator } from "@winnow/accelerator";
 import { filterText, systemClock } from "@winnow/core";
 import type { Filter, Tensor } from "@winnow/core";
 import fc from "fast-check";
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 
-import type { ComputeClient } from "../compute-client.ts";
-import type { ScanAnswer, ScanAsk, TopKBatch } from "../compute.ts";
-import { computeInProcess } from "../doubles/compute-in-process.ts";
-import { MemoryModel } from "../doubles/memory-model.ts";
-import { DIM, DIRECTORY, NAME, candidates, integers, strings } from "../fixtures/loaded-tables.ts";
+import type { ScanAnswer, ScanAsk } from "../compute.ts";
+import {
+  DIM,
+  NAME,
+  candidates,
+  everyPartition,
+  hasCompiledScan,
+  inlineSide,
+  integers,
+  searchBatch,
+  strings,
+} from "../fixtures/loaded-tables.ts";
 import { packKeys, unpackKeys } from "../packed-keys.ts";
 import { ProgressCounter } from "../progress-counter.ts";
 import { InlineTables } from "./inline-tables.ts";
 
 const ROWS = 300;
 const GROUPS = 10;
-const capacityBytes = 2 ** 28;
-const opened = await createAccelerator("cpu", { capacityBytes });
-const hasScan = opened.fallbackReason === undefined;
-await opened.accelerator.close();
-
-const clients: ComputeClient[] = [];
-afterEach(async () => {
-  await Promise.all(clients.splice(0).map((client) => client.shutdown()));
-});
+const PARTITIONS = 16;
+const hasScan = await hasCompiledScan();
 
 const named = strings(Array.from({ length: ROWS }, (_, row) => `item ${row}`));
 const numbered = integers(Array.from({ length: ROWS }, (_, row) => row * 10));
@@ -43,43 +39,21 @@ interface SideOptions {
   readonly accelerator?: Accelerator;
 }
 
-/** A compute side with one table in sixteen partitions; counts the searches that it was asked for. */
-async function computeSide({ ids = named, valuesMax = 2 ** 20, ...options }: SideOptions = {}) {
-  const accelerator =
-    options.accelerator ?? (await createAccelerator("cpu", { capacityBytes })).accelerator;
-  const { filterBytesMax } = options;
+/** A compute side with one table in sixteen partitions. */
+async function computeSide(options: SideOptions = {}) {
+  const { ids = "ids" in options ? undefined : named, ...sideOptions } = options;
   // Group 9 has rows in the first half of the table alone.
   const groupOf = (row: number): number =>
     row % GROUPS === 9 && row * 2 >= ROWS ? 0 : row % GROUPS;
-  const model = new MemoryModel([{ ...candidates(ROWS, ids), kind: "candidate", ids, groupOf }]);
-  const openModel = (): MemoryModel => model;
-  const client = computeInProcess({
-    openModel,
-    accelerator,
-    inlineScanValuesMax: valuesMax,
-    ...(filterBytesMax !== undefined && { filterBytesMax }),
-  });
-  clients.push(client);
-  const { tables } = await client.open(DIRECTORY, []);
-  const partitions = Uint16Array.from({ length: tables[0]!.partitions }, (_, index) => index);
-  for (const partition of partitions) await client.load({ ...NAME, table: 0, partition });
-  const isAtOnce = async (asks: readonly Partial<ScanAsk>[]): Promise<boolean> => {
-    const search = client.topK(batchOf(partitions, asks));
-    const crosses = client.pending > 0;
-    await search;
-    return !crosses;
-  };
+  const table = { ...candidates(ROWS, ids), kind: "candidate", ids, groupOf } as const;
+  const { client, isAtOnce } = await inlineSide([table], sideOptions);
+  const partitions = everyPartition(PARTITIONS);
+  const answersAtOnce = (asks: readonly Partial<ScanAsk>[]): Promise<boolean> =>
+    isAtOnce(() => client.topK(searchBatch(partitions, asks)));
   const warm = async (text: string): Promise<void> => {
-    await vi.waitFor(async () => expect(await isAtOnce([{ filters: [text] }])).toBe(true));
+    await vi.waitFor(async () => expect(await answersAtOnce([{ filters: [text] }])).toBe(true));
   };
-  return { client, partitions, isAtOnce, warm };
-}
-
-function batchOf(partitions: Uint16Array, asks: readonly Partial<ScanAsk>[]): TopKBatch {
-  const whole = asks.map((ask) => ({ queries: 1, k: 5, excluded: [], rowsOnly: false, ...ask }));
-  const queries = whole.reduce((sum, ask) => sum + ask.queries, 0);
-  const vectors = Float32Array.from({ length: queries * DIM }, (_, at) => ((at * 5) % 7) - 3);
-  return { target: { ...NAME, table: 0, partitions: partitions.slice() }, asks: whole, vectors };
+  return { client, partitions, isAtOnce: answersAtOnce, warm };
 }
 
 const textOf = (...values: number[]): string =>
@@ -105,9 +79,9 @@ describe.skipIf(!hasScan)("searches of the event loop under filters", () => {
 
     await fc.assert(
       fc.asyncProperty(fc.array(anyAsk, { minLength: 1, maxLength: 4 }), async (asks) => {
-        const search = inline.client.topK(batchOf(inline.partitions, asks));
+        const search = inline.client.topK(searchBatch(inline.partitions, asks));
         expect(inline.client.pending).toBe(0);
-        const there = await thread.client.topK(batchOf(thread.partitions, asks));
+        const there = await thread.client.topK(searchBatch(thread.partitions, asks));
 
         expect((await search).answers.map(readable)).toEqual(there.answers.map(readable));
       }),
@@ -137,17 +111,17 @@ describe.skipIf(!hasScan)("searches of the event loop under filters", () => {
     await warm(TEXTS[0]!);
 
     const release = client.release({ ...NAME, table: 0, partition: 2 });
-    const meanwhile = client.topK(batchOf(partitions, [{ filters }]));
+    const meanwhile = client.topK(searchBatch(partitions, [{ filters }]));
     await expect(meanwhile).rejects.toMatchObject({ code: "FAILED_PRECONDITION" });
     await release;
-    const left = await client.topK(batchOf(partitions.slice(0, 2), [{ filters }]));
+    const left = await client.topK(searchBatch(partitions.slice(0, 2), [{ filters }]));
     expect(left.answers[0]!.block.counts[0]).toBeGreaterThan(0);
 
     await client.load({ ...NAME, table: 0, partition: 2 });
     expect(await isAtOnce([{ filters }])).toBe(false);
     await warm(TEXTS[0]!);
     await client.close(NAME.handle);
-    const closed = client.topK(batchOf(partitions, [{ filters }]));
+    const closed = client.topK(searchBatch(partitions, [{ filters }]));
     await expect(closed).rejects.toMatchObject({ code: "NOT_FOUND" });
     expect(client.memory.usedBytes).toBe(0);
   });
@@ -157,11 +131,11 @@ describe.skipIf(!hasScan)("searches of the event loop under filters", () => {
     const filters = [TEXTS[0]!];
     await warm(TEXTS[0]!);
 
-    const aborted = client.topK(batchOf(partitions, [{ filters }]), AbortSignal.abort());
+    const aborted = client.topK(searchBatch(partitions, [{ filters }]), AbortSignal.abort());
     const asked = client.pending;
     await aborted.catch(() => undefined);
     client.fail(new Error("exit code 9"));
-    const ended = client.topK(batchOf(partitions, [{ filters }]));
+    const ended = client.topK(searchBatch(partitions, [{ filters }]));
 
     expect(asked).toBe(1);
     await expect(ended).rejects.toMatchObject({ code: "UNAVAILABLE" });
@@ -171,16 +145,16 @@ describe.skipIf(!hasScan)("searches of the event loop under filters", () => {
     const { client, partitions, warm, isAtOnce } = await computeSide({ filterBytesMax: 2 ** 17 });
     const filters = [TEXTS[0]!];
     await warm(TEXTS[0]!);
-    const before = await client.topK(batchOf(partitions, [{ filters }]));
+    const before = await client.topK(searchBatch(partitions, [{ filters }]));
 
     for (let turn = 0; turn < 8; turn += 1) {
       const others = Array.from({ length: 4 }, (_, at) => ({
         filters: [textOf(1, 100 + turn * 4 + at)],
       }));
-      await client.topK(batchOf(partitions, others));
+      await client.topK(searchBatch(partitions, others));
     }
 
-    const search = client.topK(batchOf(partitions, [{ filters }]));
+    const search = client.topK(searchBatch(partitions, [{ filters }]));
     expect(client.pending).toBe(1);
     expect((await search).answers).toEqual(before.answers);
     expect(await isAtOnce([{ filters }])).toBe(false);
@@ -193,7 +167,7 @@ describe.skipIf(!hasScan)("searches of the event loop under filters", () => {
     const found: boolean[] = [];
 
     for (let turn = 0; turn < 30; turn += 1) {
-      await client.topK(batchOf(partitions, [{ filters: [textOf(1, 100 + turn)] }]));
+      await client.topK(searchBatch(partitions, [{ filters: [textOf(1, 100 + turn)] }]));
       found.push(await isAtOnce([{ filters }]));
     }
 
@@ -201,7 +175,7 @@ describe.skipIf(!hasScan)("searches of the event loop under filters", () => {
   });
 
   test("never are where the device shares nothing", async () => {
-    const accelerator = createReferenceAccelerator({ capacityBytes });
+    const accelerator = createReferenceAccelerator({ capacityBytes: 2 ** 28 });
     const { client, isAtOnce } = await computeSide({ accelerator });
     const found: boolean[] = [];
 
@@ -229,9 +203,9 @@ describe.skipIf(!hasScan)("searches of the event loop under filters", () => {
     const gone = { ...shape, share: 2 ** 40, localRows: Uint32Array.of(1) };
     tables.addCopy({ name, text: TEXTS[0]!, ...gone });
     const askGone = (): unknown =>
-      tables.answer(batchOf(Uint16Array.of(0), [{ filters: [TEXTS[0]!] }]));
+      tables.answer(searchBatch(Uint16Array.of(0), [{ filters: [TEXTS[0]!] }]));
     const ask = (): boolean =>
-      tables.answer(batchOf(Uint16Array.of(0), [{ filters: [TEXTS[3]!] }])) !== undefined;
+      tables.answer(searchBatch(Uint16Array.of(0), [{ filters: [TEXTS[3]!] }])) !== undefined;
 
     const inTurn = Array.from({ length: 1100 }, ask);
     turns.splice(0).forEach((turn) => turn());

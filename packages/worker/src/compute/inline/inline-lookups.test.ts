@@ -1,28 +1,22 @@
 // Look-ups that the event loop answers itself, beside the same look-ups behind the channel to the compute side: both
 // on the compiled scan.
 
-import {
-  createAccelerator,
-  createReferenceAccelerator,
-  openInlineSearch,
-} from "@winnow/accelerator";
-import type { Accelerator } from "@winnow/accelerator";
+import { createReferenceAccelerator, openInlineSearch } from "@winnow/accelerator";
 import { StringColumn, partitionOfBytes, systemClock } from "@winnow/core";
 import type { KeyedTable } from "@winnow/core";
 import fc from "fast-check";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 
-import type { ComputeClient } from "../compute-client.ts";
 import type { GatherAsk, LookupBatch } from "../compute.ts";
-import { computeInProcess } from "../doubles/compute-in-process.ts";
-import { MemoryModel } from "../doubles/memory-model.ts";
 import type { MemoryTable } from "../doubles/memory-model.ts";
 import {
   DIM,
-  DIRECTORY,
   NAME,
   everyPartition,
+  hasCompiledScan,
+  inlineSide,
   integers,
+  scanAccelerator,
   strings,
   valuesOf,
 } from "../fixtures/loaded-tables.ts";
@@ -34,15 +28,7 @@ import { inSharedMemory, sharedOf } from "./partition-sharing.ts";
 
 const WORDS = 200;
 const PARTITIONS = 16;
-const capacityBytes = 2 ** 28;
-const opened = await createAccelerator("cpu", { capacityBytes });
-const hasScan = opened.fallbackReason === undefined;
-await opened.accelerator.close();
-
-const clients: ComputeClient[] = [];
-afterEach(async () => {
-  await Promise.all(clients.splice(0).map((client) => client.shutdown()));
-});
+const hasScan = await hasCompiledScan();
 
 const wordsTable: MemoryTable = {
   kind: "strings",
@@ -53,31 +39,10 @@ const wordsTable: MemoryTable = {
 };
 const rowsTable: MemoryTable = { kind: "row", rows: 90, dim: DIM, values: valuesOf(90, 5) };
 
-interface SideOptions {
-  readonly valuesMax?: number;
-  readonly accelerator?: Accelerator;
-}
-
 /** A compute side with a table of words and one of row numbers, each in sixteen partitions. */
-async function computeSide({ valuesMax = 2 ** 20, ...options }: SideOptions = {}) {
-  const accelerator =
-    options.accelerator ?? (await createAccelerator("cpu", { capacityBytes })).accelerator;
-  const openModel = (): MemoryModel => new MemoryModel([wordsTable, rowsTable]);
-  const client = computeInProcess({ openModel, accelerator, inlineScanValuesMax: valuesMax });
-  clients.push(client);
-  await client.open(DIRECTORY, []);
-  for (const table of [0, 1]) {
-    for (const partition of everyPartition(PARTITIONS)) {
-      await client.load({ ...NAME, table, partition });
-    }
-  }
-  const isAtOnce = async (batch: LookupBatch): Promise<boolean> => {
-    const lookup = client.lookup(batch);
-    const crosses = client.pending > 0;
-    await lookup;
-    return !crosses;
-  };
-  return { client, isAtOnce };
+async function computeSide(options: Parameters<typeof inlineSide>[1] = {}) {
+  const { client, isAtOnce } = await inlineSide([wordsTable, rowsTable], options);
+  return { client, isAtOnce: (batch: LookupBatch) => isAtOnce(() => client.lookup(batch)) };
 }
 
 function batchOf(
@@ -148,7 +113,9 @@ describe.skipIf(!hasScan)("look-ups of the event loop", () => {
 
   test("are left to the compute side where scans are, and on a device that shares nothing", async () => {
     const off = await computeSide({ valuesMax: 0 });
-    const other = await computeSide({ accelerator: createReferenceAccelerator({ capacityBytes }) });
+    const other = await computeSide({
+      accelerator: createReferenceAccelerator({ capacityBytes: 2 ** 28 }),
+    });
 
     expect(await off.isAtOnce(batchOf(["word 1"]))).toBe(false);
     expect(await other.isAtOnce(batchOf(["word 1"]))).toBe(false);
@@ -202,7 +169,7 @@ describe.skipIf(!hasScan)("look-ups of the event loop", () => {
   });
 
   test("take a bounded part of one turn of the event loop, and free a partition at once", async () => {
-    const { accelerator } = await createAccelerator("cpu", { capacityBytes });
+    const accelerator = await scanAccelerator();
     const values = Float32Array.from({ length: 4 * DIM }, (_, at) => at);
     const shape = { rows: 4, dim: DIM, firstRow: 0, use: "gather" } as const;
     const resident = await accelerator.load(shape, [values]);

@@ -1,59 +1,43 @@
 // Small tables that the event loop searches itself, beside the same tables behind the channel to the compute
 // side: both on the compiled scan.
 
-import { createAccelerator, openInlineSearch } from "@winnow/accelerator";
+import { openInlineSearch } from "@winnow/accelerator";
 import { systemClock } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 
-import type { ComputeClient } from "../compute-client.ts";
-import type { ScanAsk, TopKBatch } from "../compute.ts";
-import { computeInProcess } from "../doubles/compute-in-process.ts";
-import { MemoryModel } from "../doubles/memory-model.ts";
-import { DIM, DIRECTORY, NAME, candidates, integers, strings } from "../fixtures/loaded-tables.ts";
+import {
+  DIM,
+  NAME,
+  candidates,
+  everyPartition,
+  hasCompiledScan,
+  inlineSide,
+  integers,
+  scanAccelerator,
+  searchBatch,
+  strings,
+} from "../fixtures/loaded-tables.ts";
 import { packKeys } from "../packed-keys.ts";
 import { ProgressCounter } from "../progress-counter.ts";
 import { InlineTables } from "./inline-tables.ts";
 
-const capacityBytes = 2 ** 28;
-const opened = await createAccelerator("cpu", { capacityBytes });
-const hasScan = opened.fallbackReason === undefined;
-await opened.accelerator.close();
+const ROWS = 200;
+const PARTITIONS = 16;
+const hasScan = await hasCompiledScan();
 
-const clients: ComputeClient[] = [];
-afterEach(async () => {
-  await Promise.all(clients.splice(0).map((client) => client.shutdown()));
-});
-
-/** A compute side with one table in four partitions; counts the scans that it was asked for. */
-async function computeSide(ids: Tensor | undefined, inlineScanValuesMax: number) {
-  const { accelerator } = await createAccelerator("cpu", { capacityBytes });
+/** A compute side with one table in sixteen partitions; counts the scans that it was asked for. */
+async function computeSide(ids: Tensor | undefined, valuesMax: number) {
   let crossed = 0;
-  const counted = new Proxy(accelerator, {
+  const accelerator = new Proxy(await scanAccelerator(), {
     get(target, name) {
       if (name === "topK") crossed += 1;
       const value: unknown = Reflect.get(target, name, target);
       return typeof value === "function" ? (value.bind(target) as unknown) : value;
     },
   });
-  const model = new MemoryModel([candidates(ROWS, ids)]);
-  const openModel = (): MemoryModel => model;
-  const client = computeInProcess({ openModel, accelerator: counted, inlineScanValuesMax });
-  clients.push(client);
-  const { tables } = await client.open(DIRECTORY, []);
-  const partitions = Uint16Array.from({ length: tables[0]!.partitions }, (_, index) => index);
-  for (const partition of partitions) await client.load({ ...NAME, table: 0, partition });
-  return { client, partitions, crossed: () => crossed };
-}
-
-const ROWS = 200;
-
-function batchOf(partitions: Uint16Array, asks: readonly Partial<ScanAsk>[]): TopKBatch {
-  const whole = asks.map((ask) => ({ queries: 1, k: 5, excluded: [], rowsOnly: false, ...ask }));
-  const queries = whole.reduce((sum, ask) => sum + ask.queries, 0);
-  const vectors = Float32Array.from({ length: queries * DIM }, (_, at) => ((at * 5) % 7) - 3);
-  const target = { ...NAME, table: 0, partitions: partitions.slice() };
-  return { target, asks: whole, vectors };
+  const { client } = await inlineSide([candidates(ROWS, ids)], { accelerator, valuesMax });
+  return { client, partitions: everyPartition(PARTITIONS), crossed: () => crossed };
 }
 
 describe.skipIf(!hasScan)("searches of the event loop", () => {
@@ -69,8 +53,8 @@ describe.skipIf(!hasScan)("searches of the event loop", () => {
     const thread = await computeSide(ids, 0);
     const asks = [{ queries: 3, k: 7 }, { k: 2 }, { k: 7, rowsOnly: true }, { k: ROWS + 50 }];
 
-    const here = await inline.client.topK(batchOf(inline.partitions, asks));
-    const there = await thread.client.topK(batchOf(thread.partitions, asks));
+    const here = await inline.client.topK(searchBatch(inline.partitions, asks));
+    const there = await thread.client.topK(searchBatch(thread.partitions, asks));
 
     expect(here.answers).toEqual(there.answers);
     expect([inline.crossed(), thread.crossed()]).toEqual([0, 1]);
@@ -79,11 +63,11 @@ describe.skipIf(!hasScan)("searches of the event loop", () => {
   test("leave to the compute side what asks for more than ids, and what is large", async () => {
     const { client, partitions, crossed } = await computeSide(named, ROWS * DIM * 4);
 
-    await client.topK(batchOf(partitions, [{ queries: 4 }]));
+    await client.topK(searchBatch(partitions, [{ queries: 4 }]));
     expect(crossed()).toBe(0);
-    await client.topK(batchOf(partitions, [{ queries: 5 }]));
+    await client.topK(searchBatch(partitions, [{ queries: 5 }]));
     expect(crossed()).toBe(1);
-    await client.topK(batchOf(partitions, [{ excluded: [packKeys(strings(["item 3"]))] }]));
+    await client.topK(searchBatch(partitions, [{ excluded: [packKeys(strings(["item 3"]))] }]));
     expect(crossed()).toBe(2);
   });
 
@@ -93,13 +77,13 @@ describe.skipIf(!hasScan)("searches of the event loop", () => {
 
     await client.release({ ...NAME, table: 0, partition: 2 });
 
-    const gone = client.topK(batchOf(partitions, [{}]));
+    const gone = client.topK(searchBatch(partitions, [{}]));
     await expect(gone).rejects.toMatchObject({ code: "FAILED_PRECONDITION" });
-    const left = await client.topK(batchOf(partitions.slice(0, 2), [{}]));
+    const left = await client.topK(searchBatch(partitions.slice(0, 2), [{}]));
     expect(left.answers[0]!.block.counts[0]).toBe(5);
     expect(client.memory.usedBytes).toBeLessThan(usedBytes);
     await client.close(NAME.handle);
-    await expect(client.topK(batchOf(partitions, [{}]))).rejects.toMatchObject({
+    await expect(client.topK(searchBatch(partitions, [{}]))).rejects.toMatchObject({
       code: "NOT_FOUND",
     });
     expect(client.memory.usedBytes).toBe(0);
@@ -113,9 +97,11 @@ describe.skipIf(!hasScan)("searches of the event loop", () => {
     const release = client.release({ ...NAME, table: 0, partition: 1 });
     await Promise.all([load, release]);
     // In whichever order the compute side did the two, it alone says what is held.
-    const answer = await client.topK(batchOf(partitions, [{}])).catch((error: unknown) => error);
+    const answer = await client
+      .topK(searchBatch(partitions, [{}]))
+      .catch((error: unknown) => error);
     const held = await client
-      .topK(batchOf(partitions, [{ excluded: [packKeys(strings(["item 0"]))] }]))
+      .topK(searchBatch(partitions, [{ excluded: [packKeys(strings(["item 0"]))] }]))
       .catch((error: unknown) => error);
 
     expect("answers" in (answer as object)).toBe("answers" in (held as object));
@@ -126,13 +112,13 @@ describe.skipIf(!hasScan)("searches of the event loop", () => {
 
     client.fail(new Error("exit code 9"));
 
-    const asked = client.topK(batchOf(partitions, [{}]));
+    const asked = client.topK(searchBatch(partitions, [{}]));
     await expect(asked).rejects.toMatchObject({ code: "UNAVAILABLE" });
   });
 
   /** One partition of a table that is shared; the scans' turns end when the test says so. */
   async function shared(values: Float32Array, dim: number, valuesMax: number) {
-    const { accelerator } = await createAccelerator("cpu", { capacityBytes });
+    const accelerator = await scanAccelerator();
     const rows = values.length / dim;
     const resident = await accelerator.load({ rows, dim, firstRow: 0, use: "search" }, [values]);
     const turns: (() => void)[] = [];
