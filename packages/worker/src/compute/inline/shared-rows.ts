@@ -68,7 +68,7 @@ export interface SharedCopy extends CopyName {
   readonly firstRow: number;
   /** Rows of the partition. */
   readonly partitionRows: number;
-  /** One counter, in memory shared by all threads: raised by each search. */
+  /** One flag, in memory shared by all threads: set by each search. */
   readonly uses: Uint32Array;
 }
 

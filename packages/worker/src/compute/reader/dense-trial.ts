@@ -7,7 +7,7 @@ import type { DenseModel } from "@winnow/accelerator";
 import { dtypeArrays, elementCount, settledWithin } from "@winnow/core";
 import type { Clock, ModelProgram, Tensor } from "@winnow/core";
 
-/** How long the runs of one part are waited for. */
+/** How long one run of a part is waited for. */
 const TRIAL_MS_MAX = 5000;
 /** Values of an input, at most: those of one instance. */
 const VALUES_MAX = 2 ** 20;
