@@ -18,8 +18,11 @@ class ListedWorker implements WorkerService {
   readonly store: StaticMembership;
   readonly watcher: Watcher;
   readonly asked = { describe: 0, ping: 0 };
+  /** Addresses that refuse streams: of members in drain, for example. */
+  readonly refusing = new Set<string>();
   said: ReturnType<WorkerService["announcement"]>;
   readonly #links = new Set<WorkerLink>();
+  readonly #clock: ManualClock;
 
   constructor(index: number, cluster: { readonly clock: ManualClock; readonly ids: string[] }) {
     const { clock, ids } = cluster;
@@ -27,6 +30,7 @@ class ListedWorker implements WorkerService {
     this.address = `${id}:7600`;
     this.said = announced({ id });
     this.network = new MemoryNetwork(clock, () => 1);
+    this.#clock = clock;
     let state = index + 1;
     const random = (): number => (state = (state * 48_271) % 0x7fffffff) / 0x7fffffff;
     this.store = new StaticMembership(
@@ -90,6 +94,11 @@ class ListedWorker implements WorkerService {
       get: (network, name) => {
         if (name !== "open") return Reflect.get(network, name) as unknown;
         const open: WorkerConnector["open"] = (address, handlers) => {
+          if (this.refusing.has(address)) {
+            const refusal = new WinnowError("UNAVAILABLE", "The worker is draining");
+            this.#clock.setTimer(1, () => handlers.onClose(refusal));
+            return { send: () => false, end: () => undefined, cancel: () => undefined };
+          }
           const stream = network.open(address, handlers);
           return {
             send: (frame) => {
@@ -106,14 +115,20 @@ class ListedWorker implements WorkerService {
   }
 }
 
-/** A cluster that has been at rest for a while. */
-async function restedCluster(count: number) {
+/** A cluster of which all begin to ask at once. */
+function startedCluster(count: number) {
   const clock = new ManualClock();
   const ids = Array.from({ length: count }, (_, index) => `w${String(index).padStart(2, "0")}`);
   const workers = ids.map((_, index) => new ListedWorker(index, { clock, ids }));
   for (const { network } of workers) {
     for (const worker of workers) network.listen(worker.address, worker);
   }
+  return { clock, workers, ids };
+}
+
+/** A cluster that has been at rest for a while. */
+async function restedCluster(count: number) {
+  const { clock, workers, ids } = startedCluster(count);
   await clock.advanceSettled(3000);
   clock.advance(5000);
   for (const { asked } of workers) Object.assign(asked, { describe: 0, ping: 0 });
@@ -129,6 +144,35 @@ async function timeUntil(clock: ManualClock, isSeen: () => boolean): Promise<num
 }
 
 describe("workers of a fixed list", () => {
+  test("where all start at once, each hears all others over its streams and asks nobody besides", async () => {
+    const { clock, workers, ids } = startedCluster(16);
+
+    await clock.advanceSettled(20);
+
+    expect(new Set(workers.map(({ watcher }) => watcher.ids))).toEqual(new Set([ids.join(" ")]));
+    expect(workers.map(({ asked }) => asked.describe)).toEqual(ids.map(() => 0));
+  });
+
+  test("one that takes no streams is heard all the same, and over a stream once it takes them", async () => {
+    const { clock, workers, ids } = startedCluster(4);
+    const [first, ...others] = workers;
+    for (const { refusing } of others) refusing.add(first!.address);
+
+    const tookMs = await timeUntil(clock, () =>
+      others.every(({ watcher }) => watcher.ids === ids.join(" ")),
+    );
+    first!.say(5);
+    for (const { refusing } of others) refusing.clear();
+    await clock.advanceSettled(1500);
+    const asked = others.map(({ asked: { describe: count } }) => count);
+    first!.say(6);
+    await clock.advanceSettled(20);
+
+    expect(tookMs).toBeLessThanOrEqual(400);
+    expect(others.map((other) => other.seen("w00"))).toEqual([6, 6, 6]);
+    expect(others.map(({ asked: { describe: count } }) => count)).toEqual(asked);
+  });
+
   test.each([4, 16, 32])("%i of them at rest: each asks one other a second", async (count) => {
     const { clock, workers, all } = await restedCluster(count);
 

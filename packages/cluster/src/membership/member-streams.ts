@@ -1,14 +1,13 @@
 // A worker's streams to the other members of a fixed list. Each member sends its announcement
 // whenever it changes, as it does to routers, so that it need not be polled. A stream is quiet
 // while nothing changes; pings ask whether the member lives and which workers it hears. A broken
-// stream is not opened again here: `static-membership.ts`, which judges members, asks the member by
-// Describe first.
+// stream is not opened again here: `static-membership.ts`, which judges members, decides when.
 //
 //   opening ── first announcement ──▶ open ── ping unanswered ──▶ doubtful ── any frame ──▶ open
 //      └──────────────────────────────┴───── breaks ─────────────────┴──▶ removed
 
 import { setGraceTimer } from "@winnow/core";
-import type { Environment, GraceTimer, WorkerId } from "@winnow/core";
+import type { Environment, GraceTimer, WinnowError, WorkerId } from "@winnow/core";
 import type { Announcement } from "../announcement/announcement.ts";
 import type { HeardWorker, Pong } from "../rpc/frames/frames.ts";
 import { WorkerChannel } from "../rpc/shard-channel.ts";
@@ -30,8 +29,8 @@ export interface MemberStreamsListener {
   onPong(member: SilentMember, sentAtMs: number, heard: readonly HeardWorker[]): void;
   /** A ping sent at `sentAtMs` was not answered in time. */
   onUnanswered(member: SilentMember, sentAtMs: number): void;
-  /** The stream is over; `wasOpen`: an announcement had come, and no ping was unanswered. */
-  onEnd(member: SilentMember, wasOpen: boolean): void;
+  /** The stream is over; `wasOpen`: an announcement had come, and no ping was unanswered; `error`: why, unless ended. */
+  onEnd(member: SilentMember, wasOpen: boolean, error: WinnowError | undefined): void;
 }
 
 interface MemberStream {
@@ -83,7 +82,7 @@ export class MemberStreams {
         onAnnouncement: (announcement) => this.#onAnnouncement(member, stream, announcement),
         onPong: (pong) => this.#onPong(member, stream, pong),
         onDrain: () => undefined,
-        onDisconnect: () => this.#onEnd(member, stream, stream.state === "open"),
+        onDisconnect: (error) => this.#onEnd(member, stream, error),
       },
       { address: member.address },
     );
@@ -124,7 +123,10 @@ export class MemberStreams {
   /** Ends the stream to a member and reports `onEnd`. */
   end(member: SilentMember): void {
     const stream = this.#streams.get(member.workerId);
-    if (stream !== undefined) this.#onEnd(member, stream, false);
+    if (stream === undefined) return;
+    this.#streams.delete(member.workerId);
+    this.#drop(stream);
+    this.#listener.onEnd(member, false, undefined);
   }
 
   /** Ends all streams. */
@@ -157,10 +159,10 @@ export class MemberStreams {
     this.#listener.onPong(member, stream.sentAtMs, heard);
   }
 
-  #onEnd(member: SilentMember, stream: MemberStream, wasOpen: boolean): void {
+  #onEnd(member: SilentMember, stream: MemberStream, error: WinnowError | undefined): void {
     if (this.#streams.get(member.workerId) !== stream) return;
     this.#streams.delete(member.workerId);
     this.#drop(stream);
-    this.#listener.onEnd(member, wasOpen);
+    this.#listener.onEnd(member, stream.state === "open", error);
   }
 }

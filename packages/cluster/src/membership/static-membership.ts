@@ -7,6 +7,10 @@
 //
 //   polled ── answers, its stream opens ──▶ attended ── breaks, or a ping is unanswered ──▶ polled
 //
+// A worker asks a member that it has never heard by opening the stream: the same answer comes over the connection
+// that the stream needs anyway. After such a stream has failed it asks once by Describe, which a member answers that
+// takes no streams: one in drain, or one with as many as it may have.
+//
 // A process that ends breaks its streams, which all others see at once; pings are for processes that
 // hang and links that are cut. At rest a worker pings one member, the next in the list that it can
 // reach, so that each member is watched by one other:
@@ -157,6 +161,8 @@ export class StaticMembership implements MembershipStore {
   readonly #timers = new Map<WorkerId, Timer>();
   /** Members whose answer to Describe is awaited. */
   readonly #asking = new Set<WorkerId>();
+  /** Members never heard that were last asked by opening a stream, which failed. */
+  readonly #unstreamed = new Set<WorkerId>();
   /** Members that a router's streams report by `hear`, with the announcement reported last. */
   readonly #attended = new Map<WorkerId, Announcement>();
   readonly #streams: MemberStreams | undefined;
@@ -301,7 +307,8 @@ export class StaticMembership implements MembershipStore {
       { environment: this.#environment, connector, name: `worker ${own}` },
       {
         onAnnouncement: (member, announcement) => {
-          if (!this.#take(member, announcement)) this.#streams!.end(member);
+          if (!this.#take(member, announcement)) return this.#streams!.end(member);
+          this.#answered.add(member.workerId);
           this.#update();
         },
         onPong: (member, sentAtMs, heard) => {
@@ -316,12 +323,24 @@ export class StaticMembership implements MembershipStore {
           this.#miss(member, sentAtMs);
           this.#askLater(member, 0);
         },
-        onEnd: (member, wasOpen) => {
+        onEnd: (member, wasOpen, error) => {
           if (wasOpen) this.#note(member.workerId);
+          else this.#noteUnstreamed(member, error);
           this.#askLater(member, wasOpen ? 0 : this.#delayMs());
         },
       },
     );
+  }
+
+  /** Notes that a stream ended before its first announcement was taken: a member never heard is asked by Describe next. */
+  #noteUnstreamed(member: SilentMember, error: WinnowError | undefined): void {
+    const { workerId: id } = member;
+    if (!this.#heard.has(id)) {
+      this.#unstreamed.add(id);
+      this.#answered.add(id);
+      if (error !== undefined) this.#fail(member, error, this.#environment.clock.nowMs());
+    }
+    this.#update();
   }
 
   /** Whether an open stream brings the member's announcements. */
@@ -431,7 +450,7 @@ export class StaticMembership implements MembershipStore {
     if (partner !== undefined) this.#streams.ping(partner);
   }
 
-  /** Polls a member after `delayMs`, not at the planned time, unless its answer is awaited. */
+  /** Asks a member after `delayMs`, not at the planned time, unless its answer is awaited. */
   #askLater(member: SilentMember, delayMs: number): void {
     if (this.#isClosed || this.#asking.has(member.workerId)) return;
     const planned = this.#timers.get(member.workerId);
@@ -439,7 +458,10 @@ export class StaticMembership implements MembershipStore {
     const timer = this.#environment.clock.setTimer(delayMs, () => {
       this.#timers.delete(member.workerId);
       if (this.#isAttended(member)) return;
-      this.#asking.add(member.workerId);
+      const { workerId: id } = member;
+      const isStreamed = !this.#heard.has(id) && !this.#unstreamed.delete(id);
+      if (this.#streams !== undefined && isStreamed) return this.#streams.open(member);
+      this.#asking.add(id);
       void this.#ask(member); // Never rejects: a failed poll is counted.
     });
     this.#timers.set(member.workerId, timer);

@@ -24,6 +24,18 @@ describe("place()", () => {
     }
   });
 
+  test("places tables one after the other on one list as it places each alone", () => {
+    const workers = workersNamed(5);
+    const names = ["movies", "books", "movies"].map((table) =>
+      movielens(16).map((name) => `${table}/${name}`),
+    );
+
+    const inTurn = names.map((table) => place(table, workers, { replication: 2 }));
+    const alone = names.map((table) => place(table, [...workers], { replication: 2 }));
+
+    expect(inTurn).toEqual(alone);
+  });
+
   test("gives every partition min(R, N) distinct owners and keeps every load within the bound", () => {
     fc.assert(
       fc.property(

@@ -48,7 +48,7 @@ export function place(
 ): readonly (readonly WorkerId[])[] {
   const distinct = [...new Set(workers)];
   if (distinct.length === 0) return partitions.map(() => []);
-  const ring = new Ring(distinct);
+  const ring = ringOf(workers);
   const preferences = partitions.map((name) => ring.preferenceOf(name));
   const replication = Math.min(options.replication, distinct.length);
   const mean = (partitions.length * replication) / distinct.length;
@@ -63,6 +63,20 @@ export function place(
     }
   }
   return spread.owners;
+}
+
+/**
+ * Rings by their lists of workers, which nobody changes: the tables of all models are placed one after the other on
+ * the same list. A ring of a thousand workers takes megabytes, so each is kept only until memory is collected.
+ */
+const rings = new WeakMap<readonly WorkerId[], WeakRef<Ring>>();
+
+function ringOf(workers: readonly WorkerId[]): Ring {
+  const known = rings.get(workers)?.deref();
+  if (known !== undefined) return known;
+  const ring = new Ring([...new Set(workers)]);
+  rings.set(workers, new WeakRef(ring));
+  return ring;
 }
 
 /** The owners assigned so far; no worker has more than `loadMax` partitions. */
