@@ -132,7 +132,8 @@ export interface WorkerOptions {
   readonly filterBytesMax?: number | undefined;
   /**
    * Rows × dim × query vectors up to which the event loop runs a scan itself instead of waking the compute
-   * thread. Default 33 554 432: some hundred microseconds, in which no other frame is read; 0: none.
+   * thread, for each of up to four threads that share the scan. Default 33 554 432: one or two milliseconds, in which
+   * no other frame is read; 0: none.
    */
   readonly inlineScanValuesMax?: number | undefined;
   /** Least ms between two announcements of changes. Default 50 ms. */

@@ -226,11 +226,17 @@ napi_value startSearch(napi_env env, napi_callback_info info) {
 
 napi_value runSearch(napi_env env, napi_callback_info info) {
   return guardCall(env, [&]() -> napi_value {
-    const Arguments<9> arguments(env, info);
+    const Arguments<10> arguments(env, info);
     const std::shared_ptr<Device> device = fromHandle<Device>(env, DEVICE_TAG, arguments.values[0]);
-    Search search(requestOf(env, arguments.values + 1), *device->kernel, device->scratch);
+    SearchRequest request = requestOf(env, arguments.values + 1);
+    if (!isUndefined(env, arguments.values[9])) {
+      request.denseValuesMax = toUint32(env, arguments.values[9]);
+    }
+    Search search(std::move(request), *device->kernel, device->scratch);
     napi_value error = nullptr;
     const bool isComplete = search.run(device->team);
+    // Nobody else can stop this search: it would have scored too many values.
+    if (!isComplete && !search.isOutOfMemory()) return makeUndefined(env);
     const napi_value result = resultOf(env, search, isComplete, &error);
     if (error != nullptr) check(env, napi_throw(env, error));
     return result;

@@ -37,6 +37,7 @@ SearchRequest requestOfPart(const SearchRequest& request, const QueryRange& rang
   part.vectors.assign(vectors + size_t{range.start} * part.dim,
                       vectors + size_t{range.end} * part.dim);
   part.weights = request.weights;
+  part.denseValuesMax = request.denseValuesMax;
   if (!request.filterOf.empty()) {
     const uint32_t* numbers = request.filterOf.data();
     part.filters = request.filters;

@@ -34,6 +34,11 @@ struct SearchRequest {
   /** The number of each query's filter, or NO_FILTER. Empty: no query has one. */
   std::vector<uint32_t> filterOf;
   BoundWeights weights;
+  /**
+   * Values (rows × dim × queries) that may be scored for queries which the filter cannot serve. A search
+   * that would score more stops without an answer, before it scores them.
+   */
+  uint64_t denseValuesMax = ~uint64_t{0};
 
   static constexpr uint32_t NO_FILTER = ~uint32_t{0};
   /**

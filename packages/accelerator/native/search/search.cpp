@@ -174,7 +174,11 @@ void Search::runPass(Stages& stages, Pass& pass, uint32_t thread) {
   work_.forEachWhile(pass.filtering.items, [&](uint32_t unit) {
     return stages.filter.filter(units[unit], pass.filtering, thread, stages.scans[thread]);
   });
-  work_.forEach(pass.listing, [&](uint32_t) { counters_.denseQueries += stages.dense.begin(); });
+  work_.forEach(pass.listing, [&](uint32_t) {
+    const uint64_t unserved = stages.dense.begin();
+    if (unserved * request_.rows() * request_.dim > request_.denseValuesMax) work_.end();
+    counters_.denseQueries += unserved;
+  });
   work_.forEachWhile(pass.scanning.items, [&](uint32_t unit) {
     if (stages.dense.isEmpty()) return false;
     stages.dense.scan(units[unit], thread, work_);

@@ -45,7 +45,10 @@ class Search {
   Search(SearchRequest request, const Kernel& kernel, ScratchStore& store)
       : Search(std::move(request), kernel, store, std::make_shared<std::atomic<bool>>(false)) {}
 
-  /** Runs on all threads of the team. Returns false if it was cancelled or memory ran out. */
+  /**
+   * Runs on all threads of the team. Returns false if it was cancelled, memory ran out, or more values were
+   * to be scored than `denseValuesMax` of the request.
+   */
   bool run(ThreadTeam& team);
   /** Raised from any thread, it ends the search soon; it outlives the search. */
   const StopFlag& stopFlag() const { return work_.stopFlag(); }

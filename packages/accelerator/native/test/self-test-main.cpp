@@ -24,6 +24,7 @@ const Part PARTS[] = {{"memory", testMemory},
                       {"bounds", testBounds},
                       {"searches", testSearches},
                       {"guesses", testGuesses},
+                      {"dense limits", testDenseLimits},
                       {"interruptions", testInterruptions},
                       {"random", [] { testRandomProblems(RANDOM_PROBLEMS); }}};
 

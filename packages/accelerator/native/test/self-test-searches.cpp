@@ -246,6 +246,37 @@ void testGuesses() {
               static_cast<unsigned long long>(repeated), static_cast<unsigned long long>(kept));
 }
 
+void testDenseLimits() {
+  int stopped = 0;
+  Problem problem = makeProblem("a limit for values to be scored", 20000, 32, 3, plain);
+  std::fill_n(problem.vectors.begin() + 32, 32, 0.0f);
+  Problem alike = makeProblem("all rows alike", 20000, 32, 3, [](uint32_t) { return 0.5f; });
+  for (const uint32_t threads : {1u, 3u}) {
+    Device device(threads);
+    const std::vector<TablePointer> tables = loadTables(problem, 3);
+    const std::vector<TablePointer> alikes = loadTables(alike, 3);
+    for (const Kernel* kernel : kernels()) {
+      // The query of zeros alone has to be scored against all rows.
+      for (const uint64_t limit : {20000u * 32u - 1, 20000u * 32u}) {
+        SearchRequest request = requestOf(problem, tables);
+        request.denseValuesMax = limit;
+        Search search(std::move(request), *kernel, device.store);
+        const bool isComplete = search.run(device.team);
+        if (isComplete != (limit == 20000u * 32u)) fail("a search ignored its limit");
+        if (isComplete) compare(problem, *kernel, search.answer());
+        stopped += isComplete ? 0 : 1;
+      }
+      SearchRequest request = requestOf(alike, alikes);
+      request.denseValuesMax = 0;
+      Search search(std::move(request), *kernel, device.store);
+      if (search.run(device.team)) fail("a search of rows that are alike ignored its limit");
+      ++stopped;
+    }
+    if (device.store.takenBlocks() != 0) fail("searches are gone and what they took is not back");
+  }
+  std::printf("self-test: %d searches stopped before they scored too much\n", stopped);
+}
+
 void testInterruptions() {
   int cancelled = 0;
   const Problem problem = makeProblem("interrupted", 20000, 32, 40, plain);

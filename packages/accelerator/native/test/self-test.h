@@ -60,6 +60,7 @@ void testChecks();
 void testKernels();
 void testSearches();
 void testGuesses();
+void testDenseLimits();
 void testInterruptions();
 void testRandomProblems(int count);
 

@@ -25,6 +25,9 @@ class StoppableWork {
   bool isStopped() const { return stopFlag_->load(std::memory_order_relaxed); }
   bool isOutOfMemory() const { return isOutOfMemory_.load(); }
 
+  /** Stops the work, as whoever asked for it may. */
+  void end() { stopFlag_->store(true); }
+
   /** Stops the work because memory has run out. */
   void endOutOfMemory() {
     isOutOfMemory_.store(true);

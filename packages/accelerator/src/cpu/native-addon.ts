@@ -89,7 +89,7 @@ export interface NativeFolder {
  * What the addon's functions take and give has this number, which stands as `INTERFACE_VERSION` in
  * native/addon/addon.cpp too. It is raised with every change of `NativeAddon`.
  */
-const ADDON_INTERFACE = 1;
+const ADDON_INTERFACE = 2;
 
 /** The functions of the addon. Promises reject with `ENOMEM` or `ECANCELED` as the error's code. */
 export interface NativeAddon {
@@ -132,8 +132,15 @@ export interface NativeAddon {
     device: DeviceHandle,
     ...query: NativeQuery
   ): { readonly handle: SearchHandle; readonly answer: Promise<NativeAnswer> };
-  /** Searches while the caller waits. @throws Error with ENOMEM as its code */
+  /**
+   * Searches while the caller waits; `undefined`, before it scores them, if more than `denseValuesMax` values
+   * (rows × dim × queries, below 2^32) had to be scored one by one. @throws Error with ENOMEM as its code
+   */
   runSearch(device: DeviceHandle, ...query: NativeQuery): NativeAnswer;
+  runSearch(
+    device: DeviceHandle,
+    ...query: readonly [...query: NativeQuery, denseValuesMax: number]
+  ): NativeAnswer | undefined;
   cancelSearch(search: SearchHandle): void;
   /** The checks of rows (core/src/checksum/row-checks.ts) over the words from `start` to `end`. */
   extendChecksum(register: number, words: Int32Array, start: number, end: number): number;

@@ -289,7 +289,7 @@ const WORKER: readonly Line[] = [
   [
     "inlineScanValuesMax",
     32 * MEBIBYTE,
-    "rows times dim times query vectors of a scan for which no thread is woken; 0: a thread for all, look-ups of few keys as well",
+    "rows times dim times query vectors of a scan that the event loop runs itself, for each of up to four scanning threads; 0: the compute thread does all, look-ups of few keys as well",
   ],
   ["announceIntervalMs", 50, "between two announcements of changes"],
   ["stallMs", 1000, "work that waits so long without progress makes the worker stalled"],

@@ -138,13 +138,27 @@ export class ComputeClient implements Compute {
     if (atOnce !== undefined) return atOnce;
     const { asks } = batch;
     const joined = { ...batch, asks: joinAsks(asks) };
-    const scan = await this.#ask<TopKScan>({ kind: "topK", batch: joined }, signal);
-    const { waitUs, computeUs } = scan;
-    return { answers: answersOf(scan, asks), waitUs, computeUs };
+    const end = this.#inline.overlap.begin(asks.length);
+    const notePace = this.#inline.paceOf(batch);
+    try {
+      const scan = await this.#ask<TopKScan>({ kind: "topK", batch: joined }, signal);
+      const { waitUs, computeUs } = scan;
+      notePace?.(computeUs / 1000);
+      return { answers: answersOf(scan, asks), waitUs, computeUs };
+    } finally {
+      end();
+    }
   }
 
   async lookup(batch: LookupBatch): Promise<LookupBatchAnswer> {
-    return this.#lookups.answer(batch) ?? this.#ask({ kind: "lookup", batch });
+    const atOnce = this.#lookups.answer(batch);
+    if (atOnce !== undefined) return atOnce;
+    const end = this.#inline.overlap.begin(batch.asks.length);
+    try {
+      return await this.#ask({ kind: "lookup", batch });
+    } finally {
+      end();
+    }
   }
 
   onFailure(listener: (failure: ComputeFailure) => void): void {

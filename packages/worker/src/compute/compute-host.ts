@@ -249,11 +249,11 @@ export class ComputeHost {
 
   /**
    * The number under which the event loop may search a partition itself, or look keys up in it; `undefined` for a
-   * large partition that is searched.
+   * partition that is searched and takes longer than the event loop may scan.
    */
   #shareOf(resident: Resident, { spec }: ResidentTable): number | undefined {
-    const isSmall = resident.rows * resident.dim <= SHARED_VALUES_MAX;
-    if (spec.kind === "candidate" && !isSmall) return undefined;
+    const isShort = resident.rows * resident.dim <= SHARED_VALUES_MAX;
+    if (spec.kind === "candidate" && !isShort) return undefined;
     return this.#parts.accelerator.share?.(resident);
   }
 

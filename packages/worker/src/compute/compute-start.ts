@@ -23,7 +23,7 @@ export interface ComputeSettings {
   readonly reader: ReaderSettings;
   readonly exclusionBytesMax: number;
   readonly filterBytesMax: number;
-  /** Rows × dim × queries up to which the event loop runs a scan itself. */
+  /** Rows × dim × queries up to which the event loop runs a scan itself, for each thread that shares the scan. */
   readonly inlineScanValuesMax: number;
 }
 
@@ -59,7 +59,10 @@ export async function startComputeThread(settings: ComputeSettings, log: Logger)
     port: thread,
     progress,
     clock: systemClock,
-    inline: { valuesMax: settings.inlineScanValuesMax, openSearch: openInlineSearch },
+    inline: {
+      valuesMax: settings.inlineScanValuesMax,
+      openSearch: () => openInlineSearch(device.threads),
+    },
     ...hello,
     end: async () => {
       await thread.terminate();

@@ -44,7 +44,7 @@ export function computeInProcess(parts: InProcessParts): ComputeClient {
     port: port2,
     progress,
     clock: systemClock,
-    inline: { valuesMax: parts.inlineScanValuesMax ?? 0, openSearch: openInlineSearch },
+    inline: { valuesMax: parts.inlineScanValuesMax ?? 0, openSearch: () => openInlineSearch() },
     device: { accelerator: accelerator.kind, device: accelerator.device },
     memory: host.memory,
     end: async () => port1.close(),

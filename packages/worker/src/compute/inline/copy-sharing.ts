@@ -17,7 +17,7 @@ import type { AdmittedShares, SharedAdmitted } from "../filters/admitted-shares.
 import { bytesOfKeys, sharedKeys, sharedRows, unpackKeys, viewOfKeys } from "../packed-keys.ts";
 import type { ResidentPartition } from "../resident-table.ts";
 import { idsOfRows } from "../search/winner-ids.ts";
-import { SHARED_VALUES_MAX } from "./shared-rows.ts";
+import { SMALL_VALUES_MAX } from "./shared-rows.ts";
 import type { CopyNews } from "./shared-rows.ts";
 
 /** Bytes that the ids of a shared copy may take. */
@@ -41,7 +41,7 @@ export class CopySharing implements AdmittedShares {
 
   wants(partition: ResidentPartition, admitted: number): boolean {
     const { rows, dim } = partition.resident;
-    const isSmall = admitted === 0 || rows * dim <= SHARED_VALUES_MAX;
+    const isSmall = admitted === 0 || rows * dim <= SMALL_VALUES_MAX;
     return isSmall && this.#accelerator.share !== undefined && this.#names.has(partition);
   }
 
@@ -54,7 +54,7 @@ export class CopySharing implements AdmittedShares {
     const { dim, firstRow, rows } = partition.resident;
     const localRows = copy?.localRows ?? new Uint32Array();
     if (name === undefined || this.#accelerator.share === undefined) return undefined;
-    if (localRows.length * dim > SHARED_VALUES_MAX) return undefined;
+    if (localRows.length * dim > SMALL_VALUES_MAX) return undefined;
     const packed = idsOfRows(
       localRows.map((row) => firstRow + row),
       [partition],

@@ -189,7 +189,7 @@ describe.skipIf(!hasScan)("searches of the event loop under filters", () => {
     const turns: (() => void)[] = [];
     const tables = new InlineTables({
       valuesMax: 2 ** 20,
-      openSearch: openInlineSearch,
+      openSearch: () => openInlineSearch(),
       progress: new ProgressCounter(),
       clock: systemClock,
       turn: () => new Promise((resolve) => turns.push(resolve)),

@@ -197,7 +197,7 @@ describe.skipIf(!hasScan)("look-ups of the event loop", () => {
     const progress = new ProgressCounter();
     const lookups = new InlineLookups({
       valuesMax: 1,
-      openSearch: openInlineSearch,
+      openSearch: () => openInlineSearch(),
       progress,
       clock: systemClock,
       turn: () => new Promise((resolve) => turns.push(resolve)),

@@ -1,10 +1,16 @@
-// Small tables that the event loop searches itself: scanning some ten thousand rows takes less time than
-// waking the compute thread and being woken by it. The compute thread loads and keeps such tables like all
-// others, and shares their partitions with the event loop:
+// Tables that the event loop searches itself: scanning some ten thousand rows takes less time than waking the
+// compute thread and being woken by it, and beside a scan of a million rows the two turns of the threads take longer
+// still (docs/benchmarks/end-to-end.md). The compute thread loads and keeps such tables like all others, and shares their
+// partitions with the event loop:
 //
 //   compute thread   load ─▶ SharedPartition (number, ids) ─▶ event loop   add
-//   event loop       answer: a plain batch over few values is searched here, at once
+//   event loop       answer: a plain batch over few values is searched here, at once, with helper threads if
+//                    a partition is large
 //                    drop:   before a release is asked for, so that nobody searches what is to be freed
+//
+// A large partition is scanned here only while requests come one at a time (`overlap-watch.ts`): of several the compute
+// thread scans some together while the event loop reads the others. And only while such scans are short
+// (`scan-pace.ts`), and no row has to be scored beside those that the filter leaves.
 //
 // The same holds for the few rows that a filter admits, of tables of any size, once the compute thread has
 // copied them (`copy-sharing.ts`).
@@ -30,22 +36,33 @@ import type { ProgressCounter } from "../progress-counter.ts";
 import { answersOf, isBare, wantedRows } from "../search/scan-answers.ts";
 import { idsOfRows } from "../search/winner-ids.ts";
 import type { IdSource } from "../search/winner-ids.ts";
+import { SMALL_VALUES_MAX } from "./shared-rows.ts";
 import type { CopyName, SharedCopy, SharedPartition } from "./shared-rows.ts";
 import { InlineCopy, replaceCopyRows } from "./inline-copy.ts";
+import { OverlapWatch } from "./overlap-watch.ts";
+import { ScanPace } from "./scan-pace.ts";
 import { TurnBudget } from "./turn-budget.ts";
 
 /** Candidates of all queries of a batch, at most. Each one is scored, sorted and gets its id. */
 const WINNERS_MAX = 2 ** 13;
 /** Values that a search may score one by one where the int8 filter leaves out no rows: about a millisecond. */
 const SCORED_VALUES_MAX = 2 ** 19;
+/** Candidates of a scan of a large partition, at most, and the ms that such a scan is expected to take. */
+const LARGE_WINNERS_MAX = 2 ** 10;
+const LARGE_MS_MAX = 4;
 /** Scans of the greatest allowed size in one turn of the event loop. Further batches go to the compute thread. */
 const SCANS_PER_TURN = 4;
+/** Threads that make a scan shorter, at most: more read memory hardly faster. */
+const THREADS_MAX = 4;
 /** A scan counts as at least this part of one of the greatest size: a scan of no rows takes time too. */
 const LEAST_PART = 1 / 256;
 
 /** What inline tables need. */
 export interface InlineTablesParts {
-  /** Rows × dim × queries up to which a batch is searched here; 0: none is. */
+  /**
+   * Rows × dim × queries up to which a batch is searched here; 0: none is. Where helper threads share the scan of a
+   * large partition, so many for each thread.
+   */
   readonly valuesMax: number;
   /** Opens the accelerator for this thread; `undefined` where this process has none. */
   readonly openSearch: () => InlineSearch | undefined;
@@ -56,14 +73,14 @@ export interface InlineTablesParts {
   readonly turn: () => Promise<void>;
 }
 
-/** A small partition. */
+/** A partition. */
 interface InlineRows extends IdSource {
   readonly resident: Pick<SharedPartition, "rows" | "dim" | "firstRow">;
   readonly table: InlineTable;
 }
 
 interface HeldPartition {
-  /** The whole partition, if it is small. */
+  /** The whole partition, if it is shared. */
   readonly whole: InlineRows | undefined;
   /** Copies of the rows that filters admit, by the texts of the filters. */
   readonly copies: Map<string, InlineCopy>;
@@ -72,6 +89,8 @@ interface HeldPartition {
 interface HeldTable {
   readonly partitions: Map<number, HeldPartition>;
   readonly guard: WaitGuard;
+  /** Of scans of large partitions, whichever thread runs them. */
+  readonly pace: ScanPace;
 }
 
 /** Neighbouring asks of one filter, or of none. */
@@ -87,6 +106,8 @@ interface Found {
   /** Rows of the whole partitions. */
   readonly partitionRows: number;
   readonly dim: number;
+  /** Whether a partition is large, so that helper threads share the scan. */
+  readonly isLarge: boolean;
   readonly sources: readonly IdSource[];
   /** By ascending first row; `undefined`: whole partitions are searched. */
   readonly copies: readonly InlineCopy[] | undefined;
@@ -100,6 +121,12 @@ interface InlineScan extends Found {
   readonly k: number;
 }
 
+/** The queries of a batch, and what searches. */
+interface Asked {
+  readonly vectors: Float32Array;
+  readonly search: InlineSearch;
+}
+
 /** The partitions that the compute thread has shared with the event loop. */
 export class InlineTables {
   readonly #parts: InlineTablesParts;
@@ -107,19 +134,22 @@ export class InlineTables {
   #search: InlineSearch | undefined;
   /** Values scanned in the current turn of the event loop. */
   readonly #budget: TurnBudget;
+  /** Of the requests that the compute thread answers, and of scans of large partitions here. */
+  readonly overlap: OverlapWatch;
 
   constructor(parts: InlineTablesParts) {
     this.#parts = parts;
     const { valuesMax, turn } = parts;
     this.#budget = new TurnBudget(SCANS_PER_TURN * valuesMax, valuesMax, turn);
+    this.overlap = new OverlapWatch(turn);
   }
 
-  /** Adds a partition that the compute thread has loaded, and has shared if it is small. */
+  /** Adds a partition that the compute thread has loaded, and may have shared. */
   add({ handle, table, partition }: ReplicaName, shared: SharedPartition | undefined): void {
     if (this.#parts.valuesMax === 0) return;
     const tables = this.#held.get(handle) ?? [];
     this.#held.set(handle, tables);
-    tables[table] ??= { partitions: new Map(), guard: new WaitGuard(SCORED_VALUES_MAX) };
+    tables[table] ??= newTable();
     const whole = shared && this.#wholeOf(shared);
     tables[table].partitions.set(partition, { whole, copies: new Map() });
   }
@@ -175,38 +205,95 @@ export class InlineTables {
     if (search === undefined || held === undefined || !asks.every(isBare)) return undefined;
     const partitions = partitionsOf(held, target);
     if (partitions === undefined) return undefined;
-    const { clock, progress } = this.#parts;
-    const startedMs = clock.nowMs();
     const opened: InlineTable[] = [];
     try {
       const scans = scansOf(runsOf(asks), partitions, { search, opened });
-      if (scans === undefined || !this.#mayScan(held, scans, vectors)) return undefined;
-      const answers = answersOfScans(scans, { search, vectors, guard: held.guard });
-      progress.raise();
-      const computeUs = Math.round((clock.nowMs() - startedMs) * 1000);
-      return { answers, waitUs: 0, computeUs };
+      if (scans === undefined || !this.#mayScan(held, scans, { vectors, search })) return undefined;
+      return this.#scan(held, scans, { vectors, search });
     } finally {
       for (const table of opened) search.release(table);
     }
   }
 
+  #scan(
+    { guard, pace }: HeldTable,
+    scans: readonly InlineScan[],
+    asked: Asked,
+  ): TopKBatchAnswer | undefined {
+    const { clock, progress } = this.#parts;
+    const isLarge = scans.some((scan) => scan.isLarge);
+    const end = isLarge ? this.overlap.begin(1) : undefined;
+    try {
+      const startedMs = clock.nowMs();
+      const answers = answersOfScans(scans, asked);
+      const ms = clock.nowMs() - startedMs;
+      progress.raise();
+      if (answers === undefined) {
+        guard.searched(Number.POSITIVE_INFINITY);
+        return undefined;
+      }
+      if (isLarge) pace.note(valuesOf(scans[0]!), ms);
+      return { answers, waitUs: 0, computeUs: Math.round(ms * 1000) };
+    } finally {
+      end?.();
+    }
+  }
+
+  /**
+   * How to note how long the compute thread takes for a batch; `undefined` where that says nothing about the pace of
+   * scans here. To be asked before the batch's buffers are given away.
+   */
+  paceOf({ target, asks, vectors }: TopKBatch): ((ms: number) => void) | undefined {
+    const held = this.#held.get(target.handle)?.[target.table];
+    const [ask] = asks;
+    if (held === undefined || asks.length > 1 || !isBare(ask!) || ask!.filters?.length === 1) {
+      return undefined;
+    }
+    const partitions = partitionsOf(held, target);
+    const found = partitions && wholeOf(partitions);
+    if (found?.isLarge !== true || hasZeroQuery(vectors, found.dim)) return undefined;
+    const values = valuesOf({ ...found, queries: ask!.queries });
+    return (ms) => held.pace.note(values, ms);
+  }
+
   /** Whether so much more may be scanned in this turn of the event loop, during which no frame is read. */
-  #mayScan({ guard }: HeldTable, scans: readonly InlineScan[], vectors: Float32Array): boolean {
+  #mayScan(
+    { guard, pace }: HeldTable,
+    scans: readonly InlineScan[],
+    { vectors, search }: Asked,
+  ): boolean {
     const { valuesMax } = this.#parts;
     const least = valuesMax * LEAST_PART;
     let [asked, winners, values, cost] = [0, 0, 0, 0];
-    for (const { rows, dim, queries, k } of scans) {
+    for (const { rows, dim, queries, k, isLarge } of scans) {
+      const threads = isLarge ? Math.min(THREADS_MAX, search.threads) : 1;
+      const ofThread = (rows * dim * queries) / threads;
       asked += queries * dim;
       winners += k * queries;
-      values += rows * dim * queries;
-      cost += Math.max(least, rows * dim * queries);
+      values += ofThread;
+      cost += Math.max(least, ofThread);
     }
     const isWhole = vectors.length > 0 && vectors.length === asked;
     if (!isWhole || winners > WINNERS_MAX || values > valuesMax) return false;
+    if (scans.some((scan) => !isFiltered(scan, vectors))) return false;
+    const isLarge = scans.some((scan) => scan.isLarge);
+    if (isLarge && !this.#mayScanLarge(scans, pace)) return false;
     if (!this.#budget.has(cost) || !guard.mayWait()) return false;
     this.#budget.spend(cost);
     return true;
   }
+
+  #mayScanLarge(scans: readonly InlineScan[], pace: ScanPace): boolean {
+    const [scan] = scans;
+    if (scans.length > 1 || scan!.asks.length > 1 || !this.overlap.isAlone) return false;
+    if (scan!.k * scan!.queries > LARGE_WINNERS_MAX) return false;
+    return pace.predictMs(valuesOf(scan!)) <= LARGE_MS_MAX;
+  }
+}
+
+function newTable(): HeldTable {
+  const guard = new WaitGuard(SCORED_VALUES_MAX);
+  return { partitions: new Map(), guard, pace: new ScanPace() };
 }
 
 /** The partitions of a target; `undefined` unless all of them, and at least one, are held. */
@@ -255,10 +342,9 @@ function scansOf(
       queries += ask.queries;
       k = Math.max(k, ask.k);
     }
-    const { tables, rows, partitionRows, dim, sources, copies } = found;
-    k = Math.min(k, partitionRows);
+    k = Math.min(k, found.partitionRows);
     if (queries === 0 || k === 0) return undefined;
-    scans.push({ tables, rows, partitionRows, dim, sources, copies, asks, queries, k });
+    scans.push({ ...found, asks, queries, k });
   }
   return scans;
 }
@@ -267,14 +353,17 @@ function wholeOf(partitions: readonly HeldPartition[]): Found | undefined {
   const sources: InlineRows[] = [];
   const tables: InlineTable[] = [];
   let rows = 0;
+  let isLarge = false;
   for (const { whole } of partitions) {
     if (whole === undefined) return undefined;
+    const { resident, table } = whole;
     sources.push(whole);
-    tables.push(whole.table);
-    rows += whole.resident.rows;
+    tables.push(table);
+    rows += resident.rows;
+    isLarge ||= resident.rows * resident.dim > SMALL_VALUES_MAX;
   }
   const { dim } = sources[0]!.resident;
-  return { tables, rows, partitionRows: rows, dim, sources, copies: undefined };
+  return { tables, rows, partitionRows: rows, dim, isLarge, sources, copies: undefined };
 }
 
 function admittedOf(
@@ -302,31 +391,45 @@ function admittedOf(
   }
   const ascending = copies.toSorted((a, b) => a.resident.firstRow - b.resident.firstRow);
   const { dim } = copies[0]!.resident;
-  return { tables, rows, partitionRows, dim, sources: copies, copies: ascending };
+  const found = { tables, rows, partitionRows, dim, isLarge: false };
+  return { ...found, sources: copies, copies: ascending };
 }
 
-/** Runs searches one after the other; `vectors` holds the queries of all of them. */
+/** Rows × dim × queries of a search. */
+function valuesOf({ rows, dim, queries }: Pick<InlineScan, "rows" | "dim" | "queries">): number {
+  return rows * dim * queries;
+}
+
+/** Whether a scan may leave out rows: of an unknown user, whose vector is often zero, all rows score alike. */
+function isFiltered({ rows, dim }: InlineScan, vectors: Float32Array): boolean {
+  return rows * dim <= SCORED_VALUES_MAX || !hasZeroQuery(vectors, dim);
+}
+
+function hasZeroQuery(vectors: Float32Array, dim: number): boolean {
+  for (let at = 0; at < vectors.length; at += dim) {
+    let place = at;
+    while (place < at + dim && vectors[place] === 0) place += 1;
+    if (place === at + dim) return true;
+  }
+  return false;
+}
+
+/** Runs searches one after the other; `vectors` holds the queries of all of them. `undefined`: one takes too long. */
 function answersOfScans(
   scans: readonly InlineScan[],
-  {
-    search,
-    vectors,
-    guard,
-  }: {
-    readonly search: InlineSearch;
-    readonly vectors: Float32Array;
-    readonly guard: WaitGuard;
-  },
-): ScanAnswer[] {
+  { search, vectors }: Asked,
+): ScanAnswer[] | undefined {
   const answers: ScanAnswer[] = [];
-  let scored = 0;
+  let denseValuesMax = SCORED_VALUES_MAX;
   let at = 0;
   for (const scan of scans) {
     const end = at + scan.queries * scan.dim;
     const own = scans.length === 1 ? vectors : vectors.subarray(at, end);
-    const { block, denseQueries } = searchOf(scan, search, own);
+    const found = searchOf(scan, { search, vectors: own, denseValuesMax });
+    if (found === undefined) return undefined;
+    const { block, denseQueries } = found;
+    denseValuesMax -= scan.rows * scan.dim * denseQueries;
     at = end;
-    scored += scan.rows * scan.dim * denseQueries;
     const ids = idsOfRows(wantedRows(block, scan.asks), scan.sources);
     for (const copy of scan.copies ?? []) copy.used();
     if (scan.copies !== undefined) replaceCopyRows(block, scan.copies);
@@ -334,22 +437,23 @@ function answersOfScans(
       answers.push(answer);
     }
   }
-  guard.searched(scored);
   return answers;
 }
 
 /** Searches, and gives a block with room for `k` candidates though there may be fewer rows. */
 function searchOf(
-  { tables, rows, queries, k }: InlineScan,
-  search: InlineSearch,
-  vectors: Float32Array,
-): { readonly block: TopKBlock; readonly denseQueries: number } {
-  if (k <= rows) return search.topK({ tables, vectors, k }, queries);
+  { tables, rows, queries, k, isLarge: withHelpers }: InlineScan,
+  { search, vectors, denseValuesMax }: Asked & { readonly denseValuesMax: number },
+): { readonly block: TopKBlock; readonly denseQueries: number } | undefined {
+  const limits = { withHelpers, denseValuesMax };
+  if (k <= rows) return search.topK({ tables, vectors, k, ...limits }, queries);
   const counts = new Uint32Array(queries);
   const room = { scores: new Float32Array(queries * k), rows: new Uint32Array(queries * k) };
   const whole = { queries, k, counts, ...room };
   if (rows === 0) return { block: whole, denseQueries: 0 };
-  const { block, denseQueries } = search.topK({ tables, vectors, k: rows }, queries);
+  const found = search.topK({ tables, vectors, k: rows, ...limits }, queries);
+  if (found === undefined) return undefined;
+  const { block, denseQueries } = found;
   counts.set(block.counts);
   for (let query = 0; query < queries; query += 1) {
     const from = query * rows;

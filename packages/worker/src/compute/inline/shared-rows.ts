@@ -6,8 +6,10 @@ import type { KeyedTable, TableKeys } from "@winnow/core";
 
 import type { PackedKeys, ReplicaName } from "../compute.ts";
 
-/** Values (rows × dim) up to which a partition is shared with the event loop, and a copy too: 2 MiB of codes. */
-export const SHARED_VALUES_MAX: number = 2 ** 21;
+/** Values (rows × dim) up to which a partition is small, and a copy is shared: 2 MiB of codes. */
+export const SMALL_VALUES_MAX: number = 2 ** 21;
+/** Values up to which a partition is shared with the event loop, which scans a large one with helper threads. */
+export const SHARED_VALUES_MAX: number = 2 ** 27;
 
 /** A partition of the compute thread that other threads can read. */
 export interface SharedPartition {
