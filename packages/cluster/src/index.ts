@@ -56,6 +56,7 @@ export type {
 } from "./routing/routing-table.ts";
 export type {
   FailureReason,
+  KeyedRows,
   LookupAsk,
   MemberNews,
   Pong,

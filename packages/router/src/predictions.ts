@@ -2,7 +2,7 @@
 // pipeline, or the program of a model. A program runs once its request is checked and admitted; if the content
 // that it pinned is lost meanwhile, the whole request runs again on what took its place (S2).
 
-import type { ArmTarget, Pipeline, VersionKey } from "@winnow/core";
+import type { ArmTarget, Pipeline, SignatureProgram, VersionKey } from "@winnow/core";
 import { keyLookupsOf, Outstanding, signatureOf, targetText, WinnowError } from "@winnow/core";
 import { isSameVersion } from "@winnow/cluster";
 import type { SeenItems } from "@winnow/cluster";
@@ -15,6 +15,7 @@ import { isSameSignature } from "./experiments/arm-signatures.ts";
 import { runExperiment } from "./experiments/experiment-run.ts";
 import type { ArmPin } from "./experiments/experiment-run.ts";
 import type { ShadowTraffic } from "./experiments/shadow-traffic.ts";
+import { ItemRows } from "./item-rows.ts";
 import type { Pin, Pins } from "./pins.ts";
 import type { KnownQuestion } from "./pipeline/member-access.ts";
 import { runOnMembers, runPipeline } from "./pipeline/pipeline-run.ts";
@@ -54,6 +55,8 @@ export class Predictions {
   readonly #pins: Pins;
   readonly #traffic: Traffic;
   readonly #query: TableQueryParts;
+  /** Signatures that have looked up other keys than the ids that they were given. */
+  readonly #ownKeys = new WeakSet<SignatureProgram>();
   /** Programs that run. */
   readonly #running = new Outstanding<RequestContext>();
 
@@ -183,6 +186,7 @@ export class Predictions {
           seenItems: this.#parts.seenItems,
           check: (other, asked) => checkPipelineRequest(other, asked, this.#parts.settings),
           knows: (member, asked) => this.#knows(member as Pin, asked),
+          itemRows: (member, of) => this.#itemRows(member as Pin, of),
           outlives,
         });
         const members = Array.from(pinned.values(), ({ routed }) => routed.key);
@@ -208,6 +212,23 @@ export class Predictions {
     } finally {
       this.#running.delete(id);
     }
+  }
+
+  /** What a search may bring of the table in which a signature looks this input up. */
+  #itemRows(
+    { program, loaded, routed }: Pin,
+    { signature, input }: { readonly signature: SignatureProgram; readonly input: string },
+  ): ItemRows | undefined {
+    if (this.#ownKeys.has(signature)) return undefined;
+    const { vocabularies } = keyLookupsOf(program, signature, input);
+    for (const vocabulary of vocabularies) {
+      if (vocabulary.kind !== "table" || loaded.localTables.has(vocabulary.table)) continue;
+      const { table } = vocabulary;
+      const { dim } = program.tables[table]!;
+      const onOtherKeys = (): void => void this.#ownKeys.add(signature);
+      return new ItemRows({ version: routed.key, table }, dim, onOtherKeys);
+    }
+    return undefined;
   }
 
   #predictOn(

@@ -2,6 +2,7 @@
 // gather). `http/` knows only this; `Router` implements it.
 
 import type { Filter, ModelProgram, SignatureProgram, Tensor, VersionKey } from "@winnow/core";
+import type { ItemRows } from "./item-rows.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { RequestLimits } from "./limits/request-limits.ts";
 
@@ -49,6 +50,8 @@ export interface PredictRequest extends ItemConditions {
   readonly context: RequestContext;
   /** Whether vectors among the attributes are wanted as bytes (core/attributes/item-cell), not as texts. */
   readonly vectorBytes?: true | undefined;
+  /** Rows that a search brings with the items that it finds, and that a look-up of these items then has. */
+  readonly itemRows?: ItemRows | undefined;
   /** Of a pipeline: whether to explain what each stage did. */
   readonly explain?: boolean | undefined;
   /** Whether an answer may lack the partitions that are lost. */

@@ -229,9 +229,13 @@ export function answerOf(
   if (behaviour === "wrong") return { kind: "lookup", vectors: new Float32Array(1) };
   if (behaviour !== "answer" && behaviour !== "older") return failure(behaviour);
   if (question.partitions.some((partition) => !held.has(partition))) return failure("NOT_OWNER");
-  return question.ask.kind === "topK"
-    ? search(data, { ...question.ask, isOlder: behaviour === "older" }, question.partitions)
-    : lookUp(data, { ...question.ask, isOlder: behaviour === "older" }, question.partitions);
+  const { ask } = question;
+  if (ask.kind === "topK") {
+    const found = search(data, { ...ask, isOlder: behaviour === "older" }, question.partitions);
+    if (ask.itemRows === undefined || behaviour === "older") return found;
+    return { ...found, itemRows: itemRowsOf(data, found.block) };
+  }
+  return lookUp(data, { ...ask, isOlder: behaviour === "older" }, question.partitions);
 }
 
 function failure(reason: FailureReason): WorkerAnswer {
@@ -241,6 +245,18 @@ function failure(reason: FailureReason): WorkerAnswer {
 
 function replyOf(answer: WorkerAnswer): WorkerReply {
   return { id: 0, queueUs: 0, computeUs: 0, answer };
+}
+
+/** The fakes look an item's row up by the row's own number in the other table. */
+function itemRowsOf({ keyed, keyedRows }: FakeData, block: TopKBlock): Float32Array {
+  const { dim } = keyed;
+  const { queries, k, counts, rows } = block;
+  const values = Array.from({ length: queries }, (_, query) =>
+    Array.from(rows.subarray(query * k, query * k + counts[query]!), (row) => [
+      ...keyedRows.subarray(row * dim, (row + 1) * dim),
+    ]),
+  );
+  return Float32Array.from(values.flat(2));
 }
 
 /** Brute force over some partitions: score every row, sort all, cut. */

@@ -13,6 +13,7 @@ import { WinnowError, excerpt } from "@winnow/core";
 import type { SeenItems } from "@winnow/cluster";
 import type { RequestLimits } from "../limits/request-limits.ts";
 import type { Degradation, PinnedModel, Prediction, PredictRequest } from "../predictor.ts";
+import type { ItemRows } from "../item-rows.ts";
 import type { KnownKeys } from "../program/known-keys.ts";
 import type { Candidates } from "./candidates.ts";
 
@@ -37,6 +38,13 @@ export interface PipelineRun {
   /** Which values of an input a model knows; without it nobody can tell. */
   readonly knows?:
     ((pinned: PinnedModel, question: KnownQuestion) => Promise<KnownKeys>) | undefined;
+  /** What a search may bring of the table in which a model looks this input up; `undefined` where that helps nothing. */
+  readonly itemRows?:
+    | ((
+        pinned: PinnedModel,
+        of: { readonly signature: PredictRequest["signature"]; readonly input: string },
+      ) => ItemRows | undefined)
+    | undefined;
   /** The only items, in this order: instead of what the retrieval finds, for users that its model does not know. */
   readonly listed?: Tensor | undefined;
   /** To be called with work that outlives the answer: the models stay pinned until it has settled. */

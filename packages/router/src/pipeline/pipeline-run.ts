@@ -10,7 +10,9 @@ import type { Candidates } from "./candidates.ts";
 import { diversified } from "./diversity.ts";
 import { StageNotes, explanationOf } from "./explanation.ts";
 import { withMembers } from "./item-texts.ts";
+import { memberOf } from "./member-access.ts";
 import type { PipelineRun, StageAnswer, StagesAnswer } from "./member-access.ts";
+import type { ItemRows } from "../item-rows.ts";
 import { rank } from "./ranking.ts";
 import { retrieveAll } from "./retrieval.ts";
 import { excludedWith, readSeen } from "./seen-items.ts";
@@ -95,7 +97,8 @@ async function runStages(run: PipelineRun): Promise<StagesAnswer> {
   const notes = new StageNotes(run);
   const seen = await readSeen(run);
   const excluded = excludedWith(run, seen);
-  let { candidates, coverage } = await retrieveAll(run, excluded.lists, notes);
+  const brought = broughtRows(run);
+  let { candidates, coverage } = await retrieveAll(brought?.run ?? run, excluded.lists, notes);
   const degradations: Degradation[] = [
     ...seen.flatMap((each) => each.degradations),
     ...(excluded.isCut ? ([{ stage: "seen", reason: "cut" }] as const) : []),
@@ -104,7 +107,7 @@ async function runStages(run: PipelineRun): Promise<StagesAnswer> {
   for (const stage of pipeline.stages) {
     request.context.signal.throwIfAborted();
     const startMs = run.clock.nowMs();
-    const outcome = await outcomeOf(run, stage, { candidates, missing });
+    const outcome = await outcomeOf(run, stage, { candidates, missing, brought });
     const { degradation } = outcome;
     ({ candidates = candidates } = outcome);
     coverage *= outcome.coverage ?? 1;
@@ -120,6 +123,35 @@ async function runStages(run: PipelineRun): Promise<StagesAnswer> {
   return { candidates, coverage, degradations, notes: notes.finish() };
 }
 
+/** A ranking whose rows come with the retrieval. */
+interface BroughtRows {
+  readonly ranking: PipelineStage;
+  readonly itemRows: ItemRows;
+  /** The run for the retrieval and for the ranking. */
+  readonly run: PipelineRun;
+}
+
+/** The ranking of all that one retrieval finds, in its order, if the pipeline has one whose rows can be brought. */
+function broughtRows(run: PipelineRun): BroughtRows | undefined {
+  const stages = run.pipeline.stages.filter(({ kind }) => !WITHOUT_EFFECT_ON_LISTS.has(kind));
+  const [retrieval, ranking] = stages;
+  if (retrieval?.kind !== "retrieve" || ranking?.kind !== "rank") return undefined;
+  const item = ranking.inputs.find(({ from }) => from.kind === "item");
+  if (item === undefined || run.listed !== undefined) return undefined;
+  const { pinned, signature } = memberOf(run, ranking);
+  const itemRows = run.itemRows?.(pinned, { signature, input: item.name });
+  if (itemRows === undefined) return undefined;
+  const ask: PipelineRun["ask"] = (member, request) => run.ask(member, { ...request, itemRows });
+  return { ranking, itemRows, run: { ...run, ask } };
+}
+
+/** Stages that say what a retrieval finds, or of whom. */
+const WITHOUT_EFFECT_ON_LISTS: ReadonlySet<PipelineStage["kind"]> = new Set([
+  "filter",
+  "seen",
+  "unknown",
+]);
+
 /** What a stage changes. */
 type StageOutcome = Partial<StageAnswer> & { readonly degradation?: Degradation };
 
@@ -130,7 +162,15 @@ type StageOutcome = Partial<StageAnswer> & { readonly degradation?: Degradation 
 async function outcomeOf(
   run: PipelineRun,
   stage: PipelineStage,
-  { candidates, missing }: Pick<StageAnswer, "candidates"> & { missing: ReadonlySet<string> },
+  {
+    candidates,
+    missing,
+    brought,
+  }: {
+    readonly candidates: Candidates;
+    readonly missing: ReadonlySet<string>;
+    readonly brought: BroughtRows | undefined;
+  },
 ): Promise<StageOutcome> {
   if (stage.kind === "diversify") {
     return { candidates: await diversified(candidates, stage, run.request.context.signal) };
@@ -144,7 +184,9 @@ async function outcomeOf(
     const steps = scored(candidates, stage.expression);
     return { candidates: await inTurns(steps, run.request.context.signal) };
   }
-  const answer = await rank(run, stage, candidates);
+  const isBrought = stage === brought?.ranking;
+  const answer = await rank(isBrought ? brought.run : run, stage, candidates);
+  if (isBrought) brought.itemRows.end();
   return answer ?? { degradation: { stage: "rank", reason: "late" } };
 }
 

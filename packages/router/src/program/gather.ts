@@ -92,6 +92,34 @@ export function* joinTopK(
   };
 }
 
+/** Rows `[winners, dim]` of another table, in the order of the winners, where every reply of a single slice has them. */
+export function gatherItemRows(
+  slices: readonly GatheredTopK[],
+  dim: number,
+): Float32Array | undefined {
+  const [slice] = slices;
+  if (slice === undefined || slices.length > 1) return undefined;
+  const { merged, replies } = slice;
+  const brought = replies.map(({ itemRows }) => itemRows).filter((rows) => rows !== undefined);
+  if (brought.length < replies.length) return undefined;
+  // The winners of a single reply are all of its own, in its order.
+  if (brought.length === 1) return brought[0];
+  const rows = new Float32Array(merged.counts.reduce((sum, count) => sum + count, 0) * dim);
+  const starts = replies.map(({ block }) => filledBefore(block));
+  let to = 0;
+  for (let query = 0; query < merged.queries; query += 1) {
+    for (let rank = 0; rank < merged.counts[query]!; rank += 1) {
+      const at = query * merged.k + rank;
+      const reply = merged.blocks[at]!;
+      const inQuery = merged.positions[at]! - query * replies[reply]!.block.k;
+      const from = (starts[reply]![query]! + inQuery) * dim;
+      rows.set(brought[reply]!.subarray(from, from + dim), to);
+      to += dim;
+    }
+  }
+  return rows;
+}
+
 /** The best value and the sum of each query, joined from the sums that workers computed over their own rows. */
 export function joinSums(slices: readonly GatheredTopK[], queries: number): SoftmaxSums {
   const best = new Float32Array(queries).fill(-Infinity);

@@ -57,6 +57,9 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
       if (local !== undefined) return local.lookup(keys);
       if (table?.kind !== "keyed") throw broken(step.node);
       const { table: tableNumber } = step;
+      const { itemRows } = run;
+      const brought = itemRows?.rowsOf({ version, table: tableNumber }, keys);
+      if (brought !== undefined) return brought;
       return timed("lookup", (span) =>
         queryLookup(parts, { tableNumber, table, keys, signal, span }, run),
       );
@@ -100,9 +103,9 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
       const own = chosen === undefined ? conditions : chosenOf(conditions, chosen);
       const admitted = admits === undefined ? own : withMask(own, admits, { table, queries });
       const { data: vectors } = query;
-      return timed("topK", (span) =>
-        queryTopK(parts, { step, table, vectors, k, conditions: admitted, signal, span }, run),
-      );
+      const { itemRows } = run;
+      const search = { step, table, vectors, k, conditions: admitted, itemRows, signal };
+      return timed("topK", (span) => queryTopK(parts, { ...search, span }, run));
     },
   };
 }

@@ -5,6 +5,7 @@ import type { SignatureProgram, Tensor, VersionKey } from "@winnow/core";
 import type { RoutingTable } from "@winnow/cluster";
 import type { Admitted } from "../admission/admission.ts";
 import type { SearchConditions } from "../admission/search-cost.ts";
+import type { ItemRows } from "../item-rows.ts";
 import type { LoadedProgram } from "../versions/loaded-program.ts";
 import type { PredictRequest } from "../predictor.ts";
 import type { RequestContext } from "../request-context.ts";
@@ -31,6 +32,7 @@ export class RequestRun implements RequestScope {
   readonly k: number | undefined;
   readonly conditions: SearchConditions;
   readonly allowPartial: boolean;
+  readonly itemRows: ItemRows | undefined;
   table: RoutingTable;
   partitionsAsked = 0;
   partitionsAnswered = 0;
@@ -53,6 +55,7 @@ export class RequestRun implements RequestScope {
     this.inputs = request.inputs;
     this.context = request.context;
     this.allowPartial = request.allowPartial === true;
+    this.itemRows = request.itemRows;
     this.k = k;
     this.conditions = conditions;
     this.#admitted = admitted;

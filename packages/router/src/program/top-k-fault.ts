@@ -35,6 +35,16 @@ export function topKFault(
   );
 }
 
+/** What is wrong with the rows `[candidates, dim]` of another table that came with an answer. */
+export function itemRowsFault(answer: WorkerAnswer, dim: number | undefined): string | undefined {
+  if (answer.kind !== "topK" || answer.itemRows === undefined || dim === undefined)
+    return undefined;
+  const candidates = answer.block.counts.reduce((sum, count) => sum + count, 0);
+  const { length } = answer.itemRows;
+  if (length === candidates * dim) return undefined;
+  return `${length} values of rows of ${dim} for ${candidates} candidates`;
+}
+
 /** Whether a question has no conditions. */
 function isFree({ excluded, filters = [], included = [] }: TopKAsk): boolean {
   return excluded.length + filters.length + included.length === 0;

@@ -7,6 +7,7 @@ import type {
   CandidateTable,
   Signal,
   SoftmaxSums,
+  Tensor,
   TopKStep,
   TraceSpan,
 } from "@winnow/core";
@@ -14,8 +15,9 @@ import { VECTOR_ATTRIBUTE, sumsAttribute } from "@winnow/core";
 import type { TopKAsk } from "@winnow/cluster";
 import { checkQueries } from "../limits/request-limits.ts";
 import { runBounded } from "./bounded-run.ts";
+import type { ItemRows } from "../item-rows.ts";
 import type { DescribedTopK, GatheredTopK } from "./gather.ts";
-import { gatherTopK, joinSums, joinTopK } from "./gather.ts";
+import { gatherItemRows, gatherTopK, joinSums, joinTopK } from "./gather.ts";
 import {
   NO_CONDITIONS,
   SUMMED_ROWS,
@@ -28,7 +30,7 @@ import { cellsOfTexts } from "./item-vectors.ts";
 import { listedIds } from "./listed-ids.ts";
 import type { ListedOn } from "./listed-ids.ts";
 import { inTurns } from "./turns.ts";
-import { topKFault } from "./top-k-fault.ts";
+import { itemRowsFault, topKFault } from "./top-k-fault.ts";
 import type { PartialAnswer } from "../scatter/slot.ts";
 import type { RequestScope, TableQuestion } from "../scatter/scatter-question.ts";
 import type { TableQueryParts } from "../scatter/table-query.ts";
@@ -48,6 +50,8 @@ export interface Search {
   readonly conditions: SearchConditions;
   /** Where sums over rows are wanted, beside one item: the functions of the scores that are summed. */
   readonly summed?: readonly BoundFunction[] | undefined;
+  /** Rows of another table that are wanted of the items found. */
+  readonly itemRows?: ItemRows | undefined;
   readonly signal: Signal;
   /** The span of the step; `undefined` where nothing is recorded. */
   readonly span?: TraceSpan | undefined;
@@ -84,11 +88,25 @@ export async function queryTopK(
   const startMs = clock.nowMs();
   const joined = inTurns(joinTopK(gathered, shape), asked.signal);
   const answer = joined instanceof Promise ? await joined : joined;
+  keepItemRows(asked.itemRows, answer.ids, gathered);
   const endMs = clock.nowMs();
   scope.noteStage?.("merge", endMs - startMs);
   search.span?.child("merge", startMs).end(endMs);
   parts.observer.stage?.("merge", endMs - startMs, scope.version.model);
   return answer;
+}
+
+/** Keeps the rows that came with the items, if they came with all of them. */
+function keepItemRows(
+  itemRows: ItemRows | undefined,
+  ids: Tensor | undefined,
+  gathered: readonly GatheredTopK[],
+): void {
+  if (itemRows === undefined || ids === undefined) return;
+  const { dim } = itemRows;
+  const rows = gatherItemRows(gathered, dim);
+  // Where queries have different numbers of items, ids have gaps.
+  if (rows !== undefined && rows.length === ids.data.length * dim) itemRows.keep(ids, rows);
 }
 
 /** Asks for some slices, each of which is asked when the concurrency limiter lets it in; `gathered` gets the answers. */
@@ -205,18 +223,26 @@ function askOf(search: Search, slice: SearchSlice): TopKAsk {
 }
 
 function questionOf(
-  { step, table, signal, span }: Search,
+  { step, table, vectors, itemRows, signal, span }: Search,
   ask: TopKAsk,
   { slice, scope }: { readonly slice: SearchSlice; readonly scope: RequestScope },
 ): TableQuestion {
+  // Rows of a part of the queries help nobody, and without ids there are none.
+  const isWhole = ask.vectors.length === vectors.length && !ask.rowsOnly;
+  const brought = isWhole ? itemRows : undefined;
+  const wanting = brought && { ...ask, itemRows: brought.wanted };
   return {
     tableNumber: step.table,
     partitions: allPartitions(table.partitions),
     planned: true,
     idBytes: slice.idBytes,
     countsCoverage: true,
-    askFor: () => ask,
-    faultOf: (given, partitions) => topKFault(given, ask, { table, partitions }),
+    askFor: (partitions, worker, attempt) => {
+      if (wanting === undefined) return ask;
+      return brought?.isGivenBy(worker, partitions, attempt) === true ? wanting : ask;
+    },
+    faultOf: (given, partitions) =>
+      topKFault(given, ask, { table, partitions }) ?? itemRowsFault(given, itemRows?.dim),
     allowPartial: scope.allowPartial,
     signal,
     span,

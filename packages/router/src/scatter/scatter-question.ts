@@ -1,7 +1,7 @@
 // What a request asks of a table: the question, one attempt to answer it with one generation, and the
 // possible results.
 
-import type { Signal, TraceSpan, VersionKey, WinnowError } from "@winnow/core";
+import type { Signal, TraceSpan, VersionKey, WinnowError, WorkerId } from "@winnow/core";
 import type { RoutedTable, RoutingTable, WorkerAnswer, WorkerAsk } from "@winnow/cluster";
 import type { PartialAnswer } from "./slot.ts";
 
@@ -42,8 +42,12 @@ export interface TableQuestion {
    * instances it has. Beyond `resendBytesMax` it is sent to no second worker.
    */
   readonly idBytes: number;
-  /** The question for some of the partitions. */
-  readonly askFor: (partitions: readonly number[]) => WorkerAsk;
+  /** The question for some of the partitions, to one worker. */
+  readonly askFor: (
+    partitions: readonly number[],
+    worker: WorkerId,
+    attempt: ScatterAttempt,
+  ) => WorkerAsk;
   /** What is wrong with an answer to this question; `undefined` if nothing is. */
   readonly faultOf: (answer: WorkerAnswer, partitions: readonly number[]) => string | undefined;
   /** Whether a partial answer is accepted when partitions are lost and no later table has them. */

@@ -184,7 +184,7 @@ class Scatter {
           version,
           table: tableNumber,
           partitions,
-          ask: askFor(slot.partitions),
+          ask: askFor(slot.partitions, slot.peer.id, this.#attempt),
           deadlineMs,
           trace: slot.span?.context,
         },

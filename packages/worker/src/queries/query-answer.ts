@@ -3,6 +3,7 @@
 // answer is a failure that says so, never a shorter list (S10).
 //
 //   query ─▶ check ─▶ lane (scan, sums or lookup) ─▶ compute thread ─▶ reply on the router's link
+//              │                                        └─▶ rows of the items found wanted ─▶ check, as a lookup
 //              └─▶ NO_VERSION · NOT_OWNER · EXPIRED · OVERLOADED · INVALID_KEY · INTERNAL
 
 import type {
@@ -18,6 +19,7 @@ import type { Clock, Tracer, VersionKey } from "@winnow/core";
 
 import type { Compute, ContentHandle } from "../compute/compute.ts";
 import { FilterPreparations } from "./filter-preparation.ts";
+import { itemRowsQuestion, withItemRows } from "./item-rows.ts";
 import { QueryLane } from "./query-lane.ts";
 import type { Outcome } from "./query-lane.ts";
 import { QueryRefusal, checkQuery } from "./query-check.ts";
@@ -28,7 +30,7 @@ import { batchGroupOf } from "./batcher.ts";
 import type { HeldVersion } from "../replicas/replica-set.ts";
 import { traceQuery } from "./query-trace.ts";
 import { watchedBatch } from "./watched-batch.ts";
-import type { QueryEnd, WorkerObserver } from "../worker-observer.ts";
+import type { QueryEnd, QueryKind, WorkerObserver } from "../worker-observer.ts";
 
 /** Bounds of the queues, in addition to the bounds of one query. */
 export interface AnswerLimits extends QueryLimits {
@@ -56,6 +58,14 @@ const SCANS_AHEAD_MAX = 1;
 const SUMS_IN_FLIGHT_MAX = 1;
 
 type Lane = QueryLane<BatchedQuery, BatchedAnswer>;
+
+/** A query, and the lane that it waits on or is under way on. */
+interface TakenQuery {
+  /** What the router asked. */
+  readonly kind: QueryKind;
+  readonly lane: Lane;
+  readonly query: BatchedQuery;
+}
 
 /** Takes queries from links and replies to them. */
 export class QueryAnswer {
@@ -123,30 +133,36 @@ export class QueryAnswer {
 
   /** Answers the queries of one link until it closes. */
   serve(link: WorkerLink): Pick<LinkHandlers, "onQueries" | "onCancel" | "onClose"> {
-    const { observer } = this.#dependencies;
-    const waiting = new IdTable<{ readonly lane: Lane; readonly query: BatchedQuery }>();
+    const { observer, clock } = this.#dependencies;
+    const waiting = new IdTable<TakenQuery>();
     const forget = (id: number): void => {
       const found = waiting.get(id);
       if (found === undefined) return;
       waiting.delete(id);
       this.#preparations.forget(found.query);
       found.lane.cancel(found.query);
-      const { kind } = found.query.query.ask;
-      observer?.queryEnded({ kind, end: "CANCELLED", queueMs: undefined });
+      observer?.queryEnded({ kind: found.kind, end: "CANCELLED", queueMs: undefined });
     };
     return {
       onQueries: (queries) => {
         for (const query of queries) {
           // Two queries under one id would make its cancel and its replies ambiguous (S8).
           if (waiting.has(query.id)) return link.refuse(underWay(query.id));
+          const deadlineMs = clock.nowMs() + query.remainingMs;
           const end = (outcome: Outcome<BatchedAnswer>): void => {
-            waiting.delete(query.id);
-            const answer = answerOf(outcome);
             const times = timesOf(outcome);
-            link.reply({ id: query.id, ...times, answer });
+            const reply = (answer: WorkerAnswer): void => {
+              waiting.delete(query.id);
+              link.reply({ id: query.id, ...times, answer });
+              const queueMs = outcome.kind === "answer" ? times.queueUs / 1000 : undefined;
+              observer?.queryEnded({ kind: query.ask.kind, end: endOf(answer), queueMs });
+            };
+            const answer = answerOf(outcome);
             this.#trace(query, outcome, answer);
-            const queueMs = outcome.kind === "answer" ? times.queueUs / 1000 : undefined;
-            observer?.queryEnded({ kind: query.ask.kind, end: endOf(answer), queueMs });
+            const further = this.#takeItemRows({ ...query, deadlineMs }, answer, reply);
+            if (further === undefined) return;
+            waiting.set(query.id, further);
+            further.lane.pump();
           };
           const taken = this.#take(query, end);
           if (taken !== undefined) waiting.set(query.id, taken);
@@ -182,11 +198,34 @@ export class QueryAnswer {
     return watchedBatch(batch, { observer, held }, run);
   }
 
+  /** Queues the look-up of items that were found, if their rows are wanted, or replies at once. */
+  #takeItemRows(
+    query: WorkerQuery & { readonly deadlineMs: number },
+    answer: WorkerAnswer,
+    reply: (answer: WorkerAnswer) => void,
+  ): TakenQuery | undefined {
+    const { find, clock } = this.#dependencies;
+    const wanted = query.ask.kind === "topK" ? query.ask.itemRows : undefined;
+    const held = wanted && find(wanted.version);
+    const remainingMs = query.deadlineMs - clock.nowMs();
+    const question = itemRowsQuestion(query, answer, { held, remainingMs });
+    if (question === undefined || answer.kind !== "topK") {
+      reply(answer);
+      return undefined;
+    }
+    const taken = this.#take(question, (outcome) => {
+      const rows = answerOf(outcome);
+      this.#trace(question, outcome, rows);
+      reply(withItemRows(answer, rows));
+    });
+    return taken && { ...taken, kind: query.ask.kind };
+  }
+
   /** Checks a query and queues it, or ends it with the reason. */
   #take(
     query: WorkerQuery,
     end: (outcome: Outcome<BatchedAnswer>) => void,
-  ): { readonly lane: Lane; readonly query: BatchedQuery } | undefined {
+  ): TakenQuery | undefined {
     const checked = checkQuery(query, this.#dependencies.find(query.version), this.#limits);
     if (checked instanceof QueryRefusal) {
       end({ kind: "failed", error: checked });
@@ -203,7 +242,7 @@ export class QueryAnswer {
     const batched = { query, handle, group, rows, deadlineMs, dueMs, queuedMs, end };
     const prepared = this.#prepare(batched, lane);
     if (prepared === "waits" || (prepared === "ready" && lane.offer(batched))) {
-      return { lane, query: batched };
+      return { kind: query.ask.kind, lane, query: batched };
     }
     end({ kind: "failed", error: overloaded(this.queueRows) });
     return undefined;

@@ -96,6 +96,18 @@ export interface TopKAsk {
   readonly vectorBytes?: true | undefined;
   /** Whether `$vector` is wanted without what was added to rows for the search. Older workers give whole rows. */
   readonly ownVectors?: true | undefined;
+  /**
+   * A keyed table, maybe of another version: its rows of the ids returned are wanted, too. A worker that does not hold
+   * all of it, or not at hand, and an older one gives none.
+   */
+  readonly itemRows?: KeyedRows | undefined;
+}
+
+/** A keyed table of a version. */
+export interface KeyedRows {
+  readonly version: VersionKey;
+  /** Position in the program's tables. */
+  readonly table: number;
 }
 
 /** The row of each key; every key lies in one of the named partitions. */
@@ -128,6 +140,8 @@ export type WorkerAnswer =
       readonly attributes?: StringColumn | undefined;
       /** Whether the vector is behind each object (core/attributes/item-cell). */
       readonly vectorBytes?: true | undefined;
+      /** `[filled positions, dim]` of the table whose rows were wanted: the row of each id. */
+      readonly itemRows?: Float32Array | undefined;
     }
   /** `[keys, dim]`, in the order of the keys. */
   | {

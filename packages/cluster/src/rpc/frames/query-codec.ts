@@ -5,12 +5,13 @@
 //                partitions 7: bytes; oneof: top_k 8: TopKAsk; lookup 9: LookupAsk; trace 10: bytes }
 //   TopKAsk    { k 1; queries 2; vectors 3: bytes; excluded 4: Keys, repeated; rows_only 5;
 //                filters 6: string, repeated; included 7: Keys, repeated; attributes 8: string, repeated; vector_bytes 9;
-//                own_vectors 10 }
+//                own_vectors 10; item_rows 11: KeyedRows }
+//   KeyedRows  { model 1: string; version 2; fingerprint 3: string; table 4 }
 //   LookupAsk  { keys 1: Keys; known_only 2 }
 
 import { WIRE, fingerprint, tensor, traceContextBytes, traceContextOf } from "@winnow/core";
 import type { Tensor, TraceContext } from "@winnow/core";
-import type { LookupAsk, TopKAsk, WorkerAsk, WorkerQuery } from "./frames.ts";
+import type { KeyedRows, LookupAsk, TopKAsk, WorkerAsk, WorkerQuery } from "./frames.ts";
 import { POSITIONS_MAX } from "./frame-limits.ts";
 import { NO_FLOATS, NO_SHORTS } from "./frame-reader.ts";
 import { keyBytes, readKeys, writeKeys } from "./key-codec.ts";
@@ -32,6 +33,9 @@ const INCLUDED = 7;
 const ATTRIBUTES = 8;
 const VECTOR_BYTES = 9;
 const OWN_VECTORS = 10;
+const ITEM_ROWS = 11;
+/** About the bytes of the name of a table beside its texts. */
+const KEYED_ROWS_BYTES = 32;
 /** Filters, or names of attributes, of one query at most. Routers send no more. */
 const TEXTS_MAX = 4096;
 const KEYS = 1;
@@ -114,7 +118,11 @@ function askBytes(ask: WorkerAsk): number {
   for (const ids of included) bytes += keyBytes(ids);
   for (const text of filters) bytes += text.length;
   for (const text of attributes) bytes += text.length;
-  return bytes;
+  return ask.itemRows === undefined ? bytes : bytes + keyedRowsBytes(ask.itemRows);
+}
+
+function keyedRowsBytes({ version }: KeyedRows): number {
+  return KEYED_ROWS_BYTES + version.model.length + version.fingerprint.length;
 }
 
 function writeTopK(writer: FrameWriter, ask: TopKAsk): void {
@@ -129,6 +137,17 @@ function writeTopK(writer: FrameWriter, ask: TopKAsk): void {
   for (const name of ask.attributes ?? []) writer.text(ATTRIBUTES, name);
   if (ask.vectorBytes) writer.bool(VECTOR_BYTES, true);
   if (ask.ownVectors) writer.bool(OWN_VECTORS, true);
+  if (ask.itemRows !== undefined) writeKeyedRows(writer, ask.itemRows);
+  writer.end();
+}
+
+function writeKeyedRows(writer: FrameWriter, rows: KeyedRows): void {
+  const { version, table } = rows;
+  writer.begin(ITEM_ROWS, keyedRowsBytes(rows));
+  writer.text(1, version.model);
+  writer.int(2, version.version);
+  writer.text(3, version.fingerprint);
+  writer.int(4, table);
   writer.end();
 }
 
@@ -180,13 +199,7 @@ function readLookup(reader: FrameReader): WorkerAsk {
 
 function readTopK(reader: FrameReader): TopKAsk {
   const excluded: Tensor[] = [];
-  const more: FurtherFields = {
-    filters: [],
-    included: [],
-    attributes: [],
-    vectorBytes: false,
-    ownVectors: false,
-  };
+  const more: FurtherFields = {};
   const kind = "topK" as const;
   const ask = { kind, k: 0, queries: 0, vectors: NO_FLOATS, excluded, rowsOnly: false };
   while (reader.next()) {
@@ -210,43 +223,51 @@ function readTopK(reader: FrameReader): TopKAsk {
         readFurther(reader, more);
     }
   }
-  const { filters, included, attributes, vectorBytes, ownVectors } = more;
-  return checked({
-    ...ask,
-    ...(filters.length > 0 && { filters }),
-    ...(included.length > 0 && { included }),
-    ...(attributes.length > 0 && { attributes }),
-    ...(vectorBytes && { vectorBytes }),
-    ...(ownVectors && { ownVectors }),
-  });
+  return checked({ ...ask, ...more });
 }
 
 /** Fields of a search that most searches leave empty. */
 interface FurtherFields {
-  readonly filters: string[];
-  readonly included: Tensor[];
-  readonly attributes: string[];
-  vectorBytes: boolean;
-  ownVectors: boolean;
+  filters?: string[];
+  included?: Tensor[];
+  attributes?: string[];
+  vectorBytes?: true | undefined;
+  ownVectors?: true | undefined;
+  itemRows?: KeyedRows;
 }
 
 function readFurther(reader: FrameReader, more: FurtherFields): void {
-  const { filters, included, attributes } = more;
   switch (reader.tag) {
     case FILTERS * 8 + LENGTH_DELIMITED:
-      return addText(filters, reader.text(), "top_k.filters");
+      return addText((more.filters ??= []), reader.text(), "top_k.filters");
     case INCLUDED * 8 + LENGTH_DELIMITED:
-      included.push(readKeys(reader, "top_k.included"));
+      (more.included ??= []).push(readKeys(reader, "top_k.included"));
       return;
     case ATTRIBUTES * 8 + LENGTH_DELIMITED:
-      return addText(attributes, reader.text(), "top_k.attributes");
+      return addText((more.attributes ??= []), reader.text(), "top_k.attributes");
     case VECTOR_BYTES * 8 + VARINT:
-      more.vectorBytes = reader.flag();
+      more.vectorBytes = reader.flag() || undefined;
       return;
     case OWN_VECTORS * 8 + VARINT:
-      more.ownVectors = reader.flag();
+      more.ownVectors = reader.flag() || undefined;
+      return;
+    case ITEM_ROWS * 8 + LENGTH_DELIMITED:
+      more.itemRows = reader.nested(readKeyedRows);
       return;
   }
+}
+
+function readKeyedRows(reader: FrameReader): KeyedRows {
+  const version = { model: "", version: 0, fingerprint: fingerprint("") };
+  let table = 0;
+  while (reader.next()) {
+    if (reader.tag === 1 * 8 + LENGTH_DELIMITED) version.model = reader.text();
+    else if (reader.tag === 2 * 8 + VARINT) version.version = reader.number("item_rows.version");
+    else if (reader.tag === 3 * 8 + LENGTH_DELIMITED)
+      version.fingerprint = fingerprint(reader.text());
+    else if (reader.tag === 4 * 8 + VARINT) table = reader.uint32("item_rows.table");
+  }
+  return { version, table };
 }
 
 function addText(texts: string[], text: string, field: string): void {

@@ -5,7 +5,7 @@
 //                   oneof: top_k 4: TopKAnswer; lookup 5: LookupAnswer; failure 6: Failure }
 //   TopKAnswer    { k 1; counts 2: bytes; scores 3: bytes; rows 4: bytes;
 //                   oneof: id_strings 5: Strings; id_int32 6: bytes; id_int64 7: bytes;
-//                  attributes 8: Strings; vector_bytes 9 }
+//                  attributes 8: Strings; vector_bytes 9; item_rows 10: bytes }
 //   LookupAnswer  { vectors 1: bytes; known 2: bytes }
 //   Failure       { code 1; reason 2: string; message 3: string }
 
@@ -30,6 +30,7 @@ const ID_INT32 = 6;
 const ID_INT64 = 7;
 const ATTRIBUTES = 8;
 const VECTOR_BYTES = 9;
+const ITEM_ROWS = 10;
 const KNOWN = 2;
 const UINT32_MAX = 2 ** 32 - 1;
 /** Placeholder until the answer is read. */
@@ -90,10 +91,10 @@ export function replyBytes({ answer }: WorkerReply): number {
 function answerBytes(answer: WorkerAnswer): number {
   switch (answer.kind) {
     case "topK": {
-      const { block, ids, attributes } = answer;
+      const { block, ids, attributes, itemRows } = answer;
       const candidates = block.counts.byteLength + 2 * block.scores.byteLength;
       const texts = attributes ? attributes.byteLength + 4 * attributes.length : 0;
-      return candidates + texts + (ids ? keyBytes(ids) : 0);
+      return candidates + texts + (ids ? keyBytes(ids) : 0) + (itemRows?.byteLength ?? 0);
     }
     case "lookup":
       return answer.vectors.byteLength + (answer.known?.length ?? 0);
@@ -110,6 +111,7 @@ function writeAnswer(writer: FrameWriter, answer: WorkerAnswer, bytes: number): 
       writeIds(writer, answer.ids);
       if (answer.attributes !== undefined) writeStrings(writer, ATTRIBUTES, answer.attributes);
       if (answer.vectorBytes) writer.bool(VECTOR_BYTES, true);
+      if (answer.itemRows !== undefined) writer.bytes(ITEM_ROWS, answer.itemRows);
       break;
     case "lookup":
       writer.begin(LOOKUP, bytes);
@@ -168,15 +170,17 @@ function writeIds(writer: FrameWriter, ids: Tensor | undefined): void {
 function readTopK(reader: FrameReader): WorkerAnswer {
   const block = { queries: 0, k: 0, counts: NO_UINTS, scores: NO_FLOATS, rows: NO_UINTS };
   let ids: Tensor | undefined;
-  let attributes: StringColumn | undefined;
-  let vectorBytes = false;
+  const more: FurtherColumns = {};
   while (reader.next()) {
     switch (reader.tag) {
       case VECTOR_BYTES * 8 + VARINT:
-        vectorBytes = reader.flag();
+        more.vectorBytes = reader.flag() || undefined;
+        break;
+      case ITEM_ROWS * 8 + LENGTH_DELIMITED:
+        more.itemRows = reader.float32Array("top_k.item_rows");
         break;
       case ATTRIBUTES * 8 + LENGTH_DELIMITED:
-        attributes = readTexts(reader);
+        more.attributes = readTexts(reader);
         break;
       case 1 * 8 + VARINT:
         block.k = reader.uint32("top_k.k");
@@ -196,14 +200,15 @@ function readTopK(reader: FrameReader): WorkerAnswer {
   }
   block.queries = block.counts.length;
   reader.takePositions(block.k * block.queries, "top_k");
-  checkFilled(block, { ids, attributes });
-  return {
-    kind: "topK",
-    block: spread(block),
-    ids,
-    ...(attributes && { attributes }),
-    ...(vectorBytes && { vectorBytes }),
-  };
+  checkFilled(block, { ids, attributes: more.attributes });
+  return { kind: "topK", block: spread(block), ids, ...more };
+}
+
+/** What only some answers have. */
+interface FurtherColumns {
+  attributes?: StringColumn;
+  vectorBytes?: true | undefined;
+  itemRows?: Float32Array;
 }
 
 function readTexts(reader: FrameReader): StringColumn {

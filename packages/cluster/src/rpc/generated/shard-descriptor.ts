@@ -127,6 +127,15 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                     attributes: { rule: "repeated", type: "string", id: 8 },
                     vector_bytes: { type: "bool", id: 9 },
                     own_vectors: { type: "bool", id: 10 },
+                    item_rows: { type: "KeyedRows", id: 11 },
+                  },
+                },
+                KeyedRows: {
+                  fields: {
+                    model: { type: "string", id: 1 },
+                    version: { type: "uint64", id: 2 },
+                    fingerprint: { type: "string", id: 3 },
+                    table: { type: "uint32", id: 4 },
                   },
                 },
                 LookupAsk: {
@@ -166,6 +175,7 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                     id_int64: { type: "bytes", id: 7 },
                     attributes: { type: "Strings", id: 8 },
                     vector_bytes: { type: "bool", id: 9 },
+                    item_rows: { type: "bytes", id: 10 },
                   },
                 },
                 LookupAnswer: {

@@ -50,6 +50,10 @@ import type {
   Heard__Output as _winnow_shard_v1_Heard__Output,
 } from "./winnow/shard/v1/Heard.ts";
 import type {
+  KeyedRows as _winnow_shard_v1_KeyedRows,
+  KeyedRows__Output as _winnow_shard_v1_KeyedRows__Output,
+} from "./winnow/shard/v1/KeyedRows.ts";
+import type {
   Keys as _winnow_shard_v1_Keys,
   Keys__Output as _winnow_shard_v1_Keys__Output,
 } from "./winnow/shard/v1/Keys.ts";
@@ -186,6 +190,10 @@ export interface ProtoGrpcType {
           _winnow_shard_v1_GetOrderRequest__Output
         >;
         Heard: MessageTypeDefinition<_winnow_shard_v1_Heard, _winnow_shard_v1_Heard__Output>;
+        KeyedRows: MessageTypeDefinition<
+          _winnow_shard_v1_KeyedRows,
+          _winnow_shard_v1_KeyedRows__Output
+        >;
         Keys: MessageTypeDefinition<_winnow_shard_v1_Keys, _winnow_shard_v1_Keys__Output>;
         LookupAnswer: MessageTypeDefinition<
           _winnow_shard_v1_LookupAnswer,

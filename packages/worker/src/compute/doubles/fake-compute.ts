@@ -9,6 +9,7 @@ import type {
   ComputeFailure,
   ContentHandle,
   LoadedReplica,
+  LookupBatch,
   LookupBatchAnswer,
   OpenedTable,
   OpenedVersion,
@@ -80,6 +81,9 @@ export class FakeCompute implements Compute {
   readonly requests: string[] = [];
   /** Answers to scans; a test may hold them back. */
   scan: (batch: TopKBatch) => Promise<TopKBatchAnswer> = () => Promise.reject(new Error("no scan"));
+  /** Answers to look-ups. */
+  gather: (batch: LookupBatch) => Promise<LookupBatchAnswer> = () =>
+    Promise.resolve({ answers: [], computeUs: 0 });
   progress = 0;
   pending = 0;
   readonly #clock: Clock;
@@ -163,8 +167,8 @@ export class FakeCompute implements Compute {
 
   async prepareFilters(): Promise<void> {}
 
-  async lookup(): Promise<LookupBatchAnswer> {
-    return { answers: [], computeUs: 0 };
+  lookup(batch: LookupBatch): Promise<LookupBatchAnswer> {
+    return this.gather(batch);
   }
 
   onFailure(listener: (failure: ComputeFailure) => void): void {

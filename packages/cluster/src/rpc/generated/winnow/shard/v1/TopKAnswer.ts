@@ -39,6 +39,10 @@ export interface TopKAnswer {
    * behind each object is the vector: core/attributes/item-cell
    */
   vector_bytes?: boolean;
+  /**
+   * float32 LE [filled positions, dim]: the row of each id in the table that item_rows names
+   */
+  item_rows?: Buffer | Uint8Array | string;
   ids?: "id_strings" | "id_int32" | "id_int64";
 }
 
@@ -76,5 +80,9 @@ export interface TopKAnswer__Output {
    * behind each object is the vector: core/attributes/item-cell
    */
   vector_bytes: boolean;
+  /**
+   * float32 LE [filled positions, dim]: the row of each id in the table that item_rows names
+   */
+  item_rows: Buffer;
   ids?: "id_strings" | "id_int32" | "id_int64";
 }

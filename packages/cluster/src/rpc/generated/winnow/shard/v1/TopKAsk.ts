@@ -4,6 +4,10 @@ import type {
   Keys as _winnow_shard_v1_Keys,
   Keys__Output as _winnow_shard_v1_Keys__Output,
 } from "../../../winnow/shard/v1/Keys.ts";
+import type {
+  KeyedRows as _winnow_shard_v1_KeyedRows,
+  KeyedRows__Output as _winnow_shard_v1_KeyedRows__Output,
+} from "../../../winnow/shard/v1/KeyedRows.ts";
 
 export interface TopKAsk {
   k?: number;
@@ -40,6 +44,10 @@ export interface TopKAsk {
    * $vector without what was added to rows for the search; older workers give whole rows
    */
   own_vectors?: boolean;
+  /**
+   * Rows of the ids returned are wanted of this table, too. Older workers give none, nor do workers that do not hold all of it.
+   */
+  item_rows?: _winnow_shard_v1_KeyedRows | null;
 }
 
 export interface TopKAsk__Output {
@@ -77,4 +85,8 @@ export interface TopKAsk__Output {
    * $vector without what was added to rows for the search; older workers give whole rows
    */
   own_vectors: boolean;
+  /**
+   * Rows of the ids returned are wanted of this table, too. Older workers give none, nor do workers that do not hold all of it.
+   */
+  item_rows: _winnow_shard_v1_KeyedRows__Output | null;
 }

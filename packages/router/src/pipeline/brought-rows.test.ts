@@ -1,0 +1,120 @@
+// Which questions of a pipeline are told of the rows that a retrieval brings for its ranking.
+
+import { filterText, fingerprint, parseFilter, stringTensor, tensor } from "@winnow/core";
+import type { PipelineStage, SignatureTensor, Tensor } from "@winnow/core";
+import { expect, test } from "vitest";
+import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
+import { version } from "../doubles/fake-cluster.ts";
+import { ItemRows } from "../item-rows.ts";
+import type { PinnedModel } from "../predictor.ts";
+import { RequestContext } from "../request-context.ts";
+import { runPipeline } from "./pipeline-run.ts";
+
+const member = { signature: "serving_default", scores: "s" };
+const user = { name: "user", from: { kind: "request", input: "user" } } as const;
+const movie = { name: "movie", from: { kind: "item" } } as const;
+const ofUser = [{ name: "user", from: "user" }];
+
+const retrieval: PipelineStage = {
+  kind: "retrieve",
+  model: "movies",
+  ...member,
+  ids: "i",
+  k: 2,
+  inputs: ofUser,
+};
+const ranking: PipelineStage = {
+  kind: "rank",
+  model: "ranking",
+  ...member,
+  inputs: [user, movie],
+};
+const limit: PipelineStage = { kind: "limit", count: 1 };
+
+function pinnedModel(model: string, names: readonly string[]): PinnedModel {
+  const inputs = names.map((name): SignatureTensor => {
+    return { name, dtype: "string", shape: [-1], value: 0, graphTensor: "" };
+  });
+  const parts = { constants: [], steps: [], outputs: [], inputs };
+  const signature = { name: "serving_default", methodName: "", ...parts };
+  const none = { tables: [], vocabularies: [], denseModels: [] };
+  const program = { fingerprint: fingerprint("f"), ...none, signatures: [signature] };
+  return { model, version: 1, program, release: () => undefined };
+}
+
+const pinned = new Map([
+  ["movies", pinnedModel("movies", ["user"])],
+  ["ranking", pinnedModel("ranking", ["user", "movie"])],
+]);
+
+/** The models that are asked, with a mark where the question has the rows; and for which input rows were wanted. */
+async function askedBy(stages: readonly PipelineStage[]) {
+  const asked: string[] = [];
+  const wanted: string[] = [];
+  const itemRows = new ItemRows({ version, table: 0 }, 2, () => void asked.push("others"));
+  const context = new RequestContext(new ManualClock(), { timeoutMs: 1000 });
+  await runPipeline({
+    pipeline: { stages, outputs: { scores: "s", ids: "i" } },
+    request: {
+      signature: pinned.get("movies")!.program.signatures[0]!,
+      inputs: new Map([["user", stringTensor(["u"])]]),
+      context,
+    },
+    pinned,
+    clock: new ManualClock(),
+    instancesMax: 9,
+    describedValuesMax: 99,
+    outlives: () => undefined,
+    limits: { excludedIdsMax: 99, excludedBytesMax: 9999 },
+    itemRows: (of, { input }) => {
+      wanted.push(`${of.model} ${input}`);
+      return itemRows;
+    },
+    ask: ({ model }, request) => {
+      asked.push(request.itemRows === itemRows ? `${model} with rows` : model);
+      const items = request.inputs.get("movie");
+      if (items === undefined) itemRows.keep(stringTensor(["a", "b"]), Float32Array.of(1, 2, 3, 4));
+      else if (request.itemRows !== undefined) itemRows.rowsOf(itemRows.wanted, items);
+      const count = items?.data.length ?? 2;
+      const scores = tensor("float32", [1, count], new Float32Array(count));
+      const outputs = new Map<string, Tensor>([["s", scores]]);
+      outputs.set("i", stringTensor(["a", "b"], [1, 2]));
+      return Promise.resolve({ version: { ...version, model }, outputs, coverage: 1 });
+    },
+  });
+  context.finish();
+  const isKept = itemRows.rowsOf(itemRows.wanted, stringTensor(["a", "b"])) !== undefined;
+  return { asked, wanted, isKept };
+}
+
+const year = parseFilter(new Map([["year", 1995]]));
+const filter: PipelineStage = { kind: "filter", filter: filterText(year) };
+
+test.each<[string, readonly PipelineStage[]]>([
+  ["directly after a single retrieval", [retrieval, ranking, limit]],
+  ["after a retrieval under a filter", [retrieval, filter, ranking]],
+])("rows are brought for a ranking %s, and kept no longer", async (_, stages) => {
+  const { asked, wanted, isKept } = await askedBy(stages);
+
+  expect(asked).toEqual(["movies with rows", "ranking with rows"]);
+  expect([wanted, isKept]).toEqual([["ranking movie"], false]);
+});
+
+test("rows are for the first ranking alone", async () => {
+  const { asked } = await askedBy([retrieval, ranking, { ...ranking }]);
+
+  expect(asked).toEqual(["movies with rows", "ranking with rows", "ranking"]);
+});
+
+const userAlone = { ...ranking, inputs: [user] } as PipelineStage;
+
+test.each<[string, readonly PipelineStage[], string[]]>([
+  ["of what is left after another stage", [retrieval, limit, ranking], ["movies", "ranking"]],
+  ["of several retrievals", [retrieval, retrieval, ranking], ["movies", "movies", "ranking"]],
+  ["that takes no item", [retrieval, userAlone], ["movies", "ranking"]],
+  ["that is not there", [retrieval, limit], ["movies"]],
+])("no rows are brought for a ranking %s", async (_, stages, models) => {
+  const { asked, wanted } = await askedBy(stages);
+
+  expect([asked, wanted]).toEqual([models, []]);
+});

@@ -1,0 +1,139 @@
+// Rows that a ranking looks up, brought by the search that found the items: the same rows, or none.
+
+import type { Tensor, WorkerId } from "@winnow/core";
+import { stringTensor, tensor } from "@winnow/core";
+import { describe, expect, test, vi } from "vitest";
+import { idOf, version } from "../doubles/fake-cluster.ts";
+import type { Behaviour } from "../doubles/fake-cluster.ts";
+import { QueryBench } from "../fixtures/query-bench.ts";
+import type { QueryBenchWords } from "../fixtures/query-bench.ts";
+import { ItemRows } from "../item-rows.ts";
+
+const wanted = { version, table: 0 };
+const all = [0, 1, 2, 3];
+
+interface SearchWords extends QueryBenchWords {
+  readonly queries?: number;
+  readonly k?: number;
+  readonly of?: ItemRows["wanted"];
+  readonly exclude?: readonly Tensor[];
+  /** Of the last worker. */
+  readonly behaviour?: Behaviour;
+}
+
+/** A search for the best items of each query, after which rows may be kept. */
+async function searched({ queries = 1, k = 10, of = wanted, exclude, ...words }: SearchWords) {
+  const bench = new QueryBench(words);
+  const { behaviour } = words;
+  if (behaviour !== undefined) bench.workers.at(-1)!.behave = () => behaviour;
+  const onOtherKeys = vi.fn();
+  const itemRows = new ItemRows(of, 3, onOtherKeys);
+  const ask = { vectors: bench.vectors(queries), k, itemRows, ...(exclude && { exclude }) };
+  const answer = await bench.settle(bench.search(ask));
+  const { ids, rows } = answer;
+  const numbers = rows?.dtype === "int32" ? [...rows.data] : [];
+  const asks = bench.workers.flatMap(({ asked }) => asked.map(({ ask }) => ask));
+  const asking = asks.filter((ask) => ask.kind === "topK" && ask.itemRows !== undefined);
+  return { bench, itemRows, onOtherKeys, ids: ids!, numbers, asking: asking.length };
+}
+
+describe("rows that come with a search", () => {
+  test.each([
+    ["one worker that holds all", [all]],
+    ["two workers that each hold all, and each search a part", [all, all]],
+  ])("are those of a look-up, from %s", async (_, held) => {
+    const { bench, itemRows, ids, numbers, asking } = await searched({ held, queries: 3 });
+
+    const rows = itemRows.rowsOf(wanted, { ...ids, shape: [3, 10, 1] });
+
+    expect(asking).toBe(held.length);
+    expect(rows).toEqual(tensor("float32", [3, 10, 1, 3], bench.rowsOf(numbers)));
+  });
+
+  const halves = [
+    [0, 1],
+    [2, 3],
+  ];
+  const two = [stringTensor([idOf(3)]), stringTensor([])];
+  const ofOtherContent = { version: { ...version, version: 8 }, table: 0 };
+
+  test.each<[string, SearchWords, number]>([
+    ["asked of workers that hold a part of the table", { held: halves }, 0],
+    ["asked where one of the workers that search holds a part", { held: [all, [0, 1]] }, 0],
+    ["asked of workers that hold another content", { held: [all], of: ofOtherContent }, 0],
+    [
+      "asked of the parts of a search",
+      { held: [all], queries: 3, settings: { sliceQueriesMax: 1 } },
+      0,
+    ],
+    ["there where a query has fewer items", { held: [all], queries: 2, k: 40, exclude: two }, 1],
+    ["there where one of the workers gives none", { held: [all, all], behaviour: "older" }, 2],
+  ])("are not %s", async (_, words, asked) => {
+    const { itemRows, ids, asking } = await searched(words);
+
+    expect(asking).toBe(asked);
+    expect(itemRows.rowsOf(words.of ?? wanted, ids)).toBeUndefined();
+  });
+
+  test("are asked of a worker that holds all and searches all alone, in the generation in use", () => {
+    const scope = new QueryBench({ held: [all, [0, 1]] }).scope();
+    const table = scope.table.models.get(version.model)!.contents[0]!.tables[1]!;
+    const itemRows = new ItemRows(wanted, 3, () => undefined);
+    const isGiven = (worker: string, partitions: readonly number[], lives = scope.table.workers) =>
+      itemRows.isGivenBy(worker as WorkerId, partitions, { scope, table, lives });
+
+    const given = [isGiven("w0", all), isGiven("w0", [2, 3]), isGiven("w1", all)];
+    given.push(isGiven("w0", all, new Map(scope.table.workers)));
+
+    expect(given).toEqual([true, false, false, false]);
+  });
+
+  test("are for the same keys of the same table alone", async () => {
+    const { itemRows, ids } = await searched({ held: [all] });
+    const texts = ids.dtype === "string" ? ids.data.toText() : [];
+
+    const found = [
+      itemRows.rowsOf(ofOtherContent, ids),
+      itemRows.rowsOf({ version, table: 1 }, ids),
+      itemRows.rowsOf(wanted, stringTensor(texts.slice(1))),
+      itemRows.rowsOf(wanted, stringTensor(texts.toReversed())),
+      itemRows.rowsOf(wanted, tensor("int64", [10], new BigInt64Array(10))),
+    ];
+
+    expect(found).toEqual(found.map(() => undefined));
+    expect(itemRows.rowsOf(wanted, stringTensor(texts))).toBeDefined();
+  });
+
+  test("are there where the only query has fewer items than asked for", async () => {
+    const exclude = [stringTensor([idOf(3)])];
+    const { bench, itemRows, ids, numbers } = await searched({ held: [all], k: 40, exclude });
+
+    const rows = itemRows.rowsOf(wanted, ids);
+
+    expect(rows).toEqual(tensor("float32", [1, 39, 3], bench.rowsOf(numbers)));
+  });
+
+  test("tell after the ranking that it looked up as many keys, but only others", async () => {
+    const told: number[] = [];
+    for (const look of [[0], [1], [1, 0], [0, 1], []]) {
+      const { itemRows, ids, onOtherKeys } = await searched({ held: [all] });
+      const keys = [ids, stringTensor(Array.from({ length: ids.data.length }, () => "other"))];
+      for (const each of look) itemRows.rowsOf(wanted, keys[each]!);
+      itemRows.end();
+      told.push(onOtherKeys.mock.calls.length);
+      expect(itemRows.rowsOf(wanted, ids)).toBeUndefined();
+    }
+
+    expect(told).toEqual([0, 1, 0, 0, 0]);
+  });
+
+  test("of another length are the worker's fault, and another worker is asked", async () => {
+    const bench = new QueryBench({ held: [all, all] });
+    const itemRows = new ItemRows(wanted, 4, () => undefined);
+
+    const search = bench.settle(bench.search({ vectors: bench.vectors(1), k: 10, itemRows }));
+
+    await expect(search).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    expect(bench.workers.flatMap(({ asked }) => asked).length).toBeGreaterThan(2);
+  });
+});
