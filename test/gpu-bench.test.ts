@@ -117,6 +117,14 @@ test.skipIf(noGpuReason !== "" || !isBuilt)(
       expect(entries).toContain(`node_modules/${name}`);
     }
     expect(entries.filter((entry) => entry.includes("onnxruntime"))).toEqual([]);
+    const setUp = entries.filter((entry) => /^test\/[^/]*\.ts$/.test(entry));
+    const named = setUp.flatMap((entry) =>
+      [
+        ...readFileSync(path.join(root, entry), "utf8").matchAll(/"(?:\.|test)\/([^/"*]*\.ts)"/g),
+      ].map(([, name]) => `test/${name}`),
+    );
+    expect(setUp).toEqual(expect.arrayContaining(named));
+    expect(named.length).toBeGreaterThan(2);
   },
 );
 

@@ -196,6 +196,7 @@ const TOGGLES = {
   disable_robustness: { enabledToggles: ["disable_robustness"] },
   both: { enabledToggles: ["skip_validation", "disable_robustness"] },
   "no subgroups": { usesSubgroups: false },
+  "no matrix units": { usesMatrixUnits: false },
 };
 
 async function toggles() {

@@ -17,9 +17,18 @@ import { parseArgs } from "node:util";
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 /** What the tests and the benchmark import; webgpu is packed for one platform. */
 const NEEDED = ["vitest", "fast-check", "webgpu"];
+/** The tests' configuration and what it names. */
+const TEST_SET_UP = [
+  "vitest.config",
+  "longest-first",
+  "test-seed",
+  "temporary-folder",
+  "plain-output",
+  "property-seed",
+];
 const PROJECT = [
   "package.json",
-  "test/vitest.config.ts",
+  ...TEST_SET_UP.map((name) => `test/${name}.ts`),
   ...["accelerator", "core"].flatMap((name) =>
     ["package.json", "src", "dist"].map((part) => `packages/${name}/${part}`),
   ),

@@ -19,9 +19,11 @@ const SEARCH = [
   ["k", ({ k }) => k],
   ["batch", ({ batch }) => batch],
   ["wall ms", ({ wallMs }) => wallMs],
+  ["wall ms, two at once", ({ wallMsOfTwoAtOnce }) => wallMsOfTwoAtOnce],
   ["queries/s", ({ queriesPerSecond }) => count(queriesPerSecond)],
   ["device ms", ({ deviceMs }) => deviceMs],
   ["scan ms", ({ stageMs }) => stageMs?.scan],
+  ["scan by", ({ matrixUnits }) => (matrixUnits ? "matrix units" : "dot products")],
   [
     "read / product floor ms",
     ({ floor }) => floor?.readMs && `${floor.readMs} / ${floor.productMs}`,
@@ -97,7 +99,8 @@ export function markdownOf(results) {
   ];
   const head =
     `# Search on ${about.device}, ${about.date}\n\nMade by \`${about.command}\` in ` +
-    `${about.minutes} minutes. Wall and device times are medians; the floor is the codes read once ` +
+    `${about.minutes} minutes. Wall and device times are medians; two at once: for one of two batches that ` +
+    `are under way together; the floor is the codes read once ` +
     "and all products of the batch, at the ceilings below; device times are by the device's own clock.\n";
   return [head, ...sections.map(([title, body]) => `## ${title}\n\n${body}`)].join("\n");
 }

@@ -35,6 +35,8 @@ import { resolveGpuOptions } from "./gpu-settings.ts";
 import type { GpuAcceleratorOptions, GpuSettings } from "./gpu-settings.ts";
 import { rowLayout } from "./codes.ts";
 import { uploadRows } from "./rows-upload.ts";
+import { DeviceFilters, filterBytesOf } from "./search/device-filters.ts";
+import { MatrixScans } from "./search/matrix-scans.ts";
 import { scratchBytesOf } from "./search/scratch.ts";
 import { searchTopK } from "./search/search.ts";
 import { SearchLanes } from "./search/search-lanes.ts";
@@ -73,7 +75,9 @@ class GpuAccelerator implements Accelerator {
   readonly #budget: MemoryBudget;
   /** Slab pools by dim. */
   readonly #pools = new Map<number, SlabPool>();
+  readonly #matrixScans: MatrixScans;
   readonly #lanes: SearchLanes;
+  readonly #filters: DeviceFilters;
   readonly #residents: ResidentStore<Held>;
   #closing: Promise<void> | undefined;
 
@@ -85,7 +89,10 @@ class GpuAccelerator implements Accelerator {
     this.#gpu = gpu;
     this.#settings = settings;
     this.#budget = new MemoryBudget(capacityBytes - scratchBytes);
-    this.#lanes = new SearchLanes(gpu, { lanes, scratchBytes });
+    const filterBytes = filterBytesOf(scratchBytes);
+    this.#filters = new DeviceFilters(gpu, filterBytes);
+    this.#matrixScans = new MatrixScans(gpu);
+    this.#lanes = new SearchLanes(gpu, { lanes, scratchBytes: scratchBytes - filterBytes });
     this.#residents = new ResidentStore({
       budget: this.#budget,
       idle: () => this.#lanes.ended(),
@@ -129,7 +136,14 @@ class GpuAccelerator implements Accelerator {
     const scope = scopeOf(parts);
     return this.#lanes.search(async (scratch) => {
       const { exactStepProducts: stepProducts } = this.#settings;
-      const means = { device: this.#gpu, scratch, stepProducts };
+      const matrixScans = this.#matrixScans;
+      const means = {
+        device: this.#gpu,
+        scratch,
+        filters: this.#filters,
+        matrixScans,
+        stepProducts,
+      };
       const { block, cost } = await searchTopK(means, { query: checked, scope }, signal);
       this.#settings.onSearch?.(cost);
       return block;
@@ -138,11 +152,14 @@ class GpuAccelerator implements Accelerator {
 
   filter(resident: Resident, admittedRows: Uint8Array): RowFilter {
     this.#searchRows(resident);
-    return new BitmapFilter(resident, admittedRows);
+    const filter = new BitmapFilter(resident, admittedRows);
+    this.#filters.add(BitmapFilter.bitsOf(filter));
+    return filter;
   }
 
   releaseFilter(filter: RowFilter): void {
-    if (filter instanceof BitmapFilter) filter.release();
+    const bits = filter instanceof BitmapFilter ? filter.release() : undefined;
+    if (bits !== undefined) this.#filters.release(bits);
   }
 
   async gather(resident: Resident, localRows: Uint32Array): Promise<Float32Array> {
@@ -181,12 +198,14 @@ class GpuAccelerator implements Accelerator {
   async #close(): Promise<void> {
     await this.#residents.close();
     this.#lanes.close();
+    this.#filters.close();
     if (this.#settings.ownsDevice) await this.#gpu.close();
   }
 
   /** Loads rows that will be searched into slabs that they share with others of their dim. */
   async #upload(pool: SlabPool, source: RowSource): Promise<Held> {
     const { shape } = source;
+    await this.#matrixScans.prepare(pool.layout);
     const extents = await pool.take(shape).catch(async (error) => {
       // A join under way holds its memory twice; when it has ended, the rows may fit.
       await Promise.all([...this.#pools.values()].map((each) => each.tidy()));

@@ -32,7 +32,7 @@ export function rowLayout(dim: number): RowLayout {
     codeQuads,
     valueQuads,
     groupQuads: 1 + codeQuads * GROUP_ROWS,
-    queryQuads: 1 + codeQuads + 2 * valueQuads,
+    queryQuads: 1 + codeQuads + valueQuads,
   };
 }
 
@@ -82,23 +82,26 @@ export function rowExponent({ exponentMax }: RowScale): number {
 
 /**
  * Encodes a query into `target`, which has the length of one query, and returns its route. The
- * codes and the scaled values are written for "filter" alone; the original values always are.
+ * codes are written for "filter" alone; the values always are.
  */
 export function encodeQuery(
   vector: Float32Array,
   target: Uint32Array,
   { layout, scale }: { readonly layout: RowLayout; readonly scale: RowScale },
 ): QueryRoute {
-  const { dim, codeQuads, valueQuads } = layout;
+  const { dim, codeQuads } = layout;
   const floats = new Float32Array(target.buffer, target.byteOffset, target.length);
-  floats.set(vector, (1 + codeQuads + valueQuads) * 4);
+  floats.set(vector, (1 + codeQuads) * 4);
   let largest = 0;
   let squares = 0;
-  for (const value of vector) {
-    if (!Number.isFinite(value)) return "host";
-    largest = Math.max(largest, Math.abs(value));
+  for (let j = 0; j < dim; j += 1) {
+    const value = vector[j]!;
+    if (value > largest) largest = value;
+    else if (-value > largest) largest = -value;
     squares += value * value;
   }
+  // Squares of float32 are far from float64's limits: only NaN and infinity give these.
+  if (!Number.isFinite(squares)) return "host";
   if (largest === 0) return "zero";
   if (Math.sqrt(squares) * scale.normMax > PRODUCT_MAX) return "exact";
   const exponent = exponentOf(largest);
@@ -115,7 +118,6 @@ export function encodeQuery(
     const left = value - code * step;
     rest += left * left;
     bytes[j] = code;
-    floats[(1 + codeQuads) * 4 + j] = value;
   }
   floats[0] = step;
   floats[1] = roundUp(Math.sqrt(squares) * unit * NORM_MARGIN);

@@ -27,6 +27,11 @@ export interface GpuOptions {
   readonly ownsDevice?: boolean | undefined;
   /** Whether subgroup operations are used where the device has them; default: yes. For tests. */
   readonly usesSubgroups?: boolean | undefined;
+  /**
+   * Whether batches are scanned on matrix units, an experiment of Dawn's, where the device has them and
+   * agrees with the ordinary scan; default: yes.
+   */
+  readonly usesMatrixUnits?: boolean | undefined;
   /** Whether the device measures each stage, where it can; default: no. For measurements. */
   readonly isTimed?: boolean | undefined;
   /** Switches of Dawn to turn on, and off; default: none. For measurements. */
@@ -41,15 +46,17 @@ export interface GpuOptions {
 /** How the queries of one search were answered. */
 export interface GpuSearchCost {
   readonly queries: number;
-  /** Queries answered by bounds and finalists. */
+  /** Queries answered by bounds and the scores of a few rows. */
   readonly filteredQueries: number;
   /** Queries for which the device scored every row canonically. */
   readonly exactQueries: number;
   /** Queries with values that are not finite, answered on the host. */
   readonly hostQueries: number;
-  /** Groups kept and finalists scored, over all filtered queries. */
+  /** Groups kept and rows scored, over all filtered queries. */
   readonly keptGroups: number;
-  readonly finalists: number;
+  readonly scoredRows: number;
+  /** Queries that were scanned on matrix units. */
+  readonly matrixQueries: number;
   /** Dispatches of the fast path, and bytes that the host read back. */
   readonly dispatches: number;
   readonly readBytes: number;
@@ -68,6 +75,7 @@ export interface GpuSettings {
   readonly exactStepProducts: number;
   readonly ownsDevice: boolean;
   readonly usesSubgroups: boolean;
+  readonly usesMatrixUnits: boolean;
   readonly isTimed: boolean;
   readonly enabledToggles: readonly string[];
   readonly disabledToggles: readonly string[];
@@ -96,6 +104,7 @@ const DEFAULTS: GpuSettings = {
   exactStepProducts: 2 ** 24,
   ownsDevice: false,
   usesSubgroups: true,
+  usesMatrixUnits: true,
   isTimed: false,
   enabledToggles: [],
   disabledToggles: [],

@@ -1,7 +1,7 @@
 // How long each stage of a pass takes on the device, by the device's timestamps. For measurements
 // alone: each stage is then a compute pass of its own, which costs a little.
 
-import { BUFFER_USAGE, MAP_MODE_READ } from "./webgpu-api.ts";
+import { BUFFER_USAGE } from "./webgpu-api.ts";
 import type {
   GpuBuffer,
   GpuComputePass,
@@ -11,7 +11,10 @@ import type {
 } from "./webgpu-api.ts";
 
 /** The stages of a pass, in order. */
-const STAGES = ["scan", "select", "rescore", "finish", "score", "order"] as const;
+const STAGES = ["scan", "select", "sift", "score", "order"] as const;
+
+/** Bytes of the timestamps of a pass. */
+export const STAGE_BYTES: number = STAGES.length * 16;
 
 /** A stage of a pass. */
 type Stage = (typeof STAGES)[number];
@@ -20,7 +23,7 @@ type Stage = (typeof STAGES)[number];
 export type StageNs = Record<Stage, number>;
 
 function noTime(): StageNs {
-  return { scan: 0, select: 0, rescore: 0, finish: 0, score: 0, order: 0 };
+  return { scan: 0, select: 0, sift: 0, score: 0, order: 0 };
 }
 
 /** Opens the compute pass of each stage. */
@@ -39,19 +42,18 @@ export function untimed(encoder: GpuEncoder): StageRecorder {
 export class StageTimer {
   readonly #querySet: GpuQuerySet;
   readonly #resolved: GpuBuffer;
-  readonly #staging: GpuBuffer;
   #sums: StageNs = noTime();
 
   constructor(connection: GpuConnection) {
-    const count = STAGES.length * 2;
-    const size = count * 8;
-    const { queryResolve, copySource, copyTarget, mapRead } = BUFFER_USAGE;
-    this.#querySet = connection.createQuerySet({ type: "timestamp", count });
-    this.#resolved = connection.createBuffer({ size, usage: queryResolve | copySource });
-    this.#staging = connection.createBuffer({ size, usage: mapRead | copyTarget });
+    const { queryResolve, copySource } = BUFFER_USAGE;
+    this.#querySet = connection.createQuerySet({ type: "timestamp", count: STAGES.length * 2 });
+    this.#resolved = connection.createBuffer({
+      size: STAGE_BYTES,
+      usage: queryResolve | copySource,
+    });
   }
 
-  /** Records a pass stage by stage; the timestamps are resolved at its end. */
+  /** Records a pass stage by stage. */
   record(encoder: GpuEncoder): StageRecorder {
     let open: GpuComputePass | undefined;
     const querySet = this.#querySet;
@@ -68,20 +70,19 @@ export class StageTimer {
         });
         return open;
       },
-      end: () => {
-        open?.end();
-        const size = STAGES.length * 16;
-        encoder.resolveQuerySet(querySet, 0, STAGES.length * 2, this.#resolved, 0);
-        encoder.copyBufferToBuffer(this.#resolved, 0, this.#staging, 0, size);
-      },
+      end: () => open?.end(),
     };
   }
 
-  /** Adds the timestamps of the pass that was submitted last. */
-  async add(): Promise<void> {
-    await this.#staging.mapAsync(MAP_MODE_READ);
-    const times = new BigUint64Array(this.#staging.getMappedRange().slice(0));
-    this.#staging.unmap();
+  /** Copies the timestamps of the recorded pass to `target`, at a byte. */
+  resolve(encoder: GpuEncoder, target: GpuBuffer, at: number): void {
+    encoder.resolveQuerySet(this.#querySet, 0, STAGES.length * 2, this.#resolved, 0);
+    encoder.copyBufferToBuffer(this.#resolved, 0, target, at, STAGE_BYTES);
+  }
+
+  /** Adds the timestamps of a pass, as they came back. */
+  add(bytes: ArrayBuffer): void {
+    const times = new BigUint64Array(bytes);
     for (const [index, stage] of STAGES.entries()) {
       this.#sums[stage] += Number(times[index * 2 + 1]! - times[index * 2]!);
     }
@@ -98,6 +99,5 @@ export class StageTimer {
   close(): void {
     this.#querySet.destroy();
     this.#resolved.destroy();
-    this.#staging.destroy();
   }
 }

@@ -19,6 +19,8 @@ export interface GpuAdapter {
     readonly device: string;
     readonly description: string;
     readonly isFallbackAdapter: boolean;
+    readonly subgroupMinSize: number;
+    readonly subgroupMaxSize: number;
   };
   readonly features: ReadonlySet<string>;
   readonly limits: GpuLimits;
@@ -35,6 +37,8 @@ export interface GpuLimits {
   readonly maxStorageBuffersPerShaderStage: number;
   readonly maxComputeWorkgroupsPerDimension: number;
   readonly maxComputeInvocationsPerWorkgroup: number;
+  readonly maxComputeWorkgroupSizeX: number;
+  readonly maxComputeWorkgroupStorageSize: number;
 }
 
 /** An opened GPU (`GPUDevice`). */

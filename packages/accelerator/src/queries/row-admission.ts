@@ -8,6 +8,9 @@ import type { CheckedTopKQuery } from "./top-k-request.ts";
 /** Whether a query may return a global row. */
 export type RowTest = (row: number) => boolean;
 
+/** Rows to whose multiple a bitmap is padded, so that the GPU can take it as it is. */
+const PADDED_ROWS = 128;
+
 /** A filter as a bitmap in the memory of this process. */
 export class BitmapFilter implements RowFilter {
   readonly resident: Resident;
@@ -16,48 +19,66 @@ export class BitmapFilter implements RowFilter {
   #bits: Uint8Array | undefined;
 
   constructor(resident: Resident, admittedRows: Uint8Array) {
-    const bits = new Uint8Array(Math.ceil(resident.rows / 8));
-    bits.set(admittedRows.subarray(0, bits.length));
-    if (resident.rows % 8 > 0) bits[bits.length - 1]! &= (1 << (resident.rows % 8)) - 1;
+    const { rows } = resident;
+    const bits = new Uint8Array(Math.ceil(rows / PADDED_ROWS) * (PADDED_ROWS / 8));
+    bits.set(admittedRows.subarray(0, Math.ceil(rows / 8)));
+    if (rows % 8 > 0) bits[Math.floor(rows / 8)]! &= (1 << (rows % 8)) - 1;
     this.resident = resident;
-    this.admitted = bits.reduce((sum, byte) => sum + bitsOf(byte), 0);
+    this.admitted = countBits(new Uint32Array(bits.buffer));
     this.bytes = bits.length;
     this.#bits = bits;
   }
 
-  /** The bitmap of a filter. @throws RangeError if it was released, or is of another device */
+  /**
+   * The bitmap of a filter, padded with zeros to whole groups of 128 rows.
+   * @throws RangeError if it was released, or is of another device
+   */
   static bitsOf(filter: RowFilter): Uint8Array {
     const bits = filter instanceof BitmapFilter ? filter.#bits : undefined;
     if (bits === undefined) throw new RangeError("the filter is not on this accelerator");
     return bits;
   }
 
-  release(): void {
+  /** Lets go of the bitmap and returns it; `undefined` if that was done before. */
+  release(): Uint8Array | undefined {
+    const bits = this.#bits;
     this.#bits = undefined;
+    return bits;
   }
 }
 
-function bitsOf(byte: number): number {
-  let [count, rest] = [0, byte];
-  for (; rest > 0; rest &= rest - 1) count += 1;
+/** Counts in each byte of a word, 2, 4 and 8 bits at a time, and adds up the bytes by a product. */
+function countBits(words: Uint32Array): number {
+  let count = 0;
+  for (let index = 0; index < words.length; index += 1) {
+    const word = words[index]!;
+    const twos = word - ((word >>> 1) & 0x55555555);
+    const fours = (twos & 0x33333333) + ((twos >>> 2) & 0x33333333);
+    const eights = (fours + (fours >>> 4)) & 0x0f0f0f0f;
+    count += Math.imul(eights, 0x01010101) >>> 24;
+  }
   return count;
 }
 
+/** The rows that one filter admits. */
 interface AdmittedPart {
   readonly resident: Resident;
+  /** As `BitmapFilter.bitsOf`. */
   readonly bits: Uint8Array;
 }
 
 /** The rows that the filters of several residents admit, by global number. */
 export class RowSet {
-  readonly #parts: readonly AdmittedPart[];
+  /** Ascending by row. */
+  readonly parts: readonly AdmittedPart[];
   #last = 0;
 
   constructor(filters: readonly RowFilter[]) {
-    this.#parts = filters.map((filter) => ({
+    const parts = filters.map((filter) => ({
       resident: filter.resident,
       bits: BitmapFilter.bitsOf(filter),
     }));
+    this.parts = parts.toSorted((one, other) => one.resident.firstRow - other.resident.firstRow);
   }
 
   has(row: number): boolean {
@@ -67,29 +88,18 @@ export class RowSet {
     return (part.bits[Math.floor(local / 8)]! & (1 << (local & 7))) !== 0;
   }
 
-  /** 32 bits: bit i stands for row `first` + i; 0 for rows outside the resident. */
-  wordFrom(first: number): number {
-    const part = this.#partOf(first);
-    if (part === undefined) return 0;
-    const local = first - part.resident.firstRow;
-    const [byte, shift] = [Math.floor(local / 8), local % 8];
-    let bits = 0;
-    for (let index = 4; index >= 0; index -= 1) bits = bits * 256 + (part.bits[byte + index] ?? 0);
-    return Math.floor(bits / 2 ** shift) % 2 ** 32;
-  }
-
   /** Rows are mostly asked for in order, so the part of the last one is tried first. */
   #partOf(row: number): AdmittedPart | undefined {
     const holds = (at: number): boolean => {
-      const { firstRow, rows } = this.#parts[at]!.resident;
+      const { firstRow, rows } = this.parts[at]!.resident;
       return row >= firstRow && row < firstRow + rows;
     };
     if (!holds(this.#last)) {
-      const found = this.#parts.findIndex((_, at) => holds(at));
+      const found = this.parts.findIndex((_, at) => holds(at));
       if (found < 0) return undefined;
       this.#last = found;
     }
-    return this.#parts[this.#last];
+    return this.parts[this.#last];
   }
 }
 

@@ -63,13 +63,16 @@ describe("settings of a GPU", () => {
       openGpuDevice(resolveGpuOptions(options), load).catch(() => undefined);
 
     await open({});
-    await open({ isTimed: true, adapterName: "H200" });
+    await open({ isTimed: true, adapterName: "H200", usesMatrixUnits: false });
     await open({ isTimed: true, enabledToggles: ["a", "b"], disabledToggles: ["c"] });
 
     expect(created).toEqual([
-      [],
+      ["enable-dawn-features=allow_unsafe_apis"],
       ["adapter=H200", "disable-dawn-features=timestamp_quantization"],
-      ["enable-dawn-features=a,b", "disable-dawn-features=timestamp_quantization,c"],
+      [
+        "enable-dawn-features=allow_unsafe_apis,a,b",
+        "disable-dawn-features=timestamp_quantization,c",
+      ],
     ]);
   });
 
@@ -108,6 +111,8 @@ describe("settings of a GPU", () => {
       maxStorageBufferBindingSize: 2 ** 27,
       maxStorageBuffersPerShaderStage: 4,
       maxComputeWorkgroupsPerDimension: 65_535,
+      maxComputeWorkgroupSizeX: 256,
+      maxComputeWorkgroupStorageSize: 16_384,
       maxComputeInvocationsPerWorkgroup: 128,
     };
     const info = {
@@ -116,6 +121,8 @@ describe("settings of a GPU", () => {
       device: "old",
       description: "old driver",
       isFallbackAdapter: false,
+      subgroupMinSize: 32,
+      subgroupMaxSize: 32,
     };
     const adapter = {
       info,

@@ -11,6 +11,8 @@ import { adapterShortfalls } from "./adapter-check.ts";
 import { gpuVariables } from "../gpu-settings.ts";
 import type { GpuSettings } from "../gpu-settings.ts";
 import { compileKernels } from "./kernels.ts";
+import { SELECT_THREADS_MAX } from "../shaders/prelude.ts";
+import { TENSOR_THREADS } from "../shaders/tensor-scan.ts";
 import type { Kernels } from "./kernels.ts";
 import { thisMachine, vulkanFault } from "./vulkan-fault.ts";
 import type { Gpu, GpuAdapter, GpuBuffer, GpuConnection, GpuLimits } from "../webgpu-api.ts";
@@ -23,12 +25,18 @@ const UNLOADABLE =
   "the package webgpu does not load here; on Linux it needs glibc 2.34 or newer on x86-64 or arm64";
 
 const FEATURES_USED = ["subgroups", "timestamp-query"];
+/** Dawn's experiment, and the switch without which it is hidden. */
+const MATRIX_UNITS = {
+  feature: "chromium-experimental-subgroup-matrix",
+  toggle: "allow_unsafe_apis",
+};
 const ANCHOR = Symbol.for("winnow.gpu");
 
 interface GpuTraits {
   readonly name: string;
   readonly isTimed: boolean;
   readonly isSoftware: boolean;
+  readonly hasMatrixUnits: boolean;
 }
 
 /** An opened GPU with its kernels. */
@@ -37,10 +45,12 @@ export class GpuDevice {
   readonly name: string;
   readonly connection: GpuConnection;
   readonly kernels: Kernels;
-  /** Whether the device measures stages. */
-  readonly isTimed: boolean;
+  /** Whether the device measures stages; may be turned off and on again. */
+  isTimed: boolean;
   /** Whether the device is software. */
   readonly isSoftware: boolean;
+  /** Whether the device offers matrix units, as Dawn's experiment. */
+  readonly hasMatrixUnits: boolean;
   /** Resolves when the GPU is lost or has reported an error; not when it is closed. */
   readonly lost: Promise<WinnowError>;
   readonly #failed: Promise<never>;
@@ -48,13 +58,14 @@ export class GpuDevice {
   #fail: (error: WinnowError) => void = () => undefined;
 
   constructor(
-    { name, isTimed, isSoftware }: GpuTraits,
+    { name, isTimed, isSoftware, hasMatrixUnits }: GpuTraits,
     connection: GpuConnection,
     kernels: Kernels,
   ) {
     this.name = name;
     this.isTimed = isTimed;
     this.isSoftware = isSoftware;
+    this.hasMatrixUnits = hasMatrixUnits;
     this.connection = connection;
     this.kernels = kernels;
     this.#failed = new Promise((_resolve, reject) => {
@@ -137,22 +148,38 @@ export async function openGpuDevice(
   checkAdapter(gpu, adapter, settings);
   const { limits, features } = adapter;
   const hasSubgroups = settings.usesSubgroups && features.has("subgroups");
+  const hasMatrixUnits =
+    settings.usesMatrixUnits &&
+    hasSubgroups &&
+    features.has(MATRIX_UNITS.feature) &&
+    adapter.info.subgroupMinSize === TENSOR_THREADS &&
+    adapter.info.subgroupMaxSize === TENSOR_THREADS;
   const isTimed = settings.isTimed && features.has("timestamp-query");
+  const threads = Math.min(
+    SELECT_THREADS_MAX,
+    limits.maxComputeInvocationsPerWorkgroup,
+    limits.maxComputeWorkgroupSizeX,
+  );
   const connection = await adapter.requestDevice({
-    requiredFeatures: [...FEATURES_USED, ...settings.furtherFeatures].filter((name) =>
-      features.has(name),
-    ),
+    requiredFeatures: [
+      ...FEATURES_USED,
+      ...(hasMatrixUnits ? [MATRIX_UNITS.feature] : []),
+      ...settings.furtherFeatures,
+    ].filter((name) => features.has(name)),
     requiredLimits: {
       maxBufferSize: limits.maxBufferSize,
       maxStorageBufferBindingSize: limits.maxStorageBufferBindingSize,
+      maxComputeInvocationsPerWorkgroup: threads,
+      maxComputeWorkgroupSizeX: threads,
+      maxComputeWorkgroupStorageSize: limits.maxComputeWorkgroupStorageSize,
     },
   });
   const { description, device, vendor } = adapter.info;
   const name = [device || vendor, description].filter((word) => word !== "").join(", ");
   return new GpuDevice(
-    { name, isTimed, isSoftware: adapter.info.isFallbackAdapter },
+    { name, isTimed, isSoftware: adapter.info.isFallbackAdapter, hasMatrixUnits },
     connection,
-    await compileKernels(connection, hasSubgroups),
+    await compileKernels(connection, { threads, hasSubgroups }),
   );
 }
 
@@ -190,7 +217,8 @@ async function startWebGpu(settings: GpuSettings, load: () => Promise<WebGpuModu
 }
 
 function dawnFlags(settings: GpuSettings): string[] {
-  const { adapterName, enabledToggles: enabled, disabledToggles, isTimed } = settings;
+  const { adapterName, disabledToggles, isTimed, usesMatrixUnits } = settings;
+  const enabled = [...(usesMatrixUnits ? [MATRIX_UNITS.toggle] : []), ...settings.enabledToggles];
   // By default Dawn rounds timestamps, as browsers must so that pages cannot spy by them.
   const disabled = isTimed ? ["timestamp_quantization", ...disabledToggles] : disabledToggles;
   const flags = adapterName === undefined ? [] : [`adapter=${adapterName}`];

@@ -3,10 +3,11 @@
 // coder, which runs while rows are loaded, has a layout of its own.
 
 import { CODER_PARAMS_BYTES, CODER_SHADER } from "../shaders/coder.ts";
-import { scanShader, EXCLUDE_SHADER } from "../shaders/group-bounds.ts";
-import { SCAN_TILE } from "../shaders/prelude.ts";
-import { EXACT_SHADER, RESCORE_SHADER, SCORE_SHADER } from "../shaders/row-scores.ts";
-import { FINISH_SHADER, ORDER_SHADER, SELECT_SHADER } from "../shaders/selection.ts";
+import { EXCLUDE_SHADER, SIFT_SHADER, scanShader } from "../shaders/group-bounds.ts";
+import { SCAN_ROWS, SCAN_TILE, SELECT_THREADS, SELECT_THREADS_MAX } from "../shaders/prelude.ts";
+import { EXACT_SHADER, SCORE_SHADER } from "../shaders/row-scores.ts";
+import { orderShader, selectShader } from "../shaders/selection.ts";
+import type { SelectShape } from "../shaders/selection.ts";
 import { SHADER_STAGE_COMPUTE } from "../webgpu-api.ts";
 import type { GpuBindGroupLayout, GpuConnection, GpuPipeline } from "../webgpu-api.ts";
 
@@ -20,21 +21,30 @@ type SearchKernel =
   | "scanTile"
   | "exclude"
   | "select"
-  | "rescore"
-  | "finish"
+  | "selectMany"
+  | "sift"
   | "score"
   | "order"
+  | "orderMany"
   | "exact";
 
-const SEARCH_KERNELS: Readonly<Record<Exclude<SearchKernel, `scan${string}`>, string>> = {
-  exclude: EXCLUDE_SHADER,
-  select: SELECT_SHADER,
-  rescore: RESCORE_SHADER,
-  finish: FINISH_SHADER,
-  score: SCORE_SHADER,
-  order: ORDER_SHADER,
-  exact: EXACT_SHADER,
-};
+/** The source of each kernel for a device with workgroups of `threads`. */
+function searchShaders({ threads, hasSubgroups }: SelectShape): Record<SearchKernel, string> {
+  const few = { threads: SELECT_THREADS, hasSubgroups };
+  const many = { threads: Math.min(SELECT_THREADS_MAX, threads), hasSubgroups };
+  return {
+    scanOne: scanShader({ tile: 1, rowsEach: 1 }, hasSubgroups),
+    scanTile: scanShader({ tile: SCAN_TILE, rowsEach: SCAN_ROWS }, hasSubgroups),
+    exclude: EXCLUDE_SHADER,
+    select: selectShader(few),
+    selectMany: selectShader(many),
+    sift: SIFT_SHADER,
+    score: SCORE_SHADER,
+    order: orderShader(few),
+    orderMany: orderShader(many),
+    exact: EXACT_SHADER,
+  };
+}
 
 /** Pipelines by name (their kernels: shaders/prelude.ts), and the layouts of their bind groups. */
 export interface Kernels extends Readonly<Record<SearchKernel, GpuPipeline>> {
@@ -47,7 +57,7 @@ export interface Kernels extends Readonly<Record<SearchKernel, GpuPipeline>> {
 /** Compiles all kernels; takes some hundred milliseconds. */
 export async function compileKernels(
   connection: GpuConnection,
-  hasSubgroups: boolean,
+  shape: SelectShape,
 ): Promise<Kernels> {
   const readOnly = { type: "read-only-storage" };
   const writable = { type: "storage" };
@@ -58,29 +68,29 @@ export async function compileKernels(
   const callLayout = bindLayout(connection, [...forReading, ...forWriting]);
   const slabLayout = bindLayout(connection, [readOnly, readOnly]);
   const coderLayout = bindLayout(connection, [coderParams, readOnly, writable, writable]);
-  const compile = (
-    label: string,
-    code: string,
-    bindGroupLayouts = [callLayout, slabLayout],
-  ): Promise<GpuPipeline> =>
-    connection.createComputePipelineAsync({
-      layout: connection.createPipelineLayout({ bindGroupLayouts }),
-      compute: { module: connection.createShaderModule({ code, label }), entryPoint: "main" },
-    });
-  const shaders = {
-    ...SEARCH_KERNELS,
-    scanOne: scanShader(1, hasSubgroups),
-    scanTile: scanShader(SCAN_TILE, hasSubgroups),
-  };
-  const compiled = Object.entries(shaders).map(
-    async ([name, code]) => [name, await compile(name, code)] as const,
+  const searchLayouts = [callLayout, slabLayout];
+  const compiled = Object.entries(searchShaders(shape)).map(
+    async ([label, code]) =>
+      [label, await compileKernel(connection, { label, code }, searchLayouts)] as const,
   );
   const [coder, ...named] = await Promise.all([
-    compile("coder", CODER_SHADER, [coderLayout]),
+    compileKernel(connection, { label: "coder", code: CODER_SHADER }, [coderLayout]),
     ...compiled,
   ]);
   const search = Object.fromEntries(named) as Record<SearchKernel, GpuPipeline>;
   return { ...search, coder, callLayout, slabLayout, coderLayout };
+}
+
+/** Compiles one kernel. */
+export function compileKernel(
+  connection: GpuConnection,
+  { label, code }: { readonly label: string; readonly code: string },
+  bindGroupLayouts: readonly GpuBindGroupLayout[],
+): Promise<GpuPipeline> {
+  return connection.createComputePipelineAsync({
+    layout: connection.createPipelineLayout({ bindGroupLayouts }),
+    compute: { module: connection.createShaderModule({ code, label }), entryPoint: "main" },
+  });
 }
 
 function bindLayout(connection: GpuConnection, buffers: readonly object[]): GpuBindGroupLayout {

@@ -15,7 +15,8 @@ import { PARAMS_STRIDE } from "../device/kernels.ts";
 import type { Scratch } from "./scratch.ts";
 import { dispatchGrid, nextToken } from "./search-pass.ts";
 import type { SearchScope } from "./search-scope.ts";
-import { GROUP_ROWS, ROW_THREADS } from "../shaders/prelude.ts";
+import { GROUP_ROWS } from "../shaders/prelude.ts";
+import { exactWorkgroups } from "../shaders/row-scores.ts";
 import type { Extent } from "../memory/slab.ts";
 
 /** Bytes of rows that come back to the host in one step. */
@@ -104,7 +105,7 @@ async function exactScores(
   pass.setPipeline(device.kernels.exact);
   pass.setBindGroup(0, scratch.bindGroup(), [0]);
   pass.setBindGroup(1, extent.slab.bindGroup);
-  dispatchGrid(pass, Math.ceil(count / ROW_THREADS));
+  dispatchGrid(pass, exactWorkgroups(count));
   pass.end();
   const bytes = count * 4 + 4;
   const [result, staging] = [scratch.buffer("result"), scratch.buffer("staging")];

@@ -51,7 +51,7 @@ describe("working memory", () => {
   });
 
   test("grows to what is asked, stays for the next, and never passes its limit", async () => {
-    const names: ScratchName[] = ["query", "bounds", "rough", "result"];
+    const names: ScratchName[] = ["query", "bounds", "found", "result"];
     const shape = fc.array(fc.integer({ min: 0, max: 4000 }), { minLength: 4, maxLength: 4 });
     await fc.assert(
       fc.asyncProperty(fc.array(shape, { maxLength: 20 }), async (shapes) => {
@@ -78,19 +78,19 @@ describe("working memory", () => {
   test("is allocated once for batches that differ a little", async () => {
     const { device: counting, bytes } = countingDevice();
     const scratch = new Scratch(counting, 100_000);
-    await scratch.reserve({ rough: 3000 });
+    await scratch.reserve({ found: 3000 });
     const before = bytes();
 
-    for (let size = 3000; size < 4096; size += 100) await scratch.reserve({ rough: size });
+    for (let size = 3000; size < 4096; size += 100) await scratch.reserve({ found: size });
 
     expect(bytes()).toBe(before);
-    expect(scratch.buffer("rough").size).toBe(4096);
+    expect(scratch.buffer("found").size).toBe(4096);
   });
 
   test("that does not suffice is refused with what would", async () => {
     const scratch = new Scratch(countingDevice().device, 10_000);
 
-    const reserve = scratch.reserve({ rough: 10_001 });
+    const reserve = scratch.reserve({ found: 10_001 });
 
     await expect(reserve).rejects.toMatchObject({ code: "RESOURCE_EXHAUSTED" });
     await expect(reserve).rejects.toThrow(/10000 are set aside; .*larger memory limit/);
@@ -99,32 +99,36 @@ describe("working memory", () => {
   test("decides how many queries go together", () => {
     const scope = { slabs: [{}], rangeWords: [0, 0, 0, 0], slots: 1000, layout: rowLayout(64) };
     const search = scope as unknown as SearchScope;
-    const limits = fc.record({ scratchBytes: fc.nat(2 ** 30), bufferBytes: fc.nat(2 ** 29) });
+    const limits = fc.record({
+      scratchBytes: fc.nat(2 ** 30),
+      bufferBytes: fc.nat(2 ** 29),
+      queries: fc.integer({ min: 1, max: 400 }),
+    });
     const pass = fc.record({
       k: fc.integer({ min: 1, max: 2048 }),
       excludedRowsMax: fc.option(fc.nat(9999), { nil: undefined }),
       isMasked: fc.boolean(),
     });
     fc.assert(
-      fc.property(pass, limits, (shape, { scratchBytes, bufferBytes }) => {
+      fc.property(pass, limits, (shape, { scratchBytes, bufferBytes, queries }) => {
         const fits = (count: number): boolean => {
           const sizes = Object.values(passSizes(search, shape, count));
           return sum(sizes) <= scratchBytes && Math.max(...sizes) <= bufferBytes;
         };
 
-        const count = passQueries(search, shape, { scratchBytes, bufferBytes });
+        const count = passQueries(search, shape, { scratchBytes, bufferBytes, queries });
 
         expect(count === 0 || fits(count)).toBe(true);
-        expect(count === 256 || !fits(count + 1)).toBe(true);
+        expect(count === Math.min(queries, 256) || !fits(count + 1)).toBe(true);
       }),
     );
   });
 
-  test("a candidate comes back in 8 bytes, a query's head in 12", () => {
+  test("a candidate comes back in 8 bytes, a query's head in 16", () => {
     const scope = { slabs: [{}], rangeWords: [], slots: 10_000, layout: rowLayout(64) };
     const shape = { k: 100, excludedRowsMax: undefined, isMasked: false };
 
-    expect(passSizes(scope as unknown as SearchScope, shape, 7).staging).toBe(7 * 812);
+    expect(passSizes(scope as unknown as SearchScope, shape, 7).result).toBe(7 * 816);
   });
 });
 

@@ -7,13 +7,13 @@ import type { GpuDevice } from "../device/device.ts";
 import { BUFFER_USAGE, MAP_MODE_READ } from "../webgpu-api.ts";
 import type { GpuBindGroup, GpuBuffer } from "../webgpu-api.ts";
 import { PARAMS_BYTES } from "../device/kernels.ts";
-import { StageTimer } from "../stage-timer.ts";
+import { STAGE_BYTES, StageTimer } from "../stage-timer.ts";
 
 const { copySource, copyTarget, mapRead, storage, uniform } = BUFFER_USAGE;
 
 /** A buffer of a scratch. */
 export type ScratchName =
-  "params" | "query" | "scope" | "bounds" | "kept" | "rough" | "result" | "staging";
+  "params" | "query" | "scope" | "bounds" | "heads" | "found" | "result" | "staging";
 
 /** Bytes by buffer; a buffer that is not named is not needed. */
 export type ScratchSizes = Readonly<Partial<Record<ScratchName, number>>>;
@@ -23,9 +23,9 @@ const USAGE: Readonly<Record<ScratchName, number>> = {
   params: uniform | copyTarget,
   query: storage | copyTarget,
   scope: storage | copyTarget,
-  bounds: storage,
-  kept: storage | copyTarget,
-  rough: storage,
+  bounds: storage | copySource | copyTarget,
+  heads: storage | copyTarget,
+  found: storage,
   result: storage | copySource,
   staging: mapRead | copyTarget,
 };
@@ -46,17 +46,21 @@ export function scratchBytesOf(capacityBytes: number, scratchBytesMax: number): 
 
 /** The working memory of one lane. */
 export class Scratch {
-  /** Present if the device measures stages. */
-  readonly timer: StageTimer | undefined;
   readonly #device: GpuDevice;
   readonly #bytesMax: number;
+  readonly #timer: StageTimer | undefined;
   readonly #buffers = new Map<ScratchName, GpuBuffer>();
   #bindGroup: GpuBindGroup | undefined;
 
   constructor(device: GpuDevice, bytesMax: number) {
     this.#device = device;
     this.#bytesMax = bytesMax;
-    this.timer = device.isTimed ? new StageTimer(device.connection) : undefined;
+    this.#timer = device.isTimed ? new StageTimer(device.connection) : undefined;
+  }
+
+  /** Present while the device measures stages. */
+  get timer(): StageTimer | undefined {
+    return this.#device.isTimed ? this.#timer : undefined;
   }
 
   /** Bytes that `reserve` can provide over all buffers. */
@@ -124,10 +128,18 @@ export class Scratch {
     return copy;
   }
 
+  /** The result of a pass; the timestamps of its stages, which lie behind it, go to the timer. */
+  async readPass(bytes: number): Promise<ArrayBuffer> {
+    if (this.timer === undefined) return this.read(Math.ceil(bytes / 8) * 8);
+    const all = await this.read(Math.ceil((bytes + STAGE_BYTES) / 8) * 8);
+    this.timer.add(all.slice(bytes, bytes + STAGE_BYTES));
+    return all.slice(0, bytes);
+  }
+
   /** Frees everything. */
   close(): void {
     for (const name of NAMES) this.#destroy(name);
-    this.timer?.close();
+    this.#timer?.close();
   }
 
   #destroy(name: ScratchName): void {

@@ -8,18 +8,36 @@ import type { GpuDevice } from "../device/device.ts";
 import { PARAMS_STRIDE } from "../device/kernels.ts";
 import { passSizes, roomsOf } from "./pass-rooms.ts";
 import type { PassShape, Rooms } from "./pass-rooms.ts";
+import type { DeviceFilters } from "./device-filters.ts";
+import type { MatrixScans } from "./matrix-scans.ts";
 import type { Scratch } from "./scratch.ts";
+import { tensorWorkgroups } from "../shaders/tensor-scan.ts";
 import { untimed } from "../stage-timer.ts";
 import type { StageRecorder } from "../stage-timer.ts";
-import type { SearchScope } from "./search-scope.ts";
+import { maskBytes } from "./search-scope.ts";
+import type { MaskPiece, SearchScope } from "./search-scope.ts";
 import {
   ABSENT,
   CANDIDATE_WORDS,
   GRID_WIDTH,
+  HEAD_WORDS,
   RESULT_HEAD_WORDS,
   ROW_THREADS,
+  SCAN_TILE,
+  SCORE_LANES,
+  SELECT_KEYS,
+  SELECT_THREADS,
+  SIFT_GROUPS,
 } from "../shaders/prelude.ts";
 import type { GpuBindGroup, GpuComputePass, GpuPipeline } from "../webgpu-api.ts";
+
+/** What a pass needs. */
+export interface PassMeans {
+  readonly device: GpuDevice;
+  readonly scratch: Scratch;
+  readonly filters: DeviceFilters;
+  readonly matrixScans: MatrixScans;
+}
 
 /** Encoded queries of one pass. */
 export interface PassQueries {
@@ -29,13 +47,14 @@ export interface PassQueries {
   readonly words: Uint32Array;
   /** Per query: ascending positions of excluded rows; `undefined` if no query excludes rows. */
   readonly exclusions: readonly Uint32Array[] | undefined;
-  readonly mask: Uint32Array | undefined;
+  /** Which rows may be returned; `undefined` if all may. */
+  readonly mask: readonly MaskPiece[] | undefined;
 }
 
 /** What a pass found for one query. */
 export interface PassAnswer {
   readonly keptGroups: number;
-  readonly finalists: number;
+  readonly scoredRows: number;
   /**
    * `[count, 2]`: rows and bits of scores in the order of the answer; `undefined` if there was no
    * room for all rows that might belong to it.
@@ -49,7 +68,19 @@ export interface PassOutcome {
   readonly dispatches: number;
   /** Bytes read back from the device. */
   readonly readBytes: number;
+  /** Whether the scan ran on matrix units. */
+  readonly isByMatrices: boolean;
 }
+
+/**
+ * The largest k for which `select` and `order` run in small workgroups. With a register for each 8 of k,
+ * the threshold of `select` is on average that of a k 6 % larger.
+ */
+const K_OF_FEW = (SELECT_THREADS * SELECT_KEYS) / 8;
+/** The most slots for which `select` runs in small workgroups: more take longer to read than to choose from. */
+const SLOTS_OF_FEW = 2 ** 14;
+/** Workgroups of `score` at most, over all queries: enough for the largest devices. */
+const SCORE_WORKGROUPS = 4096;
 
 let lastToken = 0;
 
@@ -61,13 +92,14 @@ export function nextToken(): number {
 
 /** Runs one pass. */
 export async function runPass(
-  device: GpuDevice,
+  { device, scratch, filters, matrixScans }: PassMeans,
   { scope, queries }: { readonly scope: SearchScope; readonly queries: PassQueries },
-  scratch: Scratch,
 ): Promise<PassOutcome> {
   const { count, shape } = queries;
   const sizes = passSizes(scope, shape, count);
+  await filters.prepare(queries.mask ?? []);
   await scratch.reserve(sizes);
+  // From here to the submission nothing waits, so that no filter can be released in between.
   const described = scopeWords(scope, queries);
   const call = { scope, queries, rooms: roomsOf(scope, shape), token: nextToken(), ...described };
   const { queue } = device.connection;
@@ -75,17 +107,26 @@ export async function runPass(
   queue.writeBuffer(scratch.buffer("scope"), 0, described.words);
   queue.writeBuffer(scratch.buffer("params"), 0, passParams(call));
   const encoder = device.connection.createCommandEncoder();
-  encoder.clearBuffer(scratch.buffer("kept"), 0, count * 8);
+  encoder.clearBuffer(scratch.buffer("heads"), 0, count * HEAD_WORDS * 4);
+  if (queries.mask !== undefined) {
+    const target = { buffer: scratch.buffer("scope"), at: described.maskAt * 4 };
+    if (!filters.copy(encoder, queries.mask, target)) {
+      queue.writeBuffer(target.buffer, target.at, maskBytes(scope, queries.mask));
+    }
+  }
   const recorder = scratch.timer?.record(encoder) ?? untimed(encoder);
-  const dispatches = dispatchAll(recorder, device, { ...call, group: scratch.bindGroup() });
+  const matrixScan = count > SCAN_TILE ? matrixScans.scanOf(scope.layout) : undefined;
+  const recorded = { ...call, group: scratch.bindGroup(), matrixScan };
+  const dispatches = dispatchAll(recorder, device, recorded);
   recorder.end();
   const readBytes = sizes.result!;
   const [result, staging] = [scratch.buffer("result"), scratch.buffer("staging")];
   encoder.copyBufferToBuffer(result, 0, staging, 0, readBytes);
+  scratch.timer?.resolve(encoder, staging, readBytes);
   queue.submit([encoder.finish()]);
-  const words = new Uint32Array(await scratch.read(Math.ceil(readBytes / 8) * 8));
-  await scratch.timer?.add();
-  return { answers: readAnswers(words, call), dispatches, readBytes };
+  const words = new Uint32Array(await scratch.readPass(readBytes));
+  const isByMatrices = matrixScan !== undefined;
+  return { answers: readAnswers(words, call), dispatches, readBytes, isByMatrices };
 }
 
 interface PassCall {
@@ -97,17 +138,15 @@ interface PassCall {
   readonly exclusionsAt: number;
 }
 
-/** The ranges; then the mask; then the starts and the positions of excluded rows. */
+/** The ranges; then the starts and the positions of excluded rows. The mask lies behind these words. */
 function scopeWords(
   { rangeWords }: SearchScope,
   { count, mask, exclusions }: PassQueries,
 ): { readonly words: Uint32Array; readonly maskAt: number; readonly exclusionsAt: number } {
-  const maskAt = rangeWords.length;
-  const exclusionsAt = maskAt + (mask?.length ?? 0);
+  const exclusionsAt = rangeWords.length;
   const total = exclusions?.reduce((sum, list) => sum + list.length, 0) ?? 0;
   const words = new Uint32Array(exclusionsAt + (exclusions === undefined ? 0 : count + 1 + total));
   words.set(rangeWords);
-  if (mask !== undefined) words.set(mask, maskAt);
   let at = 0;
   for (const [index, list] of (exclusions ?? []).entries()) {
     words.set(list, exclusionsAt + count + 1 + at);
@@ -116,7 +155,7 @@ function scopeWords(
   }
   return {
     words,
-    maskAt: mask === undefined ? ABSENT : maskAt,
+    maskAt: mask === undefined ? ABSENT : words.length,
     exclusionsAt: exclusions === undefined ? ABSENT : exclusionsAt,
   };
 }
@@ -125,16 +164,15 @@ function scopeWords(
 function passParams(call: PassCall): Uint32Array {
   const { scope, queries, rooms, token, maskAt, exclusionsAt } = call;
   const words = new Uint32Array((scope.slabs.length * PARAMS_STRIDE) / 4);
-  const floats = new Float32Array(words.buffer);
   const { dim, codeQuads, valueQuads } = scope.layout;
+  const { candidates, finalists } = rooms;
   const exponent = rowExponent(scope.scale);
   for (const [index, { firstSlot, groups }] of scope.slabs.entries()) {
     const at = (index * PARAMS_STRIDE) / 4;
     words.set([firstSlot, groups, scope.extents.length, exponent], at);
     words.set([queries.count, scope.slots, queries.shape.k, token], at + 4);
     words.set([dim, codeQuads, valueQuads, maskAt], at + 8);
-    words.set([rooms.kept, rooms.final, exclusionsAt], at + 12);
-    floats[at + 17] = 2 ** exponent;
+    words.set([candidates, finalists, exclusionsAt], at + 12);
   }
   return words;
 }
@@ -143,10 +181,14 @@ function passParams(call: PassCall): Uint32Array {
 function dispatchAll(
   recorder: StageRecorder,
   { kernels }: GpuDevice,
-  call: PassCall & { readonly group: GpuBindGroup },
+  call: PassCall & {
+    readonly group: GpuBindGroup;
+    readonly matrixScan: GpuPipeline | undefined;
+  },
 ): number {
-  const { scope, queries, rooms, group } = call;
-  const { excludedRowsMax = 0 } = queries.shape;
+  const { scope, queries, group, matrixScan } = call;
+  const { k, excludedRowsMax = 0 } = queries.shape;
+  const isMany = k > K_OF_FEW;
   let dispatches = 0;
   const perSlab = (
     pass: GpuComputePass,
@@ -169,23 +211,36 @@ function dispatchAll(
     dispatches += 1;
   };
   const scan = recorder.stage("scan");
-  const scanKernel = queries.count === 1 ? kernels.scanOne : kernels.scanTile;
-  perSlab(scan, scanKernel, (groups) => dispatchGrid(scan, groups));
+  if (matrixScan === undefined) {
+    const kernel = queries.count === 1 ? kernels.scanOne : kernels.scanTile;
+    perSlab(scan, kernel, (groups) => dispatchGrid(scan, groups));
+  } else {
+    perSlab(scan, matrixScan, (groups) => scan.dispatchWorkgroups(tensorWorkgroups(groups)));
+  }
   const select = recorder.stage("select");
   if (excludedRowsMax > 0) {
     // A dimension of the grid is limited; the kernel strides over rows beyond it.
     const workgroups = Math.ceil(excludedRowsMax / ROW_THREADS);
     perQuery(select, kernels.exclude, Math.min(workgroups, GRID_WIDTH));
   }
-  perQuery(select, kernels.select, 1);
-  const rescore = recorder.stage("rescore");
-  perSlab(rescore, kernels.rescore, (groups) => dispatchGrid(rescore, groups));
-  perQuery(recorder.stage("finish"), kernels.finish, 1);
+  const isLong = isMany || scope.slots > SLOTS_OF_FEW;
+  perQuery(select, isLong ? kernels.selectMany : kernels.select, 1);
+  const sift = recorder.stage("sift");
+  perSlab(sift, kernels.sift, (groups) => dispatchGrid(sift, Math.ceil(groups / SIFT_GROUPS)));
   const score = recorder.stage("score");
-  const finalGroups = Math.ceil(rooms.final / ROW_THREADS);
-  perSlab(score, kernels.score, () => score.dispatchWorkgroups(finalGroups, queries.count));
-  perQuery(recorder.stage("order"), kernels.order, 1);
+  const scoring = scoreWorkgroups(k, queries.count);
+  perSlab(score, kernels.score, () => score.dispatchWorkgroups(scoring, queries.count));
+  perQuery(recorder.stage("order"), isMany ? kernels.orderMany : kernels.order, 1);
   return dispatches;
+}
+
+/**
+ * Workgroups that score the candidates of one query; they take turns where there are more. Random tables
+ * have three or four times k candidates.
+ */
+function scoreWorkgroups(k: number, queries: number): number {
+  const forUsual = Math.ceil((4 * k) / (ROW_THREADS / SCORE_LANES));
+  return Math.max(1, Math.min(forUsual, Math.ceil(SCORE_WORKGROUPS / queries)));
 }
 
 /** Dispatches `workgroups` in a grid of a fixed width. */
@@ -196,13 +251,14 @@ export function dispatchGrid(pass: GpuComputePass, workgroups: number): void {
 function readAnswers(words: Uint32Array, { queries, rooms, token }: PassCall): PassAnswer[] {
   const { count, shape } = queries;
   return Array.from({ length: count }, (_, index) => {
-    const [keptGroups = 0, finalists = 0, found] = words.subarray(index * RESULT_HEAD_WORDS);
+    const head = words.subarray(index * RESULT_HEAD_WORDS, (index + 1) * RESULT_HEAD_WORDS);
+    const [keptGroups = 0, scoredRows = 0, finalists = 0, found] = head;
     if (found !== token) throw new WinnowError("INTERNAL", "The GPU did not do what it was given");
-    if (keptGroups > rooms.kept || finalists > rooms.final) {
-      return { keptGroups, finalists, candidates: undefined };
+    if (scoredRows > rooms.candidates || finalists > rooms.finalists) {
+      return { keptGroups, scoredRows, candidates: undefined };
     }
     const at = count * RESULT_HEAD_WORDS + index * shape.k * CANDIDATE_WORDS;
     const length = Math.min(finalists, shape.k) * CANDIDATE_WORDS;
-    return { keptGroups, finalists, candidates: words.subarray(at, at + length) };
+    return { keptGroups, scoredRows, candidates: words.subarray(at, at + length) };
   });
 }

@@ -8,6 +8,9 @@ import { GROUP_ROWS, RANGE_WORDS } from "../shaders/prelude.ts";
 import type { Extent, Slab } from "../memory/slab.ts";
 import type { SearchRows } from "../memory/slab-pool.ts";
 
+/** Bytes of a mask for one group. */
+const GROUP_BYTES = GROUP_ROWS / 8;
+
 /** An extent and the slot of its first group. */
 interface PlacedExtent {
   readonly extent: Extent;
@@ -102,14 +105,33 @@ function extentOf({ extents }: SearchScope, row: number): PlacedExtent | undefin
     : undefined;
 }
 
-/** One bit per position for rows that are admitted; bits past the end of an extent have no meaning. */
-export function maskWords(scope: SearchScope, admitted: RowSet): Uint32Array {
-  const perSlot = GROUP_ROWS / 32;
-  const words = new Uint32Array(scope.slots * perSlot);
-  for (const { extent, firstSlot } of scope.extents) {
-    for (let index = 0; index < extent.groups * perSlot; index += 1) {
-      words[firstSlot * perSlot + index] = admitted.wordFrom(extent.firstRow + index * 32);
-    }
-  }
-  return words;
+/** Where a piece of a filter's bitmap belongs in the mask of a search, which has one bit per position. */
+export interface MaskPiece {
+  readonly bits: Uint8Array;
+  /** Its first byte in the bitmap, and in the mask. */
+  readonly from: number;
+  readonly to: number;
+  readonly bytes: number;
+}
+
+/**
+ * The mask for rows that are admitted, a piece per extent; bits past the end of an extent have no
+ * meaning. All extents of a resident but its last are whole groups, so pieces are whole groups.
+ */
+export function maskPieces(scope: SearchScope, { parts }: RowSet): MaskPiece[] {
+  let at = 0;
+  return scope.extents.map(({ extent, firstSlot }) => {
+    const { firstRow, groups } = extent;
+    while (firstRow >= parts[at]!.resident.firstRow + parts[at]!.resident.rows) at += 1;
+    const { resident, bits } = parts[at]!;
+    const from = (firstRow - resident.firstRow) / 8;
+    return { bits, from, to: firstSlot * GROUP_BYTES, bytes: groups * GROUP_BYTES };
+  });
+}
+
+/** The pieces put together. */
+export function maskBytes(scope: SearchScope, pieces: readonly MaskPiece[]): Uint8Array {
+  const mask = new Uint8Array(scope.slots * GROUP_BYTES);
+  for (const { bits, from, to, bytes } of pieces) mask.set(bits.subarray(from, from + bytes), to);
+  return mask;
 }

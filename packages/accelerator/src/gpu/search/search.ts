@@ -13,14 +13,17 @@ import type { ExactMeans } from "./exact-path.ts";
 import type { GpuSearchCost } from "../gpu-settings.ts";
 import { passQueries } from "./pass-rooms.ts";
 import { runPass } from "./search-pass.ts";
-import type { PassAnswer } from "./search-pass.ts";
-import { maskWords, positionsOf } from "./search-scope.ts";
+import type { PassAnswer, PassMeans } from "./search-pass.ts";
+import { maskPieces, positionsOf } from "./search-scope.ts";
 import type { SearchScope } from "./search-scope.ts";
 import { CANDIDATE_WORDS, GROUP_ROWS } from "../shaders/prelude.ts";
 
 /** The largest k of the fast path; beyond it all rows are scored. */
 const FILTER_K_MAX = 2048;
 const POSITIONS_MAX = 2 ** 32;
+
+/** What a search needs. */
+type SearchMeans = ExactMeans & PassMeans;
 
 /** An answer and its cost. */
 export interface SearchOutcome {
@@ -30,7 +33,7 @@ export interface SearchOutcome {
 
 /** Answers a checked query over the rows of `scope`, which has at least one row. */
 export async function searchTopK(
-  means: ExactMeans,
+  means: SearchMeans,
   { query, scope }: { readonly query: AdmittedTopKQuery; readonly scope: SearchScope },
   signal: AbortSignal | undefined,
 ): Promise<SearchOutcome> {
@@ -62,7 +65,8 @@ function sumOfCosts(one: GpuSearchCost, other: GpuSearchCost): GpuSearchCost {
     exactQueries: one.exactQueries + other.exactQueries,
     hostQueries: one.hostQueries + other.hostQueries,
     keptGroups: one.keptGroups + other.keptGroups,
-    finalists: one.finalists + other.finalists,
+    scoredRows: one.scoredRows + other.scoredRows,
+    matrixQueries: one.matrixQueries + other.matrixQueries,
     dispatches: one.dispatches + other.dispatches,
     readBytes: one.readBytes + other.readBytes,
     stageNs: other.stageNs,
@@ -76,7 +80,7 @@ interface UniformQuery {
 }
 
 class Search {
-  readonly #means: ExactMeans;
+  readonly #means: SearchMeans;
   readonly #query: AdmittedTopKQuery;
   readonly #admission: RowSet | undefined;
   readonly #scope: SearchScope;
@@ -84,11 +88,12 @@ class Search {
   readonly #words: Uint32Array;
   readonly #block: TopKBlock;
   #keptGroups = 0;
-  #finalists = 0;
+  #scoredRows = 0;
+  #matrixQueries = 0;
   #dispatches = 0;
   #readBytes = 0;
 
-  constructor(means: ExactMeans, { query, admission }: UniformQuery, scope: SearchScope) {
+  constructor(means: SearchMeans, { query, admission }: UniformQuery, scope: SearchScope) {
     const { queries, room } = query;
     this.#means = means;
     this.#query = query;
@@ -123,7 +128,8 @@ class Search {
       exactQueries: exact.length,
       hostQueries: routes.host.length,
       keptGroups: this.#keptGroups,
-      finalists: this.#finalists,
+      scoredRows: this.#scoredRows,
+      matrixQueries: this.#matrixQueries,
       dispatches: this.#dispatches,
       readBytes: this.#readBytes,
       stageNs: this.#means.scratch.timer?.take(),
@@ -165,9 +171,10 @@ class Search {
     const together = passQueries(scope, shape, {
       scratchBytes: scratch.roomBytes,
       bufferBytes: device.limits.maxStorageBufferBindingSize,
+      queries: indices.length,
     });
     if (together === 0) return [...indices];
-    const mask = admission === undefined ? undefined : maskWords(scope, admission);
+    const mask = admission === undefined ? undefined : maskPieces(scope, admission);
     const left: number[] = [];
     for (let from = 0; from < indices.length; from += together) {
       signal?.throwIfAborted();
@@ -179,7 +186,8 @@ class Search {
         exclusions: exclusions?.slice(from, from + together),
         mask,
       };
-      const { answers, ...cost } = await runPass(device, { scope, queries }, scratch);
+      const { answers, ...cost } = await runPass(this.#means, { scope, queries });
+      if (cost.isByMatrices) this.#matrixQueries += some.length;
       this.#dispatches += cost.dispatches;
       this.#readBytes += cost.readBytes;
       for (const [position, answer] of answers.entries()) {
@@ -198,10 +206,10 @@ class Search {
   }
 
   /** Adds an answer to the block; false if there was no room for all possible candidates. */
-  #finish(index: number, { candidates, keptGroups, finalists }: PassAnswer): boolean {
+  #finish(index: number, { candidates, keptGroups, scoredRows }: PassAnswer): boolean {
     if (candidates === undefined) return false;
     this.#keptGroups += keptGroups;
-    this.#finalists += finalists;
+    this.#scoredRows += scoredRows;
     const scores = new Float32Array(candidates.buffer, candidates.byteOffset, candidates.length);
     const count = candidates.length / CANDIDATE_WORDS;
     const first = index * this.#query.room;

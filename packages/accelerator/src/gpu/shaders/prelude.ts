@@ -4,11 +4,10 @@
 //
 //   scan     per group and query: the largest int8 product, hence bounds of its best score
 //   exclude  per query: a group that holds an excluded row gets no lower bound (0)
-//   select   per query: the k-th largest lower bound; no row below it can be among the best k
-//   rescore  per group and query whose upper bound reaches it: every row in float32, with its error
-//   finish   per query: the same selection among rows; what remains are the finalists
-//   score    the finalists' canonical scores in integers (soft-float.ts)
-//   order    per query: the best k finalists, score descending, then row ascending
+//   select   per query: a threshold that k lower bounds reach; no row below it is among the best k
+//   sift     per group and query whose upper bound reaches it: its rows whose own upper bound does
+//   score    the canonical scores of these candidates, in integers (soft-float.ts)
+//   order    per query: the best k candidates, score descending, then row ascending
 //   exact    the canonical scores of all rows, for queries that the bounds cannot serve
 //
 // The proof is in docs/gpu.md; each constant below names its part of it. Bounds are compared as
@@ -20,31 +19,42 @@ export const CODE_MAX = 127;
 export const GROUP_ROWS = 128;
 /** Workgroups of a dispatch in x; more go to y. */
 export const GRID_WIDTH = 32_768;
+/** Queries of one pass over the device, at most. */
+export const PASS_QUERIES_MAX = 256;
+/** Queries that a scan reads together, at most: their buffer is a multiple of so many. */
+export const QUERY_TILE = 64;
 /** Queries that one pass over a group's codes serves in the batch variant of `scan`. */
 export const SCAN_TILE = 8;
-/** Threads of the kernels that work on one query. */
+/** Rows of a thread there. */
+export const SCAN_ROWS = 4;
+/** Threads of the kernels that work on one query: every device has workgroups of so many. */
 export const SELECT_THREADS = 256;
+/** Threads for a large k; devices with smaller workgroups have fewer. */
+export const SELECT_THREADS_MAX = 1024;
+/** Keys that each thread of these kernels keeps in registers. */
+export const SELECT_KEYS = 16;
 /** Threads of the kernels that work on single rows. */
 export const ROW_THREADS = 64;
+/** Threads that compute a canonical score: one for each of its lanes (canonical-score.ts). */
+export const SCORE_LANES = 8;
+/** Candidates at most that `order` takes as finalists without looking for a threshold. */
+export const ORDER_AT_ONCE = 1024;
+/** Groups whose bounds a workgroup of `sift` reads. */
+export const SIFT_GROUPS = 8;
 /** Words of a range: first slot, first group in its slab, rows, first global row. */
 export const RANGE_WORDS = 4;
-/** Words of a query's head in the result: kept groups, finalists, token. */
-export const RESULT_HEAD_WORDS = 3;
+/** Words of a query's head on the device: threshold, candidates, kept groups. */
+export const HEAD_WORDS = 3;
+/** Words of a query's head in the result: kept groups, candidates, finalists, token. */
+export const RESULT_HEAD_WORDS = 4;
 /** Words of a candidate in the result: global row, then the bits of its score. */
 export const CANDIDATE_WORDS = 2;
-/** Words of a finalist on the device: position, global row, bits of its score. */
-export const FINALIST_WORDS = 3;
 /**
  * What `scan` adds to the reach of a bound, relative to the estimate and its error. It covers the
  * roundings of a dozen operations, each off by up to 2^-23 (WGSL leaves the direction open), and of
  * the canonical score.
  */
 export const BOUND_MARGIN: number = 2 ** -19;
-/**
- * The error of a float32 score relative to Σ|x·y|, in units of 2^-23: dim · `perValue` + `more`.
- * The products need one unit, and each addition another, in whatever order; twice that is allowed.
- */
-export const ROUGH_UNITS = { perValue: 2, more: 16 } as const;
 /** The value of a parameter that says: no mask, or no excluded rows. */
 export const ABSENT = 0xffffffff;
 
@@ -56,26 +66,26 @@ struct Params {
   firstSlot: u32, groups: u32, ranges: u32, exponent: i32,
   queries: u32, slots: u32, k: u32, token: u32,
   dim: u32, codeQuads: u32, valueQuads: u32, mask: u32,
-  keptRoom: u32, finalRoom: u32, exclusions: u32, exactFirst: u32,
-  exactCount: u32, valueFactor: f32, unused0: u32, unused1: u32,
+  room: u32, finalRoom: u32, exclusions: u32, exactFirst: u32,
+  exactCount: u32, unused0: u32, unused1: u32, unused2: u32,
 }
 
-// query: per query 1 + codeQuads + 2 · valueQuads quads: (step, norm, error norm, slack), int8 codes,
-// the values scaled by a power of two, the values as they are.
+// query: per query 1 + codeQuads + valueQuads quads: (step, norm, error norm, slack), int8 codes, the
+// values as they are.
 // scopeWords: the ranges; at params.mask 4 words per slot; at params.exclusions queries + 1 starts, and
 // positions.
 // bounds: lower [queries, slots], then upper [queries, slots].
-// kept: per query its threshold and its number of kept groups; then slots [queries, keptRoom]; then
-// finalists [queries, finalRoom].
-// rough: lower and upper of rows, [queries, keptRoom · 128].
+// heads: per query its threshold, its number of candidates, its number of kept groups.
+// found: per query its candidates (position, bits of the score) [room], then its finalists (global row,
+// ordered bits of the score) [finalRoom].
 // codes: per group (step, error norm, norm, exponent) of its rows, then int8 codes [codeQuads, 128].
 // values: float32 bits [rows, valueQuads].
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> query: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> scopeWords: array<u32>;
 @group(0) @binding(3) var<storage, read_write> bounds: array<u32>;
-@group(0) @binding(4) var<storage, read_write> kept: array<atomic<u32>>;
-@group(0) @binding(5) var<storage, read_write> rough: array<vec2<u32>>;
+@group(0) @binding(4) var<storage, read_write> heads: array<atomic<u32>>;
+@group(0) @binding(5) var<storage, read_write> found: array<vec2<u32>>;
 @group(0) @binding(6) var<storage, read_write> result: array<u32>;
 @group(1) @binding(0) var<storage, read> codes: array<vec4<u32>>;
 @group(1) @binding(1) var<storage, read> values: array<vec4<u32>>;
@@ -86,7 +96,7 @@ fn orderedBits(bits: u32) -> u32 {
   return select(bits | 0x80000000u, ~bits, (bits >> 31u) != 0u);
 }
 
-fn queryQuads() -> u32 { return 1u + params.codeQuads + 2u * params.valueQuads; }
+fn queryQuads() -> u32 { return 1u + params.codeQuads + params.valueQuads; }
 fn groupOf(workgroup: vec3<u32>) -> u32 { return workgroup.y * ${GRID_WIDTH}u + workgroup.x; }
 
 struct Range { firstSlot: u32, firstGroup: u32, rows: u32, firstRow: u32 }

@@ -1,138 +1,163 @@
-// The kernels that choose rows and groups per query: `select` chooses among groups, `finish` among
-// rows, `order` among finalists (see prelude.ts).
+// The kernels that choose per query: `select` a threshold among groups, `order` the answer among scored
+// candidates (see prelude.ts). A workgroup works on one query.
 
 import {
   CANDIDATE_WORDS,
-  FINALIST_WORDS,
   GROUP_ROWS,
+  HEAD_WORDS,
+  ORDER_AT_ONCE,
   PRELUDE,
   RESULT_HEAD_WORDS,
-  SELECT_THREADS,
+  SELECT_KEYS,
 } from "./prelude.ts";
 
-/**
- * The k-th largest of `count` integers, by four passes over their bytes; at least 1, also where
- * there are fewer than k, so that 0 ("no row") is always below it. `key` is the WGSL of the integer
- * at `index`. All threads of a workgroup of 256 call it.
- */
-function kthLargest(key: string): string {
-  return /* wgsl */ `
-var<workgroup> histogram: array<atomic<u32>, 256>;
-var<workgroup> digits: u32;
-var<workgroup> remaining: u32;
+/** What these kernels are compiled for. */
+export interface SelectShape {
+  readonly threads: number;
+  readonly hasSubgroups: boolean;
+}
 
-fn kthLargest(lane: u32, queryIndex: u32, count: u32) -> u32 {
-  if (lane == 0u) {
-    digits = 0u;
-    remaining = params.k;
+/** Bits of a threshold that are looked for; those below are 0, which can only lower it. */
+const THRESHOLD_BITS = 24;
+
+/** `text` for each register. */
+function keys(text: (register: number) => string): string {
+  return Array.from({ length: SELECT_KEYS }, (_, register) => text(register)).join("\n");
+}
+
+/**
+ * WGSL of `reachedByK`: a number, as large as can be told quickly, that at least k of `count`
+ * integers reach; at least 1, also where there are fewer than k, so that 0 ("no row") is always
+ * below it. `key` is the WGSL of the integer at `index`. Integers are dealt out to registers, of which
+ * each keeps the largest; where every register has one integer at most and `THRESHOLD_BITS` tell them
+ * apart, the number is the k-th largest. All threads of the workgroup call it.
+ */
+function reachedByK(key: string, { threads, hasSubgroups }: SelectShape): string {
+  const count = hasSubgroups
+    ? `let together = subgroupAdd(own);
+      if (subgroupElect()) { atomicAdd(&reached[step], together); }`
+    : "if (own > 0u) { atomicAdd(&reached[step], own); }";
+  return /* wgsl */ `
+var<workgroup> reached: array<atomic<u32>, ${THRESHOLD_BITS}>;
+
+fn reachedByK(lane: u32, queryIndex: u32, count: u32) -> u32 {
+  ${keys((at) => `var key${at} = 0u;`)}
+  for (var first = lane; first < count; first += ${SELECT_KEYS * threads}u) {
+    ${keys((at) => `{ let index = first + ${at * threads}u; if (index < count) { key${at} = max(key${at}, ${key}); } }`)}
   }
-  for (var step = 0u; step < 4u; step += 1u) {
-    let shift = 24u - 8u * step;
-    let decided = select(0xffffff00u << shift, 0u, step == 0u);
-    atomicStore(&histogram[lane], 0u);
-    let wanted = workgroupUniformLoad(&digits);
-    for (var index = lane; index < count; index += ${SELECT_THREADS}u) {
-      let key = ${key};
-      if ((key & decided) == wanted) { atomicAdd(&histogram[(key >> shift) & 255u], 1u); }
-    }
+  if (lane < ${THRESHOLD_BITS}u) { atomicStore(&reached[lane], 0u); }
+  workgroupBarrier();
+  var threshold = 0u;
+  for (var step = 0u; step < ${THRESHOLD_BITS}u; step += 1u) {
+    let tried = threshold | (0x80000000u >> step);
+    var own = 0u;
+    ${keys((at) => `own += u32(key${at} >= tried);`)}
+    ${count}
     workgroupBarrier();
-    if (lane == 0u) {
-      var digit = 255u;
-      var rest = remaining;
-      while (digit > 0u) {
-        let above = atomicLoad(&histogram[digit]);
-        if (above >= rest) { break; }
-        rest -= above;
-        digit -= 1u;
-      }
-      remaining = rest;
-      digits = wanted | (digit << shift);
-    }
-    workgroupBarrier();
+    if (atomicLoad(&reached[step]) >= params.k) { threshold = tried; }
   }
-  return max(workgroupUniformLoad(&digits), 1u);
+  return max(threshold, 1u);
 }
 `;
 }
 
-/** Computes each query's threshold among groups: the k-th largest lower bound. */
-export const SELECT_SHADER: string = /* wgsl */ `
+const enabled = ({ hasSubgroups }: SelectShape): string =>
+  hasSubgroups ? "enable subgroups;" : "";
+
+/** Computes each query's threshold among groups, from their lower bounds. */
+export function selectShader(shape: SelectShape): string {
+  return /* wgsl */ `
+${enabled(shape)}
 ${PRELUDE}
-${kthLargest(`bounds[queryIndex * params.slots + index]`)}
-@compute @workgroup_size(${SELECT_THREADS})
+${reachedByK("bounds[queryIndex * params.slots + index]", shape)}
+@compute @workgroup_size(${shape.threads})
 fn main(
   @builtin(local_invocation_index) lane: u32,
   @builtin(workgroup_id) workgroup: vec3<u32>,
 ) {
-  let threshold = kthLargest(lane, workgroup.y, params.slots);
-  if (lane == 0u) { atomicStore(&kept[workgroup.y * 2u], threshold); }
+  let threshold = reachedByK(lane, workgroup.y, params.slots);
+  if (lane == 0u) { atomicStore(&heads[workgroup.y * ${HEAD_WORDS}u], threshold); }
 }
 `;
+}
 
-/** Lists each query's finalists: rows whose upper bound reaches the k-th largest lower bound. */
-export const FINISH_SHADER: string = /* wgsl */ `
+/**
+ * Lists each query's finalists, the candidates whose scores reach a threshold that k scores reach, and
+ * writes the best k at their rank: the number of finalists before them.
+ */
+export function orderShader(shape: SelectShape): string {
+  const { threads } = shape;
+  return /* wgsl */ `
+${enabled(shape)}
 ${PRELUDE}
-${kthLargest(`rough[queryIndex * params.keptRoom * ${GROUP_ROWS}u + index].x`)}
-var<workgroup> finalists: atomic<u32>;
+${reachedByK("orderedBits(found[queryIndex * (params.room + params.finalRoom) + index].y)", shape)}
+var<workgroup> candidates: u32;
+var<workgroup> listed: atomic<u32>;
+var<workgroup> finalists: u32;
+var<workgroup> rivals: array<vec2<u32>, ${threads}>;
 
-@compute @workgroup_size(${SELECT_THREADS})
+fn scoreBits(key: u32) -> u32 { return select(~key, key & 0x7fffffffu, (key >> 31u) != 0u); }
+
+@compute @workgroup_size(${threads})
 fn main(
   @builtin(local_invocation_index) lane: u32,
   @builtin(workgroup_id) workgroup: vec3<u32>,
 ) {
   let queryIndex = workgroup.y;
-  let groups = atomicLoad(&kept[queryIndex * 2u + 1u]);
-  let count = min(groups, params.keptRoom) * ${GROUP_ROWS}u;
-  let threshold = kthLargest(lane, queryIndex, count);
   let head = queryIndex * ${RESULT_HEAD_WORDS}u;
-  let slots = params.queries * 2u + queryIndex * params.keptRoom;
-  let list = params.queries * (2u + params.keptRoom) + queryIndex * params.finalRoom * ${FINALIST_WORDS}u;
-  for (var index = lane; index < count; index += ${SELECT_THREADS}u) {
-    if (rough[queryIndex * params.keptRoom * ${GROUP_ROWS}u + index].y < threshold) { continue; }
-    let place = atomicAdd(&finalists, 1u);
-    if (place >= params.finalRoom) { continue; }
-    let slot = atomicLoad(&kept[slots + index / ${GROUP_ROWS}u]);
-    atomicStore(&kept[list + place * ${FINALIST_WORDS}u], slot * ${GROUP_ROWS}u + index % ${GROUP_ROWS}u);
+  let list = queryIndex * (params.room + params.finalRoom);
+  let finals = list + params.room;
+  if (lane == 0u) {
+    let all = atomicLoad(&heads[queryIndex * ${HEAD_WORDS}u + 1u]);
+    result[head] = atomicLoad(&heads[queryIndex * ${HEAD_WORDS}u + 2u]);
+    result[head + 1u] = all;
+    candidates = min(all, params.room);
+    atomicStore(&listed, 0u);
   }
+  let count = workgroupUniformLoad(&candidates);
+  var threshold = 0u;
+  if (count > ${ORDER_AT_ONCE}u) { threshold = reachedByK(lane, queryIndex, count); }
+  for (var index = lane; index < count; index += ${threads}u) {
+    let candidate = found[list + index];
+    let key = orderedBits(candidate.y);
+    if (key < threshold) { continue; }
+    let place = atomicAdd(&listed, 1u);
+    if (place >= params.finalRoom) { continue; }
+    let slot = candidate.x / ${GROUP_ROWS}u;
+    let range = rangeOf(slot);
+    let row = range.firstRow + (slot - range.firstSlot) * ${GROUP_ROWS}u + candidate.x % ${GROUP_ROWS}u;
+    found[finals + place] = vec2<u32>(row, key);
+  }
+  storageBarrier();
   workgroupBarrier();
   if (lane == 0u) {
-    result[head] = groups;
-    result[head + 1u] = atomicLoad(&finalists);
-    result[head + 2u] = 0u;
+    let all = atomicLoad(&listed);
+    result[head + 2u] = all;
+    result[head + 3u] = params.token;
+    finalists = min(all, params.finalRoom);
   }
-}
-`;
-
-/** Writes the best k finalists of each query at their rank: the number of finalists before them. */
-export const ORDER_SHADER: string = /* wgsl */ `
-${PRELUDE}
-@compute @workgroup_size(${SELECT_THREADS})
-fn main(
-  @builtin(local_invocation_index) lane: u32,
-  @builtin(workgroup_id) workgroup: vec3<u32>,
-) {
-  let queryIndex = workgroup.y;
-  let head = queryIndex * ${RESULT_HEAD_WORDS}u;
-  let count = min(result[head + 1u], params.finalRoom);
-  let list = params.queries * (2u + params.keptRoom) + queryIndex * params.finalRoom * ${FINALIST_WORDS}u;
+  let total = workgroupUniformLoad(&finalists);
   let answer = params.queries * ${RESULT_HEAD_WORDS}u + queryIndex * params.k * ${CANDIDATE_WORDS}u;
-  for (var index = lane; index < count; index += ${SELECT_THREADS}u) {
-    let row = atomicLoad(&kept[list + index * ${FINALIST_WORDS}u + 1u]);
-    let score = atomicLoad(&kept[list + index * ${FINALIST_WORDS}u + 2u]);
-    let key = orderedBits(score);
+  for (var first = 0u; first < total; first += ${threads}u) {
+    let index = first + lane;
+    var own = vec2<u32>(0u);
+    if (index < total) { own = found[finals + index]; }
     var rank = 0u;
-    for (var other = 0u; other < count; other += 1u) {
-      let otherKey = orderedBits(atomicLoad(&kept[list + other * ${FINALIST_WORDS}u + 2u]));
-      if (otherKey > key) { rank += 1u; }
-      if (otherKey == key) {
-        rank += u32(atomicLoad(&kept[list + other * ${FINALIST_WORDS}u + 1u]) < row);
+    for (var other = 0u; other < total; other += ${threads}u) {
+      workgroupBarrier();
+      if (other + lane < total) { rivals[lane] = found[finals + other + lane]; }
+      workgroupBarrier();
+      let end = min(total - other, ${threads}u);
+      for (var at = 0u; at < end; at += 1u) {
+        let rival = rivals[at];
+        rank += u32(rival.y > own.y || (rival.y == own.y && rival.x < own.x));
       }
     }
-    if (rank < params.k) {
-      result[answer + rank * ${CANDIDATE_WORDS}u] = row;
-      result[answer + rank * ${CANDIDATE_WORDS}u + 1u] = score;
+    if (index < total && rank < params.k) {
+      result[answer + rank * ${CANDIDATE_WORDS}u] = own.x;
+      result[answer + rank * ${CANDIDATE_WORDS}u + 1u] = scoreBits(own.y);
     }
   }
-  if (lane == 0u) { result[head + 2u] = params.token; }
 }
 `;
+}
