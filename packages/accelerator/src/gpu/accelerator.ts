@@ -1,5 +1,5 @@
 // The GPU accelerator filters in three steps: int8 codes bound the best score of each group of
-// rows, float32 bounds the rows of the groups left, and integers give the exact scores of the last
+// rows, then that of each row of the groups left, and integers give the exact scores of the last
 // few rows. A pass of queries is one submission, and less than a kilobyte per query comes back (k =
 // 100). docs/gpu.md has the proof. Scores have the same bits as those of the reference.
 //

@@ -70,8 +70,7 @@ const PRODUCT_MAX = 1e37;
 /** Beyond this, the slack would admit every row anyway. */
 const SLACK_MAX = 1e30;
 /**
- * Rows that reach beyond 2^120 have a slack that admits nearly all, and a device may compute x · (y · f)
- * as (x · y) · f, which would overflow.
+ * Rows that reach beyond 2^120 have a slack that admits nearly all.
  */
 const ROW_EXPONENT_MIN = -120;
 
@@ -128,9 +127,8 @@ export function encodeQuery(
 
 /**
  * An absolute error, in scaled units, for what a device may do with numbers below 2^-126 (take them
- * as zero): row values before they are scaled, query values, products, sums, a group's head; a query
- * value times the rows' power of two, as WGSL admits x · (y · f) to be computed as (x · f) · y; and for
- * a canonical score that is rounded to a subnormal float32.
+ * as zero): a group's head, the products and sums of a bound; and for a canonical score that is rounded to
+ * a subnormal float32. More than these need: it was made for sums of scaled float32 values, too.
  */
 function slackOf(dim: number, queryExponent: number, rowsExponent: number): number {
   return (

@@ -48,7 +48,7 @@ describe.skipIf(device === undefined)(`partitions in shared slabs ${reason}`, ()
 
     expect(await searchFault(accelerator, residents)).toBeUndefined();
 
-    // Scan, rescore, score per slab; exclude, select, finish, order per pass; 15 + 1 partitions.
+    // Scan, sift, score per slab; exclude, select, order per pass; 15 + 1 partitions.
     expect(costs[0]!.dispatches).toBe(2 * 3 + 3);
     expect(costs[0]!.readBytes).toBe(3 * (16 + K * 8));
     expect(accelerator.memory().usedBytes).toBe(16 * 4 * GROUP_BYTES);
