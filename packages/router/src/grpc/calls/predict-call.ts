@@ -15,6 +15,7 @@ import type { RequestContext } from "../../request-context.ts";
 import { checkInstances, instancesOf } from "../../limits/request-limits.ts";
 import type { GrpcSettings } from "../grpc-settings.ts";
 import { readConditions, splitInputs } from "./item-conditions.ts";
+import { inTurns } from "../../program/turns.ts";
 import { strictJsonTexts } from "./json-texts.ts";
 import { predictSignature, requiredSpec, targetOf } from "./model-target.ts";
 import { writePredictAnswer } from "./predict-answer.ts";
@@ -75,15 +76,17 @@ export async function predict(
     const { outputs, version, attributes, vectors, explanation } = prediction;
     const { degradations, unknownUsers, arms } = prediction;
     const given = names.map((name) => [name, outputNamed(outputs, name)] as const);
+    const strict = async (texts: Tensor): Promise<Tensor> =>
+      inTurns(strictJsonTexts(texts), context.signal);
     const answer = {
       model: pinned.model,
       version: version.version,
       signatureName: signature.name,
       outputs: new Map([
         ...given,
-        ...(attributes ? ([[ATTRIBUTES_OUTPUT, strictJsonTexts(attributes)]] as const) : []),
+        ...(attributes ? ([[ATTRIBUTES_OUTPUT, await strict(attributes)]] as const) : []),
         ...(vectors ? ([[VECTORS_OUTPUT, vectors]] as const) : []),
-        ...(explanation ? ([[EXPLANATION_OUTPUT, strictJsonTexts(explanation)]] as const) : []),
+        ...(explanation ? ([[EXPLANATION_OUTPUT, await strict(explanation)]] as const) : []),
       ]),
     };
     const bytes = writePredictAnswer(answer, settings.messageBytesMax);
