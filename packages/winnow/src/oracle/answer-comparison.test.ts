@@ -146,12 +146,30 @@ describe("the JSON of answers", () => {
     expect(parseAnswer("[-Infinity]")).toEqual([-Infinity]);
   });
 
-  test.each(["", "{", "[NaN", "[NaN}", "[NaN,]", '{"NaN" 1}', "NaN NaN", "Infinity1", "[1 NaN]"])(
-    "%j is none",
-    (text) => {
-      expect(() => parseAnswer(text)).toThrow("no JSON");
-    },
-  );
+  test("may hold a string of many MiB, with escapes", () => {
+    const text = `${"x".repeat(2 ** 24)}${'"\\\n'.repeat(2 ** 18)}`;
+
+    const [bare, long] = parseAnswer(`[NaN, ${JSON.stringify(text)}]`) as readonly AnswerValue[];
+
+    expect(bare).toBeNaN();
+    expect(long === text).toBe(true);
+  });
+
+  test.each([
+    "",
+    "{",
+    "[NaN",
+    "[NaN}",
+    "[NaN,]",
+    '{"NaN" 1}',
+    "NaN NaN",
+    "Infinity1",
+    "[1 NaN]",
+    '[NaN, "a',
+    '[NaN, "\\"]',
+  ])("%j is none", (text) => {
+    expect(() => parseAnswer(text)).toThrow("no JSON");
+  });
 
   test("nested beyond what a tensor may be is refused, not a stack that overflows", () => {
     expect(() => parseAnswer(`${"[".repeat(100_000)}NaN`)).toThrow("no JSON");

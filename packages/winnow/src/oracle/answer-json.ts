@@ -16,8 +16,10 @@ export interface AnswerObject {
 /** Deepest nesting: more than a tensor has dimensions. */
 const DEPTH_MAX = 300;
 const NEEDS_CARE = /NaN|Infinity|\d{16}|__proto__/;
-const TOKEN =
-  /\s*(?:([{}[\],:])|("(?:[^"\\]|\\.)*")|(-?(?:Infinity|\d[\d.eE+-]*)|NaN|true|false|null))/y;
+/** A token, or the quote at the beginning of a string. */
+const TOKEN = /\s*([{}[\],:"]|-?(?:Infinity|\d[\d.eE+-]*)|NaN|true|false|null)/y;
+/** What decides where a string ends: its escapes, and the quote at its end. */
+const ESCAPE_OR_QUOTE = /\\.|"/gs;
 const INTEGER = /^-?\d+$/;
 
 /** Reads an answer. @throws WinnowError DATA_LOSS where it is no JSON */
@@ -55,7 +57,20 @@ class AnswerReader {
     const match = TOKEN.exec(this.#text);
     if (match === null) throw new SyntaxError(`at ${this.#at}`);
     this.#at = TOKEN.lastIndex;
-    return match[1] ?? match[2] ?? match[3]!;
+    return match[1] === '"' ? this.#string() : match[1]!;
+  }
+
+  /** The string whose opening quote was read. */
+  #string(): string {
+    const start = this.#at - 1;
+    ESCAPE_OR_QUOTE.lastIndex = this.#at;
+    for (;;) {
+      const found = ESCAPE_OR_QUOTE.exec(this.#text)?.[0];
+      if (found === undefined) throw new SyntaxError(`a string at ${start} without end`);
+      if (found !== '"') continue;
+      this.#at = ESCAPE_OR_QUOTE.lastIndex;
+      return this.#text.slice(start, this.#at);
+    }
   }
 
   #value(token: string): AnswerValue {
