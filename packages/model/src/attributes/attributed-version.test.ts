@@ -364,6 +364,29 @@ describe("a version with attributes", () => {
     expect(() => opened("items.parquet", content)).toThrow(message);
   });
 
+  describe("of texts in Parquet that are not UTF-8", () => {
+    const plain = readFileSync(path.join(DATA, "plain.parquet")).toString("latin1");
+    const withBytes = (text: string, bytes: Buffer): Buffer =>
+      Buffer.from(plain.replaceAll(latin1(text), latin1(bytes)), "latin1");
+    const latin1 = (text: string | Buffer): string => Buffer.from(text).toString("latin1");
+
+    test.each([
+      ["item 3", "item \xff", 'column "id" holds "item \uFFFD", not UTF-8'],
+      ["drama", "dr\xe9ma", 'column "text" holds "dr\uFFFDma", not UTF-8'],
+      ["sea", "s\xe9a", 'column "texts" holds "s\uFFFDa", not UTF-8'],
+    ])("refuses %s", (text, other, message) => {
+      const content = withBytes(text, Buffer.from(other, "latin1"));
+
+      expect(() => opened("items.parquet", content)).toThrow(message);
+    });
+
+    test("takes the character U+FFFD, which stands for such bytes elsewhere", () => {
+      const items = read(opened("items.parquet", withBytes("日", Buffer.from("\uFFFD"))));
+
+      expect(items.get("item 2")!.get("text")).toBe("\uFFFD");
+    });
+  });
+
   test("refuses two files, and one beside a model that searches nothing", () => {
     const both = opened("items.jsonl", '{"id":"a"}');
     writeFileSync(path.join(both.directory, "assets.extra/items.parquet"), "");

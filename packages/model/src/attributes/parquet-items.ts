@@ -1,5 +1,6 @@
 // Items and their attributes from a Parquet file: one row for each item, one column for each attribute.
 
+import { isUtf8 } from "node:buffer";
 import { ColumnBuilder, StringColumn, WinnowError, excerpt, timeOf } from "@winnow/core";
 import type { AttributeType, AttributeValue } from "@winnow/core";
 import { ColumnPages } from "../onnx-directory/tables/parquet/column-pages.ts";
@@ -190,10 +191,11 @@ class ListRows {
 /** Gives the function that reads the value at a position of a page. */
 function valuesOf(
   file: RegionFile,
-  { name, type: physical, meaning }: ParquetColumn,
+  column: ParquetColumn,
   { type, values }: { readonly type: AttributeType; readonly values: Values },
 ): (position: number) => AttributeValue {
-  if (!(values instanceof Uint8Array)) return textsOf(values);
+  const { type: physical, meaning } = column;
+  if (!(values instanceof Uint8Array)) return textsOf(file, column, values);
   const view = new DataView(values.buffer, values.byteOffset, values.byteLength);
   if (physical === "BOOLEAN") return (position) => values[position] === 1;
   if (physical === "FLOAT") return (position) => view.getFloat32(position * 4, true);
@@ -207,24 +209,31 @@ function valuesOf(
   return (position) => {
     const integer = integerAt(position);
     if (type === "timestamp") return microseconds(BigInt(integer), meaning);
-    if (isUnsigned && integer < 0) {
-      const text = `column "${excerpt(name)}" holds an integer above 2^63 - 1`;
-      throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${excerpt(file.name)}: ${text}`);
-    }
+    if (isUnsigned && integer < 0) throw refused(file, column, "holds an integer above 2^63 - 1");
     return integer;
   };
 }
 
+/** What stands for bytes that are no UTF-8. */
+const REPLACEMENT = "\uFFFD";
 /** Entries of a dictionary are the same bytes wherever they occur, and mostly occur many times. */
 const KNOWN_TEXTS = 2 ** 12;
 
-function textsOf(values: readonly Uint8Array[]): (position: number) => string {
+/** Refuses texts that are not UTF-8: read leniently, two ids with different damaged bytes would be one. */
+function textsOf(
+  file: RegionFile,
+  column: ParquetColumn,
+  values: readonly Uint8Array[],
+): (position: number) => string {
   const known = new Map<Uint8Array, string>();
   return (position) => {
     const bytes = values[position]!;
     const seen = known.get(bytes);
     if (seen !== undefined) return seen;
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
+    if (text.includes(REPLACEMENT) && !isUtf8(bytes)) {
+      throw refused(file, column, `holds "${excerpt(text)}", not UTF-8; write texts in UTF-8`);
+    }
     if (known.size < KNOWN_TEXTS) known.set(bytes, text);
     return text;
   };
