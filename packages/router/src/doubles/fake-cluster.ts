@@ -94,6 +94,8 @@ export class FakeWorker implements PeerChannel {
   answersCancelled = false;
   pings = 0;
   behave: (question: Question) => Behaviour = () => "answer";
+  /** What a search brings of the other table, asked or not, instead of the rows of its items. */
+  forgedRows: ((rows: Float32Array) => Float32Array) | undefined;
   readonly #clock: Clock;
   readonly #data: FakeData;
   readonly #crossed = new Set<(reply: WorkerReply) => void>();
@@ -170,7 +172,10 @@ export class FakeWorker implements PeerChannel {
     behaviour: Exclude<Behaviour, "silent">,
   ): void {
     if (!this.#pending.delete(onReply) && !this.#crossed.delete(onReply)) return;
-    onReply(replyOf(answerOf(this.#data, { question, held: this.held, behaviour })));
+    const answer = answerOf(this.#data, { question, held: this.held, behaviour });
+    const { forgedRows } = this;
+    if (answer.kind !== "topK" || forgedRows === undefined) return onReply(replyOf(answer));
+    onReply(replyOf({ ...answer, itemRows: forgedRows(itemRowsOf(this.#data, answer.block)) }));
   }
 }
 

@@ -29,11 +29,20 @@ const ranking: PipelineStage = {
   ...member,
   inputs: [user, movie],
 };
+const seen: PipelineStage = {
+  kind: "seen",
+  key: "seen:{user}",
+  type: "set",
+  countMax: 4,
+  budgetMs: 20,
+};
+const unknown: PipelineStage = { kind: "unknown", input: "user", answer: { kind: "oov" } };
 const limit: PipelineStage = { kind: "limit", count: 1 };
 
 function pinnedModel(model: string, names: readonly string[]): PinnedModel {
   const inputs = names.map((name): SignatureTensor => {
-    return { name, dtype: "string", shape: [-1], value: 0, graphTensor: "" };
+    const dtype = name === "score" ? "float32" : "string";
+    return { name, dtype, shape: [-1], value: 0, graphTensor: "" };
   });
   const parts = { constants: [], steps: [], outputs: [], inputs };
   const signature = { name: "serving_default", methodName: "", ...parts };
@@ -45,6 +54,7 @@ function pinnedModel(model: string, names: readonly string[]): PinnedModel {
 const pinned = new Map([
   ["movies", pinnedModel("movies", ["user"])],
   ["ranking", pinnedModel("ranking", ["user", "movie"])],
+  ["by-score", pinnedModel("by-score", ["user", "score"])],
 ]);
 
 /** The models that are asked, with a mark where the question has the rows; and for which input rows were wanted. */
@@ -93,6 +103,9 @@ const filter: PipelineStage = { kind: "filter", filter: filterText(year) };
 test.each<[string, readonly PipelineStage[]]>([
   ["directly after a single retrieval", [retrieval, ranking, limit]],
   ["after a retrieval under a filter", [retrieval, filter, ranking]],
+  ["after a retrieval without what users have seen", [retrieval, seen, ranking]],
+  ["after a retrieval of known users", [retrieval, unknown, ranking]],
+  ["after a retrieval under all of these", [unknown, seen, filter, retrieval, ranking]],
 ])("rows are brought for a ranking %s, and kept no longer", async (_, stages) => {
   const { asked, wanted, isKept } = await askedBy(stages);
 
@@ -107,11 +120,19 @@ test("rows are for the first ranking alone", async () => {
 });
 
 const userAlone = { ...ranking, inputs: [user] } as PipelineStage;
+const byScore = {
+  ...ranking,
+  model: "by-score",
+  inputs: [user, { name: "score", from: { kind: "score" } }],
+} as PipelineStage;
+const score: PipelineStage = { kind: "score", expression: [{ kind: "number", value: 7 }] };
 
 test.each<[string, readonly PipelineStage[], string[]]>([
   ["of what is left after another stage", [retrieval, limit, ranking], ["movies", "ranking"]],
+  ["of a list in another order", [retrieval, score, ranking], ["movies", "ranking"]],
   ["of several retrievals", [retrieval, retrieval, ranking], ["movies", "movies", "ranking"]],
   ["that takes no item", [retrieval, userAlone], ["movies", "ranking"]],
+  ["that takes a score for no item", [retrieval, byScore], ["movies", "by-score"]],
   ["that is not there", [retrieval, limit], ["movies"]],
 ])("no rows are brought for a ranking %s", async (_, stages, models) => {
   const { asked, wanted } = await askedBy(stages);

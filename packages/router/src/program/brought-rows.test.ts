@@ -37,6 +37,13 @@ async function searched({ queries = 1, k = 10, of = wanted, exclude, ...words }:
   return { bench, itemRows, onOtherKeys, ids: ids!, numbers, asking: asking.length };
 }
 
+/** What a faulty worker sends where rows of `of` are wanted, and what is told of it. */
+interface Forgery {
+  readonly forged: (rows: Float32Array) => Float32Array;
+  readonly of?: ItemRows["wanted"];
+  readonly fault: string;
+}
+
 describe("rows that come with a search", () => {
   test.each([
     ["one worker that holds all", [all]],
@@ -125,6 +132,48 @@ describe("rows that come with a search", () => {
     }
 
     expect(told).toEqual([0, 1, 0, 0, 0]);
+  });
+
+  const zeros = (rows: Float32Array) => rows.map(() => 0);
+
+  test.each<[string, Forgery]>([
+    ["a row too many", { forged: (rows) => Float32Array.of(...rows, 0, 0, 0), fault: "33 values" }],
+    ["narrower rows", { forged: (rows) => rows.subarray(0, 20), fault: "20 values of rows of 3" }],
+    ["a value more", { forged: (rows) => Float32Array.of(...rows, 0), fault: "31 values" }],
+    ["a value less", { forged: (rows) => rows.subarray(1), fault: "29 values" }],
+    ["no value", { forged: () => new Float32Array(), fault: "0 values" }],
+    ["rows without being asked", { forged: zeros, of: ofOtherContent, fault: "nobody asked" }],
+  ])("are the fault of a worker that sends %s, and another is asked", async (_, forgery) => {
+    const { forged, of = wanted, fault } = forgery;
+    const bench = new QueryBench({ held: [all, all] });
+    const faults = vi.spyOn(bench.parts.environment.log, "error");
+    const [forger] = bench.workers;
+    forger!.forgedRows = forged;
+    const itemRows = new ItemRows(of, 3, () => undefined);
+    const vectors = bench.vectors(1);
+
+    const { ids, rows } = await bench.settle(bench.search({ vectors, k: 10, itemRows }));
+    const told = faults.mock.calls.map(([, fields]) => fields);
+    faults.mockRestore();
+
+    const numbers = rows?.dtype === "int32" ? [...rows.data] : [];
+    expect(numbers).toEqual(bench.expected(vectors, 10).rows);
+    expect(told).toEqual([{ worker: "w0", fault: expect.stringContaining(fault) as unknown }]);
+    const isWanted = of === wanted;
+    const brought = tensor("float32", [1, 10, 3], bench.rowsOf(numbers));
+    expect(itemRows.rowsOf(of, ids!)).toEqual(isWanted ? brought : undefined);
+  });
+
+  test("of a single worker that nobody asked for them are no answer", async () => {
+    const bench = new QueryBench({ held: [all] });
+    bench.workers[0]!.forgedRows = zeros;
+    const itemRows = new ItemRows(ofOtherContent, 3, () => undefined);
+
+    const search = bench.settle(bench.search({ vectors: bench.vectors(1), k: 10, itemRows }));
+
+    await expect(search).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    const ids = stringTensor(bench.expected(bench.vectors(1), 10).ids);
+    expect(itemRows.rowsOf(ofOtherContent, ids)).toBeUndefined();
   });
 
   test("of another length are the worker's fault, and another worker is asked", async () => {

@@ -35,12 +35,15 @@ export function topKFault(
   );
 }
 
-/** What is wrong with the rows `[candidates, dim]` of another table that came with an answer. */
+/**
+ * What is wrong with the rows `[candidates, dim]` of another table that came with an answer; `undefined` for `dim`
+ * where none were asked for. A worker may always leave them out.
+ */
 export function itemRowsFault(answer: WorkerAnswer, dim: number | undefined): string | undefined {
-  if (answer.kind !== "topK" || answer.itemRows === undefined || dim === undefined)
-    return undefined;
-  const candidates = answer.block.counts.reduce((sum, count) => sum + count, 0);
+  if (answer.kind !== "topK" || answer.itemRows === undefined) return undefined;
   const { length } = answer.itemRows;
+  if (dim === undefined) return `${length} values of rows that nobody asked for`;
+  const candidates = answer.block.counts.reduce((sum, count) => sum + count, 0);
   if (length === candidates * dim) return undefined;
   return `${length} values of rows of ${dim} for ${candidates} candidates`;
 }

@@ -241,8 +241,9 @@ function questionOf(
       if (wanting === undefined) return ask;
       return brought?.isGivenBy(worker, partitions, attempt) === true ? wanting : ask;
     },
-    faultOf: (given, partitions) =>
-      topKFault(given, ask, { table, partitions }) ?? itemRowsFault(given, itemRows?.dim),
+    faultOf: (given, partitions, asked) =>
+      topKFault(given, ask, { table, partitions }) ??
+      itemRowsFault(given, asked === wanting ? itemRows?.dim : undefined),
     allowPartial: scope.allowPartial,
     signal,
     span,

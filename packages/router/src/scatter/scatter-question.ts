@@ -48,8 +48,12 @@ export interface TableQuestion {
     worker: WorkerId,
     attempt: ScatterAttempt,
   ) => WorkerAsk;
-  /** What is wrong with an answer to this question; `undefined` if nothing is. */
-  readonly faultOf: (answer: WorkerAnswer, partitions: readonly number[]) => string | undefined;
+  /** What is wrong with a worker's answer to what `askFor` gave for it; `undefined` if nothing is. */
+  readonly faultOf: (
+    answer: WorkerAnswer,
+    partitions: readonly number[],
+    ask: WorkerAsk,
+  ) => string | undefined;
   /** Whether a partial answer is accepted when partitions are lost and no later table has them. */
   readonly allowPartial: boolean;
   /** Ends this step. Also aborted when another step of the request has failed. */

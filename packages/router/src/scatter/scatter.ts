@@ -4,7 +4,7 @@
 
 import { setGraceTimer, toWinnowError, WinnowError } from "@winnow/core";
 import type { Clock, Environment, TraceSpan, WorkerId } from "@winnow/core";
-import type { Asked, WorkerAnswer, WorkerReply } from "@winnow/cluster";
+import type { Asked, WorkerAnswer, WorkerAsk, WorkerReply } from "@winnow/cluster";
 import type { RetryBudget } from "./hedging/retry-budget.ts";
 import { areAllLate, hedgeDelayMs, othersOf } from "./hedging/hedge-delay.ts";
 import type { PlanRotation } from "./plan-rotation.ts";
@@ -179,17 +179,18 @@ class Scatter {
     const partitions = Uint16Array.from(slot.partitions);
     slot.askedAtMs = this.#parts.environment.clock.nowMs();
     try {
+      const ask = askFor(slot.partitions, slot.peer.id, this.#attempt);
       return slot.peer.ask(
         {
           version,
           table: tableNumber,
           partitions,
-          ask: askFor(slot.partitions, slot.peer.id, this.#attempt),
+          ask,
           deadlineMs,
           trace: slot.span?.context,
         },
         {
-          onReply: (reply) => this.#onReply(slot, reply),
+          onReply: (reply) => this.#onReply(slot, reply, ask),
           onDoubt: () => {
             if (!this.#isLarge) this.#onSlow(slot, "retry", "silent");
           },
@@ -278,7 +279,7 @@ class Scatter {
     this.#parts.observer.secondAttempt?.(kind, reason);
   }
 
-  #onReply(slot: Slot, reply: WorkerReply): void {
+  #onReply(slot: Slot, reply: WorkerReply, ask: WorkerAsk): void {
     const { peer } = slot;
     this.#endSpan(slot, reply);
     if (this.#ended || slot.settled || !slot.waiting) {
@@ -287,7 +288,7 @@ class Scatter {
     }
     const { answer } = reply;
     if (answer.kind === "failure") return this.#onFailure(slot, answer);
-    const fault = this.#question.faultOf(answer, slot.partitions);
+    const fault = this.#question.faultOf(answer, slot.partitions, ask);
     if (fault !== undefined) {
       peer.noteFailure();
       this.#parts.environment.log.error("worker answered wrongly", { worker: peer.id, fault });
