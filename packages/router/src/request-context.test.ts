@@ -2,7 +2,7 @@
 
 import { WinnowError } from "@winnow/core";
 import { ManualClock } from "../../../test/doubles/manual-clock.ts";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { RequestTimeline } from "./http/server/request-timeline.ts";
 import { RequestContext } from "./request-context.ts";
 
@@ -24,6 +24,17 @@ describe("RequestContext", () => {
       code: "DEADLINE_EXCEEDED",
       message: "No answer within 30 ms",
     });
+  });
+
+  test("a deadline that had passed ends it with a timer of 0 ms: of a negative one Node warns", () => {
+    const clock = new ManualClock();
+    const delays = vi.spyOn(clock, "setTimer");
+    const context = new RequestContext(clock, { timeoutMs: 30, clientMs: -1 });
+
+    clock.advance(0);
+
+    expect(context.signal.reason).toMatchObject({ code: "DEADLINE_EXCEEDED" });
+    expect(delays.mock.calls.map(([delayMs]) => delayMs)).toEqual([0]);
   });
 
   test.each([

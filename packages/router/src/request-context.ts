@@ -56,7 +56,8 @@ export class RequestContext {
     this.deadlineMs = whole?.deadlineMs ?? clock.nowMs() + leftMs;
     if (whole !== undefined) return;
     const message = clientMs < ownMs ? CLIENT_DEADLINE_PASSED : `No answer within ${ownMs} ms`;
-    this.#timer = clock.setTimer(leftMs, () =>
+    // A deadline that has passed leaves less than no time, of which Node would warn on standard error.
+    this.#timer = clock.setTimer(Math.max(0, leftMs), () =>
       this.abort(() => new WinnowError("DEADLINE_EXCEEDED", message)),
     );
   }

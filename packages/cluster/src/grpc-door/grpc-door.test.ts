@@ -149,6 +149,29 @@ const held = ({ door }: Place, kind: "requests" | "answers"): number =>
 const allClosed = (calls: readonly RawCall[]): Promise<unknown> =>
   Promise.all(calls.map(({ closed }) => closed));
 
+test.each(["2147484S", "35792M", "597H", "99999999H"])(
+  "a deadline of more than 24 days, %s, does not end its call at once",
+  async (timeout) => {
+    const place = await open();
+    const call = connect(place).begin(ECHO, { "grpc-timeout": timeout });
+
+    // Another call takes longer than the millisecond after which a deadline that has passed ends one.
+    expect(await otherClient(place)).toBe(status.OK);
+    call.stream.end(framed(Buffer.from("hello")));
+    await call.closed;
+
+    expect(call.status).toBe(status.OK);
+  },
+);
+
+test.each(["1m", "0S", "0H"])("a deadline of %s ends its call", async (timeout) => {
+  const call = connect(await open()).begin(ECHO, { "grpc-timeout": timeout });
+
+  await call.closed;
+
+  expect(call.status).toBe(status.DEADLINE_EXCEEDED);
+});
+
 describe("places", () => {
   test("R1: one connection takes its part of them, and others are answered", async () => {
     const place = await open({}, { max: 20, perConnectionMax: 10 });

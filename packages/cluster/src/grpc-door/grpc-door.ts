@@ -236,6 +236,7 @@ export class GrpcDoor {
     const limits = this.#placeOf(String(headers[constants.HTTP2_HEADER_PATH]));
     const refusal = this.#takePlace(opened, connection, limits);
     if (refusal !== undefined) return opened.refuse(status.UNAVAILABLE, refusal);
+    dropFarDeadline(headers);
     this.#begun = opened;
     try {
       serve();
@@ -277,6 +278,23 @@ export class GrpcDoor {
     });
   }
 }
+
+/** The longest deadline that grpc-js keeps, whose milliseconds wrap at 32 bits: some 24 days. */
+const DEADLINE_MS_MAX = 2 ** 31 - 1;
+/** Milliseconds of those units of `grpc-timeout` in which 8 digits can say more. */
+const UNITS_MS = new Map([
+  ["H", 3_600_000],
+  ["M", 60_000],
+  ["S", 1000],
+]);
+
+/** Takes a deadline from a call that grpc-js would read as one that has passed. */
+function dropFarDeadline(headers: IncomingHttpHeaders): void {
+  const [, count = "", unit = ""] = /(\d{1,8})\s*([HMS])/.exec(String(headers[TIMEOUT])) ?? [];
+  if (Number(count) * (UNITS_MS.get(unit) ?? 0) > DEADLINE_MS_MAX) delete headers[TIMEOUT];
+}
+
+const TIMEOUT = "grpc-timeout";
 
 /** The stream whose request has not moved for longest; none if all move or are complete. */
 function stillestOf(streams: ReadonlySet<DoorStream>): DoorStream | undefined {
