@@ -114,6 +114,11 @@ export interface WorkerOptions {
   readonly batchRowsMax?: number | undefined;
   /** Scans under way at once, beside one full batch sent ahead. Default 1, so that batches form. */
   readonly scansInFlightMax?: number | undefined;
+  /**
+   * Most ms that an idle device waits for queries that are likely to come, so that more share a scan
+   * (`queries/batch-company.ts`); 0: it never waits. Default 5 ms.
+   */
+  readonly companyMsMax?: number | undefined;
   /** Gathers under way at once. Default 4. */
   readonly lookupsInFlightMax?: number | undefined;
   /** Query vectors of one query. Default 1024. */
@@ -318,6 +323,7 @@ function answerLimits(options: WorkerOptions): AnswerLimits {
     queueRowsMax: atLeastOne("queueRowsMax", options.queueRowsMax ?? 16_384),
     batchRowsMax: atLeastOne("batchRowsMax", options.batchRowsMax ?? 64),
     scansInFlightMax: atLeastOne("scansInFlightMax", options.scansInFlightMax ?? 1),
+    companyMsMax: options.companyMsMax ?? 5,
     lookupsInFlightMax: atLeastOne("lookupsInFlightMax", options.lookupsInFlightMax ?? 4),
     queryRowsMax: options.queryRowsMax ?? 1024,
     kMax: options.kMax ?? 10_000,

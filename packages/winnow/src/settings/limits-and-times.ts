@@ -278,6 +278,11 @@ const WORKER: readonly Line[] = [
   ["queueRowsMax", 16_384, "query vectors that wait for the device; more are refused at once"],
   ["batchRowsMax", 64, "query vectors of one scan: with more, each costs less and waits longer"],
   ["scansInFlightMax", 1, "scans under way at once; with 1, batches form"],
+  [
+    "companyMsMax",
+    5,
+    "most ms that an idle device waits for queries that lately came back so soon after their answers, so that more share a scan; 0: never",
+  ],
   ["lookupsInFlightMax", 4, "look-ups under way at once"],
   ["queryRowsMax", 1024, "query vectors of one query"],
   ["kMax", 10_000, "candidates per query vector"],

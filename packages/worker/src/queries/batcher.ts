@@ -1,6 +1,6 @@
 // Continuous batching: while one scan runs, arriving queries wait here, and those that wait when the scan
-// ends leave together as the next batch. No query waits for a timer: one that finds the device idle starts at
-// once, and batches grow only as far as the load makes them.
+// ends leave together as the next batch. A query that finds the device idle starts at once, unless others are likely to
+// join it in a moment (`batch-company.ts`), and batches grow only as far as the load makes them.
 //
 //   offer ──▶ waiting ──next()──▶ running ──▶ answer
 //     │          ├─ its deadline passes ──▶ expired (dropped before any work)
@@ -68,6 +68,20 @@ export class Batcher<Query extends WaitingQuery> {
   /** Queries that wait. */
   get length(): number {
     return this.#waiting.length;
+  }
+
+  /** The group of all queries that wait; `undefined` if none waits, or those of several groups. */
+  get onlyGroup(): string | undefined {
+    const group = this.#waiting[0]?.group;
+    return this.#waiting.every((query) => query.group === group) ? group : undefined;
+  }
+
+  /** The earliest deadline of those that wait, in monotonic ms. */
+  get earliestDeadlineMs(): number {
+    return this.#waiting.reduce(
+      (earliestMs, { deadlineMs }) => Math.min(earliestMs, deadlineMs),
+      Number.POSITIVE_INFINITY,
+    );
   }
 
   /** Takes a query in, or answers `false` at once when the queue is full. */

@@ -89,6 +89,7 @@ function worker(words: Words = {}) {
     queueRowsMax: 8,
     batchRowsMax: 4,
     scansInFlightMax: 1,
+    companyMsMax: 0,
     lookupsInFlightMax: 1,
     queryRowsMax: 6,
     kMax: 2000,

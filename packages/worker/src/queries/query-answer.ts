@@ -37,6 +37,7 @@ export interface AnswerLimits extends QueryLimits {
   readonly queueRowsMax: number;
   readonly batchRowsMax: number;
   readonly scansInFlightMax: number;
+  readonly companyMsMax: number;
   readonly lookupsInFlightMax: number;
 }
 
@@ -97,18 +98,21 @@ export class QueryAnswer {
       batchRowsMax,
       inFlightMax: limits.scansInFlightMax,
       aheadMax: SCANS_AHEAD_MAX,
+      companyMsMax: limits.companyMsMax,
     });
     this.#sums = new QueryLane(clock, scan, {
       queueRowsMax,
       batchRowsMax,
       inFlightMax: SUMS_IN_FLIGHT_MAX,
       aheadMax: 0,
+      companyMsMax: 0,
     });
     this.#lookups = new QueryLane(clock, gather, {
       queueRowsMax: limits.lookupKeysMax,
       batchRowsMax: limits.lookupKeysMax,
       inFlightMax: limits.lookupsInFlightMax,
       aheadMax: 0,
+      companyMsMax: 0,
     });
   }
 

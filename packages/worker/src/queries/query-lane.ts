@@ -3,8 +3,9 @@
 // few keys never waits behind a scan, nor a scan behind sums.
 
 import { Outstanding, WinnowError, toWinnowError } from "@winnow/core";
-import type { Clock } from "@winnow/core";
+import type { Clock, Timer } from "@winnow/core";
 
+import { BatchCompany } from "./batch-company.ts";
 import { Batcher } from "./batcher.ts";
 import type { Batch, BatchLimits, WaitingQuery } from "./batcher.ts";
 
@@ -34,6 +35,8 @@ export interface LaneLimits extends BatchLimits {
   readonly inFlightMax: number;
   /** Full batches that may be sent in addition, to begin as soon as another one ends. */
   readonly aheadMax: number;
+  /** Most ms that a batch waits for queries that are likely to come, while the device is idle; 0: none waits. */
+  readonly companyMsMax: number;
 }
 
 /**
@@ -42,6 +45,9 @@ export interface LaneLimits extends BatchLimits {
  * one.
  */
 const AHEAD_MS_MAX = 10;
+
+/** A batch does not wait if one of its queries has less time left than this many times the wait. */
+const DEADLINE_TO_WAIT_MIN = 8;
 
 interface RunningBatch<Query> {
   readonly controller: AbortController;
@@ -57,6 +63,9 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
   readonly #runBatch: RunBatch<Query, Answer>;
   readonly #batcher: Batcher<Query>;
   readonly #running = new Outstanding<RunningBatch<Query>>();
+  readonly #company: BatchCompany;
+  /** Runs while a batch waits for company. */
+  #waitTimer: Timer | undefined;
   #endedMs = Number.NEGATIVE_INFINITY;
   /** Ms that the last query larger than a batch took on the device, as measured here. */
   #largeMs = 0;
@@ -66,6 +75,7 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
     this.#limits = limits;
     this.#runBatch = runBatch;
     this.#batcher = new Batcher(limits);
+    this.#company = new BatchCompany(limits.companyMsMax, limits.batchRowsMax);
   }
 
   /** Rows that wait for the device. */
@@ -82,13 +92,17 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
   offer(query: Query): boolean {
     const isTaken =
       this.#batcher.offer(query) || (this.#dropExpired() && this.#batcher.offer(query));
-    if (isTaken) query.queuedMs = this.#clock.nowMs();
-    return isTaken;
+    if (!isTaken) return false;
+    query.queuedMs = this.#clock.nowMs();
+    this.#company.came(query);
+    return true;
   }
 
   /** Starts as many batches as may run. To be called once all queries of a frame were offered. */
   pump(): void {
+    this.#stopWaiting();
     for (;;) {
+      if (this.#waitsForCompany()) return;
       const batch = this.#nextBatch();
       if (batch === undefined) return;
       this.#endAll(batch.expired, { kind: "expired" });
@@ -110,7 +124,26 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
 
   /** Fails every waiting query, because the device or its thread is lost. */
   fail(error: WinnowError): void {
+    this.#stopWaiting();
     this.#endAll(this.#batcher.clear(), { kind: "failed", error });
+  }
+
+  /** Whether those that wait should wait for more, although the device is idle. If so, a timer ends it. */
+  #waitsForCompany(): boolean {
+    const group = this.#running.size === 0 ? this.#batcher.onlyGroup : undefined;
+    if (group === undefined) return false;
+    const nowMs = this.#clock.nowMs();
+    const waitMs = this.#company.waitMs(nowMs, { group, rows: this.#batcher.rows });
+    const leftMs = this.#batcher.earliestDeadlineMs - nowMs;
+    if (waitMs <= 0 || leftMs < DEADLINE_TO_WAIT_MIN * waitMs) return false;
+    this.#waitTimer = this.#clock.setTimer(waitMs, () => this.pump());
+    return true;
+  }
+
+  #stopWaiting(): void {
+    if (this.#waitTimer === undefined) return;
+    this.#clock.clearTimer(this.#waitTimer);
+    this.#waitTimer = undefined;
   }
 
   #nextBatch(): Batch<Query> | undefined {
@@ -142,7 +175,7 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
       error = toWinnowError(cause);
     }
     this.#running.delete(id);
-    this.#noteTime(queries[0]!.rows, startedMs);
+    this.#noteTime(queries, startedMs, error !== undefined);
     // The next batch is started first, so that it runs while these answers are handed out.
     this.pump();
     for (let index = 0; index < queries.length; index += 1) {
@@ -155,11 +188,16 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
     }
   }
 
-  #noteTime(rows: number, startedMs: number): void {
+  #noteTime(queries: readonly Query[], startedMs: number, isFailed: boolean): void {
     const nowMs = this.#clock.nowMs();
-    const isLarge = rows > this.#limits.batchRowsMax;
-    if (isLarge) this.#largeMs = nowMs - Math.max(startedMs, this.#endedMs);
+    const ms = nowMs - Math.max(startedMs, this.#endedMs);
     this.#endedMs = nowMs;
+    const { rows, group } = queries[0]!;
+    if (rows > this.#limits.batchRowsMax) this.#largeMs = ms;
+    else if (!isFailed) {
+      const all = queries.reduce((sum, query) => sum + query.rows, 0);
+      this.#company.answered(nowMs, { group, rows: all }, ms);
+    }
   }
 
   #endAll(queries: readonly Query[], outcome: Outcome<Answer>): void {

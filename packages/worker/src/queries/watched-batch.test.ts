@@ -19,6 +19,7 @@ const LIMITS = {
   queueRowsMax: 4,
   batchRowsMax: 8,
   scansInFlightMax: 1,
+  companyMsMax: 0,
   lookupsInFlightMax: 1,
   queryRowsMax: 4,
   kMax: 100,
