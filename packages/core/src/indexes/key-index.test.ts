@@ -205,6 +205,27 @@ describe("a key index with the slots of another one", () => {
   });
 });
 
+test("keys lead to their rows wherever the rows without keys are", () => {
+  const rule = { kind: "row", row: 0 } as const;
+  const others = fc.uniqueArray(fc.integer({ min: 1, max: 40 }), { maxLength: 12 });
+  fc.assert(
+    fc.property(others, fc.integer({ min: 1, max: 20 }), fc.nat(30), (without, count, shift) => {
+      const free = Array.from({ length: 60 }, (_, row) => row + 1).filter(
+        (row) => !without.includes(row),
+      );
+      const own = free.slice(0, count).map((_, at) => free[(at + shift) % count]!);
+      const globalRows = Uint32Array.from([0, ...without, ...own]).toSorted();
+      const keys = stringTensor(own.map((row) => `key ${row}`));
+      const partition = { globalRows, keys, keyRows: Uint32Array.from(own) };
+      const index = createKeyIndex(vocabularyOf("string", rule), partition);
+
+      const found = index.localRows(stringTensor([...keys.data.toText(), "none"]));
+
+      expect(Array.from(found, (row) => globalRows[row])).toEqual([...own, 0]);
+    }),
+  );
+});
+
 describe("a key index over rows", () => {
   const partition = {
     globalRows: Uint32Array.of(1, 5, 7),

@@ -87,6 +87,10 @@ function vocabularyIndex(
   const fixed = indexVocabulary({ name: "fixed keys", keys: table.fixed.keys, values });
   if (known.repeated !== undefined) assertOneRow(partition, keys, known.repeated);
   const hasFixed = table.fixed.rows.length > 0;
+  const { globalRows, keyRows } = partition;
+  // Where the other rows, those of unknown keys and of fixed ones, come before those of the keys, as they do in most
+  // tables, this is their number.
+  const others = globalRows.length - keyRows.length;
   return {
     slots: known.slots,
     localRows(asked) {
@@ -96,9 +100,10 @@ function vocabularyIndex(
       const local = new Uint32Array(positions.length);
       for (let at = 0; at < local.length; at += 1) {
         const fixedRow = table.fixed.rows[fixedPositions?.[at] ?? -1];
-        const keyRow = partition.keyRows[positions[at]!];
-        const row = fixedRow ?? keyRow ?? rowOfMissing(table.missing, asked, at);
-        local[at] = localRowOf(partition, row);
+        const position = positions[at]!;
+        const row = fixedRow ?? keyRows[position] ?? rowOfMissing(table.missing, asked, at);
+        const expected = position + others;
+        local[at] = globalRows[expected] === row ? expected : localRowOf(partition, row);
       }
       return local;
     },

@@ -30,8 +30,13 @@ export interface Candidates {
   /** Attributes of the items as JSON objects, in the order of `ids`, where the request or a stage wants any. */
   readonly attributes?: Tensor | undefined;
   /** Vectors of items by position among the retrieved ids, where a stage needs them. */
-  readonly vectors?: ReadonlyMap<number, Float32Array> | undefined;
+  readonly vectors?: ItemVectors | undefined;
+  /** The same, where they are read while a ranking is under way. */
+  readonly vectorsLater?: Promise<ItemVectors> | undefined;
 }
+
+/** Vectors of items by position among the retrieved ids. */
+export type ItemVectors = ReadonlyMap<number, Float32Array>;
 
 /** Reads the answer of a retrieval: `[instances, k]` each, possibly ragged. @throws WinnowError */
 export function candidatesOf(scores: Tensor, ids: Tensor, model: string): Candidates {

@@ -3,7 +3,7 @@
 
 import type { DiversifyStage, Signal } from "@winnow/core";
 import { StringColumn, WinnowError } from "@winnow/core";
-import type { Candidates } from "./candidates.ts";
+import type { Candidates, ItemVectors } from "./candidates.ts";
 import { chosen } from "./candidates.ts";
 import { atMost, byTurns, marginallyRelevant } from "./diverse-choice.ts";
 import type { Values } from "./diverse-choice.ts";
@@ -26,7 +26,9 @@ export async function diversified(
   signal: Signal,
 ): Promise<Candidates> {
   const steps =
-    stage.by === "mmr" ? byRelevance(candidates, stage) : byAttribute(candidates, stage);
+    stage.by === "mmr"
+      ? byRelevance(candidates, candidates.vectors ?? (await candidates.vectorsLater), stage)
+      : byAttribute(candidates, stage);
   return chosen(candidates, await inTurns(steps, signal));
 }
 
@@ -63,10 +65,10 @@ function valuesReader({ attributes }: Candidates, attribute: string): (position:
 }
 
 function* byRelevance(
-  candidates: Candidates,
+  { lists }: Candidates,
+  vectors: ItemVectors = new Map(),
   { balance, count }: Extract<DiversifyStage, { by: "mmr" }>,
 ): ChoiceSteps {
-  const { lists, vectors = new Map<number, Float32Array>() } = candidates;
   const [first] = vectors.values();
   const dim = first?.length ?? 0;
   const all = lists.reduce((sum, { positions }) => {

@@ -14,7 +14,7 @@ import { memberOf } from "./member-access.ts";
 import type { PipelineRun, StageAnswer, StagesAnswer } from "./member-access.ts";
 import type { ItemRows } from "../item-rows.ts";
 import { rank } from "./ranking.ts";
-import { retrieveAll } from "./retrieval.ts";
+import { WITHOUT_EFFECT_ON_LISTS, retrieveAll } from "./retrieval.ts";
 import { excludedWith, readSeen } from "./seen-items.ts";
 import { cellsOfTexts } from "../program/item-vectors.ts";
 import { inTurns } from "../program/turns.ts";
@@ -144,13 +144,6 @@ function broughtRows(run: PipelineRun): BroughtRows | undefined {
   const ask: PipelineRun["ask"] = (member, request) => run.ask(member, { ...request, itemRows });
   return { ranking, itemRows, run: { ...run, ask } };
 }
-
-/** Stages that say what a retrieval finds, or of whom. */
-const WITHOUT_EFFECT_ON_LISTS: ReadonlySet<PipelineStage["kind"]> = new Set([
-  "filter",
-  "seen",
-  "unknown",
-]);
 
 /** What a stage changes. */
 type StageOutcome = Partial<StageAnswer> & { readonly degradation?: Degradation };

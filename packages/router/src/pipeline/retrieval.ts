@@ -1,7 +1,7 @@
 // What a pipeline retrieves: the best items of one model, or of several whose lists are merged. The request's
 // conditions on items are passed to each of them.
 
-import type { Filter, MergeStage, RetrieveStage, Tensor } from "@winnow/core";
+import type { Filter, MergeStage, PipelineStage, RetrieveStage, Tensor } from "@winnow/core";
 import {
   VECTOR_ATTRIBUTE,
   WinnowError,
@@ -12,7 +12,7 @@ import {
 } from "@winnow/core";
 import type { Prediction } from "../predictor.ts";
 import { instancesOf } from "../limits/request-limits.ts";
-import type { Candidates } from "./candidates.ts";
+import type { Candidates, ItemVectors } from "./candidates.ts";
 import { candidatesOf, joinedInstances, take, withNamed } from "./candidates.ts";
 import { mergedCandidates } from "./candidate-merge.ts";
 import { fitted, inputOf, memberOf, outputOf, requestInput } from "./member-access.ts";
@@ -22,7 +22,7 @@ import { endOfListed } from "./seen-items.ts";
 import { listedFirst, listedItems, mayLackItems, searchOfItems } from "./listed-items.ts";
 import { splitCells, vectorsIn } from "../program/item-vectors.ts";
 import type { CellVectors, SplitCells } from "../program/item-vectors.ts";
-import { inTurns } from "../program/turns.ts";
+import { inTurns, nextTurn } from "../program/turns.ts";
 import type { Steps } from "../program/turns.ts";
 
 /**
@@ -112,7 +112,9 @@ async function retrieve(
       continue;
     }
     const list = listed === undefined ? found : listedFirst(found, listed);
-    parts.push({ ...list, ...(await described(run, answer, description)) });
+    const isWhole = end - from === instances;
+    const later = isWhole ? laterDescribed(run, answer, description) : undefined;
+    parts.push({ ...list, ...(later ?? (await described(run, answer, description))) });
     from = end;
   }
   return { candidates: withOwnName(joinedInstances(parts), stage), coverage: leastCoverage };
@@ -201,6 +203,13 @@ function itemsDescribedMax(
 /** Rows that are looked through for the items of a list, at most; of all instances of one question. */
 const LISTED_ROWS_MAX = 8192;
 
+/** Stages that say what a retrieval finds, or of whom. */
+export const WITHOUT_EFFECT_ON_LISTS: ReadonlySet<PipelineStage["kind"]> = new Set([
+  "filter",
+  "seen",
+  "unknown",
+]);
+
 const VECTOR_BYTES = { vectorBytes: true } as const;
 
 /** The descriptions of an answer's items, with vectors split from texts. */
@@ -215,12 +224,42 @@ async function described(
     ? vectorsIn(cells)
     : splitCells(cells, wanted.includes(VECTOR_ATTRIBUTE));
   const split: CellVectors & Partial<SplitCells> = await inTurns(steps, context.signal);
-  const { dim, values, texts } = split;
+  return { attributes: split.texts, vectors: vectorsOf(split) };
+}
+
+/**
+ * Like `described`, but what only a stage after a ranking reads is read in the next turn of the event loop, when the
+ * ranking has been sent to where it is computed; `undefined` where something else is wanted, or nothing is ranked next.
+ */
+function laterDescribed(
+  run: PipelineRun,
+  { attributes: cells }: Prediction,
+  { isCompared, names }: Description,
+): Pick<Candidates, "vectorsLater"> | undefined {
+  const { attributes: wanted = [], context } = run.request;
+  const isVectorAlone = isCompared && names.length === 1 && wanted.length === 0;
+  if (cells === undefined || !isVectorAlone || !isRankedNext(run)) return undefined;
+  const vectorsLater = (async () => {
+    await nextTurn(context.signal);
+    return vectorsOf(await inTurns(vectorsIn(cells), context.signal));
+  })();
+  // If the ranking fails first, nobody waits for them.
+  vectorsLater.catch(() => undefined);
+  return { vectorsLater };
+}
+
+function vectorsOf({ dim, values }: CellVectors): ItemVectors {
   const vectors = new Map<number, Float32Array>();
   for (let at = 0; at < values.length / dim; at += 1) {
     vectors.set(at, values.subarray(at * dim, (at + 1) * dim));
   }
-  return { attributes: texts, vectors };
+  return vectors;
+}
+
+/** Whether what a pipeline's only retrieval finds is ranked before anything else is done with it. */
+function isRankedNext({ pipeline: { stages } }: PipelineRun): boolean {
+  const next = stages.find(({ kind }) => kind !== "retrieve" && !WITHOUT_EFFECT_ON_LISTS.has(kind));
+  return next?.kind === "rank" && stages.filter(({ kind }) => kind === "retrieve").length === 1;
 }
 
 /** The request's conditions on items, for a retrieval; the pipeline's filters hold in addition. */

@@ -43,3 +43,54 @@ test("others have their turn while the ids of a hundred thousand winners are cop
     Array.from({ length: K }, (_, row) => `item ${row}`),
   );
 });
+
+/** Columns of an answer, as plain values. */
+function columnsOf(replies: readonly unknown[], k: number) {
+  const table = { kind: "candidate", idDtype: "string" } as CandidateTable;
+  const shape = { table, k, wantsRows: true, wantsIds: true, wantsAttributes: true };
+  const steps = joinTopK([gatherTopK(replies as never, k)], shape);
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  const { ids, attributes } = step.value;
+  return [ids, attributes].map((each) => ({
+    shape: each?.shape,
+    texts: each?.data instanceof StringColumn ? each.data.toText() : [],
+    column: each?.data,
+  }));
+}
+
+test("an answer of one worker is not copied, unless a query has fewer items or more than are wanted", () => {
+  const reply = (counts: readonly number[]) => {
+    const k = 3;
+    const rows = Uint32Array.from({ length: counts.length * k }, (_, at) => at % k);
+    const scores = Float32Array.from(rows, (row) => -row);
+    const block = { queries: counts.length, k, counts: Uint32Array.from(counts), scores, rows };
+    const names = counts.flatMap((count, query) =>
+      Array.from({ length: count }, (_, row) => `${query}.${row}`),
+    );
+    const data = StringColumn.fromText(names);
+    const attributes = StringColumn.fromText(names.map((name) => `{${name}}`));
+    const ids = { dtype: "string", shape: [names.length], data };
+    return { positions: [], answer: { kind: "topK", block, ids, attributes } };
+  };
+  const whole = reply([3, 3]);
+
+  const [ids, attributes] = columnsOf([whole], 3);
+  expect([ids!.column, attributes!.column]).toEqual([
+    whole.answer.ids.data,
+    whole.answer.attributes,
+  ]);
+  expect(ids!.column).toBe(whole.answer.ids.data);
+  expect(attributes!.column).toBe(whole.answer.attributes);
+  expect(ids!.shape).toEqual([2, 3]);
+  expect(columnsOf([whole], 2)[0]!.texts).toEqual(["0.0", "0.1", "1.0", "1.1"]);
+  expect(columnsOf([reply([1, 3])], 3)[1]!.texts).toEqual([
+    "{0.0}",
+    "",
+    "",
+    "{1.0}",
+    "{1.1}",
+    "{1.2}",
+  ]);
+  expect(columnsOf([reply([2, 2])], 3)[0]).toMatchObject({ shape: [2, 2] });
+});

@@ -149,6 +149,20 @@ function* sumTextsOf(replies: readonly TopKReply[], query: number): Generator<st
   }
 }
 
+/**
+ * The only reply, if it has as many items for each query as the answer: its columns are those of the answer, and need no
+ * copy.
+ */
+function wholeReply(slices: readonly GatheredTopK[], width: number): TopKReply | undefined {
+  const [slice, further] = slices;
+  const [reply, other] = slice?.replies ?? [];
+  if (slice === undefined || further !== undefined || other !== undefined) return undefined;
+  const isWhole = (count: number): boolean => count === width;
+  return reply?.block.counts.every(isWhole) && slice.merged.counts.every(isWhole)
+    ? reply
+    : undefined;
+}
+
 /** Items found for each query. */
 function countsOf(slices: readonly GatheredTopK[]): Uint32Array {
   const queries = slices.reduce((sum, { merged }) => sum + merged.queries, 0);
@@ -167,7 +181,9 @@ function* gatherAttributes(
   shape: readonly number[],
   counts: Uint32Array,
 ): Steps<Tensor> {
-  const texts = yield* gatherStrings(slices, shape, ({ attributes }) => attributes);
+  const texts =
+    wholeReply(slices, shape[1]!)?.attributes ??
+    (yield* gatherStrings(slices, shape, ({ attributes }) => attributes));
   const found = tensor("string", shape, texts);
   return counts.every((count) => count === shape[1]) ? found : { ...found, rowLengths: counts };
 }
@@ -179,6 +195,8 @@ function* gatherIds(
   table: CandidateTable,
 ): Steps<Tensor> {
   const count = shape[0]! * shape[1]!;
+  const whole = wholeReply(slices, shape[1]!)?.ids;
+  if (whole !== undefined && whole.dtype === table.idDtype) return { ...whole, shape };
   switch (table.idDtype) {
     case "string":
       return tensor("string", shape, yield* gatherStrings(slices, shape, idTexts));
