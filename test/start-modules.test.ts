@@ -124,6 +124,21 @@ describe.skipIf(!existsSync(bundle))("of the bundle (needs a build)", () => {
     expect(packages.includes("fastify")).toBe(command === "router");
   });
 
+  test("every file is ASCII, as its loader reads it, and says the same as its sources", () => {
+    const files = readdirSync(bundle).filter((file) => file.endsWith(".js") && file !== "load.js");
+    const others = files.filter((file) =>
+      /[^\0-\u007F]/.test(readFileSync(path.join(bundle, file), "latin1")),
+    );
+    const help = execFileSync(
+      process.execPath,
+      [path.join(bundle, "main.js"), "worker", "--help"],
+      utf8,
+    );
+
+    expect(others).toEqual([]);
+    expect(help).toContain("fixed list instead of Redis: id@host:port,…");
+  });
+
   test.each(["compute-thread", "reader-thread"])("a %s has no foreign package", (thread) => {
     expect([...packagesOf(fileOf(thread))]).toEqual([]);
   });

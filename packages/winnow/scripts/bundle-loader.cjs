@@ -77,7 +77,8 @@ const importModule = (name) => import(name);
 
 function compile(file) {
   const bytes = readFileSync(file);
-  const code = `(function (${PARAMETERS}) { ${bytes.toString("utf8")}\n})`;
+  // The bundle is ASCII (bundle.mjs), which V8 takes as it is.
+  const code = `(function (${PARAMETERS}) { ${bytes.toString("latin1")}\n})`;
   if (!isKept) return new vm.Script(code, { filename: file });
   const sum = crc32(bytes);
   const cachedData = cachedOf(file, sum);

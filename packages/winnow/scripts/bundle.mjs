@@ -9,7 +9,7 @@
 //
 // Where the bundler does not load, it says so in one line and succeeds: everything runs without.
 
-import { copyFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { EXTERNAL_PACKAGES, bundleInto } from "./bundler.mjs";
 
@@ -73,6 +73,21 @@ const importPlugin = {
     ),
 };
 
+/** A backslash before a letter that is escaped here would be taken for an escaped backslash. */
+const ESCAPED_LETTER = /(?<!\\)(?:\\\\)*\\[^\0-\u007F]/;
+
+/**
+ * The code with escapes for letters beyond ASCII: one of them, in a comment even, makes V8 keep a whole file in two bytes
+ * a letter, and decode it letter by letter.
+ */
+function inAscii(code, fileName) {
+  if (ESCAPED_LETTER.test(code)) throw new Error(`${fileName} has an escaped letter beyond ASCII`);
+  return code.replaceAll(
+    /[^\0-\u007F]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
 await bundleInto(bundle, "Not bundled, so processes start slower", async (rolldown, draft) => {
   const made = await rolldown({
     input: Object.fromEntries(
@@ -91,6 +106,8 @@ await bundleInto(bundle, "Not bundled, so processes start slower", async (rolldo
   copyFileSync(path.join(import.meta.dirname, "bundle-loader.cjs"), path.join(draft, "load.js"));
   writeFileSync(path.join(draft, "package.json"), '{ "type": "commonjs" }\n');
   for (const { isEntry, name, fileName } of output) {
+    const file = path.join(draft, fileName);
+    writeFileSync(file, inAscii(readFileSync(file, "utf8"), fileName));
     if (!isEntry) continue;
     const call = `require("./load.js")(${JSON.stringify(name)}, ${JSON.stringify(fileName)});\n`;
     writeFileSync(path.join(draft, `${name}.js`), call);
