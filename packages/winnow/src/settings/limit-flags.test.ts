@@ -1,7 +1,16 @@
 // What a router gets to hear that shares its memory with workers.
 
 import { expect, test, vi } from "vitest";
-import { lowerDefaultArguments } from "./limit-flags.ts";
+import { flagNameOf, lowerDefaultArguments, rangeOf } from "./limit-flags.ts";
+import { limitsAndTimes } from "./limits-and-times.ts";
+
+test("a setting that says what 0 means may be 0", () => {
+  const told = limitsAndTimes.filter(({ description }) => description.includes("; 0: "));
+
+  expect(told.length).toBeGreaterThanOrEqual(3);
+  for (const each of told)
+    expect([flagNameOf(each), rangeOf(each)[0]]).toEqual([flagNameOf(each), 0]);
+});
 
 test("a process with a part of the memory gets the defaults that are lower then, but for flags that were given", () => {
   vi.spyOn(process, "constrainedMemory").mockReturnValue(2 ** 32);

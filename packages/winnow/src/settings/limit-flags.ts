@@ -46,6 +46,7 @@ const MAY_BE_NOTHING: ReadonlySet<string> = new Set([
   "grpc.drainIdleMs",
   "grpc.drainTimeoutMs",
   "grpc.watchesMax",
+  "worker.companyMsMax",
   "worker.drainAbsentMs",
   "worker.drainGraceMs",
   "worker.drainHoldMsMax",
