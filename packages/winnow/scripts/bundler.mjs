@@ -2,7 +2,7 @@
 // place: nobody sees half of one. Where the bundler does not load, that is said in one line, and the
 // build succeeds.
 
-import { renameSync, rmSync } from "node:fs";
+import { existsSync, renameSync, rmSync } from "node:fs";
 import process from "node:process";
 
 /** Packages that are native, or used by few processes: the bundle looks them up at run time. */
@@ -18,13 +18,20 @@ export async function bundleInto(folder, loss, make) {
   const rolldown = await loadBundler(loss);
   if (rolldown === undefined) return;
   const draft = `${folder}.${process.pid}`;
+  const old = `${draft}.old`;
   try {
     await make(rolldown, draft);
-    rmSync(folder, { recursive: true, force: true });
+    if (existsSync(folder)) renameSync(folder, old);
     renameSync(draft, folder);
   } finally {
-    rmSync(draft, { recursive: true, force: true });
+    remove(draft);
+    remove(old);
   }
+}
+
+/** Removes a folder into which processes that run may still write, as they do to keep bytecode. */
+function remove(folder) {
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
 }
 
 async function loadBundler(loss) {
