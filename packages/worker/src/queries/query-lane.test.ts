@@ -17,7 +17,7 @@ interface Device {
 interface Options {
   readonly companyMsMax: number;
   readonly device: Device;
-  readonly batchRowsMax?: number;
+  readonly queueRowsMax?: number;
 }
 
 type Query = LaneQuery<"answer">;
@@ -41,8 +41,8 @@ function laneOn(options: Options) {
     });
   };
   const lane = new QueryLane<Query, "answer">(clock, run, {
-    queueRowsMax: 1000,
-    batchRowsMax: options.batchRowsMax ?? 64,
+    queueRowsMax: options.queueRowsMax ?? 1000,
+    batchRowsMax: 64,
     inFlightMax: 1,
     aheadMax: 1,
     companyMsMax: options.companyMsMax,
@@ -160,6 +160,19 @@ describe("queries that come at random", () => {
 
     expect(together).toBeLessThan(1.05 * without + 0.05);
   });
+});
+
+test("nobody is refused by a full queue while the device is idle", async () => {
+  const world = laneOn({ companyMsMax: 5, device: READING, queueRowsMax: 4 });
+  let full = 0;
+  const { clock, lane, waits } = world;
+  startClients(world, { clients: 6, awayMs: 1 }, () => undefined);
+  for (let step = 0; step < 3000; step += 1) {
+    await clock.advanceSettled(0.1);
+    if (waits() && lane.queueRows === 4) full += 1;
+  }
+
+  expect(full).toBe(0);
 });
 
 describe("a batch that waits for company", () => {

@@ -75,7 +75,9 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
     this.#limits = limits;
     this.#runBatch = runBatch;
     this.#batcher = new Batcher(limits);
-    this.#company = new BatchCompany(limits.companyMsMax, limits.batchRowsMax);
+    // What fills the queue is not to wait, or the next query would be refused beside an idle device.
+    const rowsMax = Math.min(limits.batchRowsMax, limits.queueRowsMax);
+    this.#company = new BatchCompany(limits.companyMsMax, rowsMax);
   }
 
   /** Rows that wait for the device. */
