@@ -9,6 +9,7 @@ import { ItemRows } from "../item-rows.ts";
 import type { PinnedModel } from "../predictor.ts";
 import { RequestContext } from "../request-context.ts";
 import { runPipeline } from "./pipeline-run.ts";
+import { PIPELINE_BOUNDS } from "./fixtures/pipeline-bounds.ts";
 
 const member = { signature: "serving_default", scores: "s" };
 const user = { name: "user", from: { kind: "request", input: "user" } } as const;
@@ -72,10 +73,7 @@ async function askedBy(stages: readonly PipelineStage[]) {
     },
     pinned,
     clock: new ManualClock(),
-    instancesMax: 9,
-    describedValuesMax: 99,
-    outlives: () => undefined,
-    limits: { excludedIdsMax: 99, excludedBytesMax: 9999 },
+    ...PIPELINE_BOUNDS,
     itemRows: (of, { input }) => {
       wanted.push(`${of.model} ${input}`);
       return itemRows;

@@ -15,6 +15,7 @@ import { version } from "../doubles/fake-cluster.ts";
 import type { PinnedModel } from "../predictor.ts";
 import { RequestContext } from "../request-context.ts";
 import { runPipeline } from "./pipeline-run.ts";
+import { PIPELINE_BOUNDS } from "./fixtures/pipeline-bounds.ts";
 
 const member = { signature: "serving_default", scores: "s" };
 const retrieval: PipelineStage = {
@@ -71,10 +72,7 @@ async function run({ found, stages, rankingFails = false }: Case) {
     },
     pinned,
     clock: new ManualClock(),
-    instancesMax: 9,
-    describedValuesMax: 99,
-    outlives: () => undefined,
-    limits: { excludedIdsMax: 99, excludedBytesMax: 9999 },
+    ...PIPELINE_BOUNDS,
     ask: async ({ model }) => {
       asked.push(model);
       const isRanking = model === "ranking";

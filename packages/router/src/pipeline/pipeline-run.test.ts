@@ -25,6 +25,7 @@ import { RequestContext } from "../request-context.ts";
 import type { PinnedModel, PredictRequest } from "../predictor.ts";
 import { runOnMembers, runPipeline } from "./pipeline-run.ts";
 import type { PipelineAnswer } from "./pipeline-run.ts";
+import { PIPELINE_BOUNDS } from "./fixtures/pipeline-bounds.ts";
 
 interface Case {
   /** For each user the retrieved items, best first. */
@@ -114,10 +115,8 @@ async function run(words: Case): Promise<{ answer: PipelineAnswer; asked: number
     },
     pinned,
     clock: new ManualClock(),
+    ...PIPELINE_BOUNDS,
     instancesMax,
-    describedValuesMax: 99,
-    outlives: () => undefined,
-    limits: { excludedIdsMax: 99, excludedBytesMax: 9999 },
     ask: (model, request) => {
       const outputs = new Map<string, Tensor>();
       if (model.model === "movies") {
@@ -305,10 +304,7 @@ describe("the filters of a pipeline", () => {
       },
       pinned,
       clock: new ManualClock(),
-      instancesMax: 9,
-      describedValuesMax: 99,
-      outlives: () => undefined,
-      limits: { excludedIdsMax: 99, excludedBytesMax: 9999 },
+      ...PIPELINE_BOUNDS,
       ask: (model, request) => {
         asked = request.filter;
         const version = { model: model.model, version: 1, fingerprint: fingerprint("f") };

@@ -16,6 +16,7 @@ import { RequestContext } from "../request-context.ts";
 import type { PinnedModel, Prediction, PredictRequest } from "../predictor.ts";
 import type { PipelineRun } from "./member-access.ts";
 import { runOnMembers, runPipeline } from "./pipeline-run.ts";
+import { PIPELINE_BOUNDS } from "./fixtures/pipeline-bounds.ts";
 
 const text = (name: string): SignatureTensor => {
   return { name, dtype: "string", shape: [-1], value: 0, graphTensor: "" };
@@ -99,9 +100,8 @@ class Harness {
         explain: true,
       },
       clock: this.clock,
+      ...PIPELINE_BOUNDS,
       instancesMax: 2,
-      describedValuesMax: 99,
-      limits: { excludedIdsMax: 99, excludedBytesMax: 9999 },
       ask: ({ model }, request) => this.#ask(model, request),
     };
   }

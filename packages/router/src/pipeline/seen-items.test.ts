@@ -13,6 +13,7 @@ import type { PinnedModel } from "../predictor.ts";
 import type { PipelineRun } from "./member-access.ts";
 import { runPipeline } from "./pipeline-run.ts";
 import { endOfListed, excludedWith, readSeen } from "./seen-items.ts";
+import { PIPELINE_BOUNDS } from "./fixtures/pipeline-bounds.ts";
 
 const stage: SeenStage = {
   kind: "seen",
@@ -78,10 +79,8 @@ function runOf(words: Words): PipelineRun {
     pinned: new Map([["movies", movies]]),
     clock,
     ask: () => Promise.reject(new Error("nobody is asked")),
-    instancesMax: 99,
-    describedValuesMax: 99,
-    outlives: () => undefined,
-    limits: words.limits ?? { excludedIdsMax: 99, excludedBytesMax: 9999 },
+    ...PIPELINE_BOUNDS,
+    limits: words.limits ?? PIPELINE_BOUNDS.limits,
     seenItems: store,
   };
 }

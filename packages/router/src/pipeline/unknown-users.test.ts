@@ -16,6 +16,7 @@ import type { PinnedModel, PredictRequest } from "../predictor.ts";
 import { RequestContext } from "../request-context.ts";
 import type { PipelineRun } from "./member-access.ts";
 import { runPipeline } from "./pipeline-run.ts";
+import { PIPELINE_BOUNDS } from "./fixtures/pipeline-bounds.ts";
 
 const spec = (name: string, dtype: Tensor["dtype"], value = 0): SignatureTensor => {
   return { name, dtype, shape: [-1], value, graphTensor: "" };
@@ -109,10 +110,7 @@ async function answerOf({ users, answer, more = {}, isTold = true, check }: Word
     },
     pinned,
     clock: new ManualClock(),
-    instancesMax: 99,
-    describedValuesMax: 99,
-    outlives: () => undefined,
-    limits: { excludedIdsMax: 99, excludedBytesMax: 9999 },
+    ...PIPELINE_BOUNDS,
     check,
     knows: (_, { values }) => {
       if (values.dtype !== "string") throw new Error("users are texts");
