@@ -6,12 +6,29 @@ import path from "node:path";
 import process from "node:process";
 import { expect, test } from "vitest";
 
-test.each(["test/simulation/mutants.mjs", "packages/accelerator/scripts/test-mutants.mjs"])(
-  "every mutant of %s fits the sources",
-  (script) => {
-    const file = path.join(import.meta.dirname, "..", script);
-    const { stdout, stderr } = spawnSync(process.execPath, [file, "--texts"], { encoding: "utf8" });
+const SIMULATED = "test/simulation/mutants.mjs";
+const NATIVE = "packages/accelerator/scripts/test-mutants.mjs";
 
-    expect(stdout + stderr).toBe("");
-  },
-);
+test.each([SIMULATED, NATIVE])("every mutant of %s fits the sources", (script) => {
+  expect(outcome(script, "--texts").output).toBe("");
+});
+
+// Else a misspelt name passes: nothing was tried, and nothing was amiss.
+test.each([
+  [SIMULATED, "survivors:\nnone has grayce in its name\n"],
+  [NATIVE, "mutants: none has grayce in its name\n"],
+  [
+    "packages/accelerator/scripts/test-native.mjs",
+    'self-test: no "grayce": there are plain, address, thread\n',
+  ],
+])("%s fails for a name that nothing has", (script, output) => {
+  expect(outcome(script, "grayce")).toEqual({ status: 1, output });
+});
+
+function outcome(script: string, word: string): { status: number | null; output: string } {
+  const file = path.join(import.meta.dirname, "..", script);
+  const { status, stdout, stderr } = spawnSync(process.execPath, [file, word], {
+    encoding: "utf8",
+  });
+  return { status, output: stdout + stderr };
+}

@@ -248,11 +248,13 @@ function strangers() {
   });
 }
 
-/** In words the mutants with all these words in their name that nobody noticed. */
+/** In words what is wrong with the mutants that have all these words in their name: nobody noticed, or there are none. */
 async function survivorsOf(words) {
+  const wanted = MUTANTS.filter(({ name }) => words.every((word) => name.includes(word)));
+  if (wanted.length === 0) return [`none has ${words.join(" and ")} in its name`];
   const survivors = [];
   const sound = await loadSources(campaign, () => undefined);
-  for (const mutant of MUTANTS.filter(({ name }) => words.every((word) => name.includes(word)))) {
+  for (const mutant of wanted) {
     const amiss = await tryMutant(mutant, sound);
     if (amiss !== undefined) survivors.push(`${mutant.name}: ${amiss}`);
   }

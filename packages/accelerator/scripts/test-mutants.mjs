@@ -355,6 +355,11 @@ async function main(words) {
     const strangers = MUTANTS.map(strangeness).filter((each) => each !== undefined);
     return strangers.length > 0 ? strangers.join("\n") : undefined;
   }
+  const named = MUTANTS.filter(([name]) => words.every((word) => name.includes(word)));
+  if (named.length === 0) return `none has ${words.join(" and ")} in its name`;
+  const wanted = named.filter(
+    ([, file]) => process.arch === "x64" || !file.startsWith("kernels/kernel-avx"),
+  );
   const compiler = findCompiler();
   if (compiler === undefined) return "no C++ compiler (g++, c++ or clang++)";
   rmSync(folder, { recursive: true, force: true });
@@ -364,11 +369,6 @@ async function main(words) {
   if (problem !== undefined) return problem;
   const { isPassed, lastLine } = runPart(["kernels", "bounds", "searches"]);
   if (!isPassed) return `without a mutant: ${lastLine}`;
-  const wanted = MUTANTS.filter(
-    ([name, file]) =>
-      words.every((word) => name.includes(word)) &&
-      (process.arch === "x64" || !file.startsWith("kernels/kernel-avx")),
-  );
   const survivors = [];
   for (const mutant of wanted) {
     const amiss = await tryMutant(compiler, mutant);

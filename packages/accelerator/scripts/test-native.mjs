@@ -39,13 +39,17 @@ async function runVariant(compiler, name) {
   return status === 0;
 }
 
-async function main() {
+async function main(wanted) {
+  const unknown = wanted.find((name) => !Object.hasOwn(VARIANTS, name));
+  if (unknown !== undefined) {
+    console.log(`self-test: no "${unknown}": there are ${Object.keys(VARIANTS).join(", ")}`);
+    return false;
+  }
   const compiler = findCompiler();
   if (compiler === undefined) {
     console.log("self-test: no C++ compiler (g++, c++ or clang++)");
     return false;
   }
-  const wanted = process.argv.slice(2);
   const passed = [];
   for (const name of wanted.length > 0 ? wanted : Object.keys(VARIANTS)) {
     passed.push(await runVariant(compiler, name));
@@ -53,4 +57,4 @@ async function main() {
   return passed.every(Boolean);
 }
 
-process.exitCode = (await main()) ? 0 : 1;
+process.exitCode = (await main(process.argv.slice(2))) ? 0 : 1;
