@@ -22,6 +22,13 @@ interface ObservedBatch {
   readonly rowsScanned: number;
 }
 
+/** A batch has waited for company while the device was idle. */
+export interface CompanyWait {
+  readonly ms: number;
+  /** Whether as many queries came as had been answered. */
+  readonly haveAllCome: boolean;
+}
+
 /** Called when a batch has ended: ms on the device, or `undefined` if it failed. */
 type BatchEnd = (computeMs: number | undefined) => void;
 
@@ -33,6 +40,8 @@ export interface WorkerObserver {
     readonly end: QueryEnd;
     readonly queueMs: number | undefined;
   }): void;
+  /** A batch has waited for company (`queries/batch-company.ts`) while the device was idle. */
+  companyWaited(wait: CompanyWait): void;
   /** A batch goes to the device. */
   batchStarted(batch: ObservedBatch): BatchEnd;
   /**

@@ -17,7 +17,7 @@ const QUERIES_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128];
 export function queryRecorder(
   registry: Registry,
   clock: Clock,
-): Pick<WorkerObserver, "queryEnded" | "batchStarted"> {
+): Pick<WorkerObserver, "queryEnded" | "companyWaited" | "batchStarted"> {
   const registers = [registry];
   const queries = new TalliedCounter({
     name: "winnow_worker_queries_total",
@@ -37,12 +37,22 @@ export function queryRecorder(
     help: "Rows of candidate tables that scans have read, once for each batch",
     registers,
   });
+  const companyWaits = new TalliedHistogram({
+    name: "winnow_worker_company_wait_seconds",
+    help: "Time a batch waited for queries to join it, while the device was idle",
+    labelNames: ["outcome"],
+    buckets: SECONDS_BUCKETS,
+    registers,
+  });
   const record = batchRecorder(registry);
   const busy = busyRecorder(registry, clock);
   return {
     queryEnded: ({ kind, end, queueMs }) => {
       queries.add(1, kind, end);
       if (queueMs !== undefined) waits.observe(queueMs / 1000, kind);
+    },
+    companyWaited: ({ ms, haveAllCome }) => {
+      companyWaits.observe(ms / 1000, haveAllCome ? "joined" : "in_vain");
     },
     batchStarted: (batch) => {
       record.rows.observe(batch.rows, batch.kind);

@@ -89,6 +89,19 @@ test("queries are counted by how they end, and their waits measured in seconds",
   expect(page).toContain('winnow_worker_queue_wait_seconds_count{kind="topK"} 1');
 });
 
+test("waits for company are measured by whether all have come", async () => {
+  const { metrics, observer } = measured();
+
+  observer.companyWaited({ ms: 2, haveAllCome: true });
+  observer.companyWaited({ ms: 3, haveAllCome: true });
+  observer.companyWaited({ ms: 1, haveAllCome: false });
+  const page = await metrics.text();
+
+  expect(page).toContain('winnow_worker_company_wait_seconds_sum{outcome="joined"} 0.005');
+  expect(page).toContain('winnow_worker_company_wait_seconds_count{outcome="joined"} 2');
+  expect(page).toContain('winnow_worker_company_wait_seconds_count{outcome="in_vain"} 1');
+});
+
 test("a batch gives its size, its time on the device, and rows scanned if it did not fail", async () => {
   const { metrics, observer } = measured();
 

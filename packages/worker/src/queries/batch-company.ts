@@ -112,7 +112,12 @@ export class BatchCompany {
     const last = this.#last;
     if (last === undefined || last.group !== group) return;
     last.came += rows;
-    if (last.came >= last.rows - Math.floor(last.rows / LATE_EVERY)) close(last, true);
+    if (areAllHere(last)) close(last, true);
+  }
+
+  /** Whether as many queries have come as were answered last. */
+  get haveAllCome(): boolean {
+    return this.#last !== undefined && areAllHere(this.#last);
   }
 
   /** Ms that these queries, which are all that wait, should wait for more; 0: they should start. */
@@ -150,6 +155,10 @@ function begin(history: GroupHistory): void {
   history.isTogether = true;
   history.joined = JOINED_AT_FIRST;
   history.since = history.scans;
+}
+
+function areAllHere({ came, rows }: Answered): boolean {
+  return came >= rows - Math.floor(rows / LATE_EVERY);
 }
 
 /** Nobody is waited for any more, because all have come or the time for it is over. */

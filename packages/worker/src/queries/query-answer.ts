@@ -80,7 +80,7 @@ export class QueryAnswer {
   #scanCounts: ScanCounts = { batches: 0, queries: 0 };
 
   constructor(dependencies: AnswerDependencies, limits: AnswerLimits) {
-    const { clock, compute } = dependencies;
+    const { clock, compute, observer } = dependencies;
     this.#dependencies = dependencies;
     this.#limits = limits;
     const { queueRowsMax, batchRowsMax } = limits;
@@ -99,6 +99,7 @@ export class QueryAnswer {
       inFlightMax: limits.scansInFlightMax,
       aheadMax: SCANS_AHEAD_MAX,
       companyMsMax: limits.companyMsMax,
+      onWaited: (wait) => observer?.companyWaited(wait),
     });
     this.#sums = new QueryLane(clock, scan, {
       queueRowsMax,

@@ -8,6 +8,7 @@ import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import { seededRandom } from "../../../../test/simulation/virtual-time.ts";
 import { QueryLane } from "./query-lane.ts";
 import type { LaneQuery, Outcome } from "./query-lane.ts";
+import type { CompanyWait } from "../worker-observer.ts";
 
 interface Device {
   readonly readMs: number;
@@ -40,12 +41,14 @@ function laneOn(options: Options) {
       });
     });
   };
+  const waited: CompanyWait[] = [];
   const lane = new QueryLane<Query, "answer">(clock, run, {
     queueRowsMax: options.queueRowsMax ?? 1000,
     batchRowsMax: 64,
     inFlightMax: 1,
     aheadMax: 1,
     companyMsMax: options.companyMsMax,
+    onWaited: (wait) => waited.push(wait),
   });
   const ask = (
     end: (outcome: Outcome<"answer">) => void,
@@ -57,7 +60,7 @@ function laneOn(options: Options) {
     return query;
   };
   const waits = (): boolean => lane.isBusy && scanning === 0;
-  return { clock, lane, batches, ask, waits };
+  return { clock, lane, batches, waited, ask, waits };
 }
 
 type World = ReturnType<typeof laneOn>;
@@ -190,17 +193,20 @@ describe("a batch that waits for company", () => {
   }
 
   test("starts when the others have come", async () => {
-    const { clock, batches } = await waiting();
+    const { clock, batches, waited } = await waiting();
+    waited.length = 0;
 
     await clock.advanceSettled(2);
 
     expect(batches).toEqual([4]);
+    expect(waited).toEqual([{ ms: expect.any(Number), haveAllCome: true }]);
+    expect(waited[0]!.ms).toBeLessThan(1.2);
   });
 
   test("starts without them after a moment", async () => {
     const world = laneOn({ companyMsMax: 5, device: READING });
     let isHere = true;
-    const { clock, batches, ask } = world;
+    const { clock, batches, waited, ask } = world;
     startClients(world, { clients: 3, awayMs: 1 }, () => undefined);
     const fourth = (): void => {
       ask(() => void clock.setTimer(isHere ? 1 : 1e6, fourth));
@@ -210,9 +216,11 @@ describe("a batch that waits for company", () => {
     isHere = false;
     await clock.advanceSettled(4);
     batches.length = 0;
+    waited.length = 0;
     await clock.advanceSettled(40);
 
     expect(batches.filter((rows) => rows === 3).length).toBeGreaterThanOrEqual(8);
+    expect(waited.find(({ haveAllCome }) => !haveAllCome)?.ms).toBeGreaterThan(1);
   });
 
   test("does not wait beside a query that has little time left", async () => {

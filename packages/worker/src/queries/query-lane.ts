@@ -8,6 +8,7 @@ import type { Clock, Timer } from "@winnow/core";
 import { BatchCompany } from "./batch-company.ts";
 import { Batcher } from "./batcher.ts";
 import type { Batch, BatchLimits, WaitingQuery } from "./batcher.ts";
+import type { CompanyWait } from "../worker-observer.ts";
 
 /** How one query of a batch ended. */
 export type Outcome<Answer> =
@@ -66,14 +67,22 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
   readonly #company: BatchCompany;
   /** Runs while a batch waits for company. */
   #waitTimer: Timer | undefined;
+  /** When that batch began to wait, in ms. */
+  #waitsSinceMs: number | undefined;
+  readonly #onWaited: ((wait: CompanyWait) => void) | undefined;
   #endedMs = Number.NEGATIVE_INFINITY;
   /** Ms that the last query larger than a batch took on the device, as measured here. */
   #largeMs = 0;
 
-  constructor(clock: Clock, runBatch: RunBatch<Query, Answer>, limits: LaneLimits) {
+  constructor(
+    clock: Clock,
+    runBatch: RunBatch<Query, Answer>,
+    limits: LaneLimits & { readonly onWaited?: (wait: CompanyWait) => void },
+  ) {
     this.#clock = clock;
     this.#limits = limits;
     this.#runBatch = runBatch;
+    this.#onWaited = limits.onWaited;
     this.#batcher = new Batcher(limits);
     // What fills the queue is not to wait, or the next query would be refused beside an idle device.
     const rowsMax = Math.min(limits.batchRowsMax, limits.queueRowsMax);
@@ -105,6 +114,7 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
     this.#stopWaiting();
     for (;;) {
       if (this.#waitsForCompany()) return;
+      this.#noteWait();
       const batch = this.#nextBatch();
       if (batch === undefined) return;
       this.#endAll(batch.expired, { kind: "expired" });
@@ -127,6 +137,7 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
   /** Fails every waiting query, because the device or its thread is lost. */
   fail(error: WinnowError): void {
     this.#stopWaiting();
+    this.#waitsSinceMs = undefined;
     this.#endAll(this.#batcher.clear(), { kind: "failed", error });
   }
 
@@ -139,7 +150,15 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
     const leftMs = this.#batcher.earliestDeadlineMs - nowMs;
     if (waitMs <= 0 || leftMs < DEADLINE_TO_WAIT_MIN * waitMs) return false;
     this.#waitTimer = this.#clock.setTimer(waitMs, () => this.pump());
+    this.#waitsSinceMs ??= nowMs;
     return true;
+  }
+
+  #noteWait(): void {
+    if (this.#waitsSinceMs === undefined) return;
+    const ms = this.#clock.nowMs() - this.#waitsSinceMs;
+    this.#waitsSinceMs = undefined;
+    this.#onWaited?.({ ms, haveAllCome: this.#company.haveAllCome });
   }
 
   #stopWaiting(): void {

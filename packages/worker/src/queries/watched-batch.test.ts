@@ -64,6 +64,7 @@ function watching() {
   const ended: [QueryEnd, number | undefined][] = [];
   const observer: WorkerObserver = {
     queryEnded: ({ end, queueMs }) => void ended.push([end, queueMs]),
+    companyWaited: () => undefined,
     batchStarted: (batch) => (computeMs) => void batches.push({ ...batch, computeMs }),
     assignmentLoaded: () => undefined,
     loadFailed: () => undefined,
