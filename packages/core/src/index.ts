@@ -275,3 +275,4 @@ export { admittedRows, admittedRowsInSteps } from "./attributes/filter-rows.ts";
 export type { AttributeColumns, FilteredRows } from "./attributes/filter-rows.ts";
 export { filterText, parseFilterText } from "./attributes/filter-text.ts";
 export { timeOf, timestampText } from "./attributes/timestamp.ts";
+export { hostPort } from "./host-port.ts";

@@ -9,6 +9,7 @@ import {
   PARTITION_BYTES,
   WinnowError,
   excerpt,
+  hostPort,
   incarnation,
   memoryLimitBytes,
   workerId,
@@ -315,7 +316,7 @@ export function advertisedAddressOf(
   if (settings.advertisedAddress !== undefined) return settings.advertisedAddress;
   const isWildcard = ["0.0.0.0", "::", "[::]"].includes(settings.host);
   const host = isWildcard ? hostname() : settings.host;
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+  return hostPort(host, port);
 }
 
 function answerLimits(options: WorkerOptions): AnswerLimits {

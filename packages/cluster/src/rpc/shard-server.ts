@@ -4,7 +4,7 @@
 // grpc-node #3068).
 
 import { Server, status } from "@grpc/grpc-js";
-import { WinnowError, excerpt } from "@winnow/core";
+import { WinnowError, excerpt, hostPort } from "@winnow/core";
 import type { Environment, HeldMemory } from "@winnow/core";
 import { encodeAnnouncement } from "../announcement/announcement-codec.ts";
 import { GrpcDoor } from "../grpc-door/grpc-door.ts";
@@ -200,7 +200,7 @@ export class WorkerServer {
   #bind(): Promise<void> {
     const { host, port } = this.#settings;
     return new Promise((resolve, reject) => {
-      const address = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+      const address = hostPort(host, port);
       const credentials = portCredentials(this.#parts.tls?.source);
       this.#server.bindAsync(address, credentials, (cause, bound) => {
         this.#port = bound;

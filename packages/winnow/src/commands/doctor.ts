@@ -8,7 +8,7 @@ import process from "node:process";
 import { getHeapStatistics } from "node:v8";
 import { type SurveyedGpu, startGpuSurvey, surveyCpu } from "@winnow/accelerator";
 import { probeRedis } from "@winnow/cluster";
-import { silentLogger, systemClock, toWinnowError } from "@winnow/core";
+import { hostPort, silentLogger, systemClock, toWinnowError } from "@winnow/core";
 import { type AskedRouter, clusterFindings } from "../findings/cluster-findings.ts";
 import { assertPortFree } from "../local-cluster/local-ports.ts";
 import {
@@ -176,7 +176,7 @@ async function portFinding(
   if (port === 0) return { subject, state: "good", text: "any that is free" };
   try {
     await assertPortFree(port, host, flag);
-    return { subject, state: "good", text: `${host}:${port} is free` };
+    return { subject, state: "good", text: `${hostPort(host, port)} is free` };
   } catch (error) {
     const { message } = toWinnowError(error);
     return { subject, state: isRequired ? "fault" : "note", text: message };

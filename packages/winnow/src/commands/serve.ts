@@ -2,7 +2,7 @@
 // router and its workers on one machine, kept running, drained on SIGTERM. Unlike `winnow up` it does not
 // wait for models, prints log lines, and listens on all interfaces unless told otherwise.
 
-import { WinnowError, memoryLimitBytes } from "@winnow/core";
+import { WinnowError, hostPort, memoryLimitBytes } from "@winnow/core";
 import { type LocalCluster, startLocalCluster } from "../local-cluster/local-cluster.ts";
 import { isShownToFew } from "../process/exposure.ts";
 import { type LocalFlags, isGiven, localClusterShape } from "../local-cluster/local-flags.ts";
@@ -58,7 +58,7 @@ export async function runServe(options: ServeOptions, script: string): Promise<v
   cluster = started;
   if (isEnding) return started.stop();
   const processes = Object.fromEntries(started.processIds);
-  const placeOf = (of: number): string => (of === 0 ? "none" : `${host}:${of}`);
+  const placeOf = (of: number): string => (of === 0 ? "none" : hostPort(host, of));
   const [rest, grpc] = [placeOf(port), placeOf(grpcPort)];
   log.info("serving", { rest, grpc, console: consoleOf(options, started), ...source, processes });
 }

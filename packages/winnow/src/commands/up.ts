@@ -4,6 +4,7 @@
 import { replicationOf } from "@winnow/cluster";
 import {
   WinnowError,
+  hostPort,
   isModelName,
   misnamedModelText,
   systemClock,
@@ -117,7 +118,7 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
       ),
     );
     process.stdout.write(readyText(cluster, { versions, states, examples }));
-    if (grpcPort !== 0) process.stdout.write(`gRPC on ${options.host}:${grpcPort}\n`);
+    if (grpcPort !== 0) process.stdout.write(`gRPC on ${hostPort(options.host, grpcPort)}\n`);
     if (isShownToFew({ host: options.host, knowsClients: isGiven(options.apiKeys) })) {
       process.stdout.write(`${cluster.url}/console/ shows the cluster\n`);
     }

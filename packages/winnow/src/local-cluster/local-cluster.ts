@@ -1,7 +1,7 @@
 // A whole cluster on this machine: one router and N workers, each a process of its own, found by a
 // fixed address list, or through Redis when a URL is given.
 
-import { type Clock, type Logger, systemClock } from "@winnow/core";
+import { type Clock, type Logger, hostPort, systemClock } from "@winnow/core";
 import { freePorts } from "./local-ports.ts";
 import { RestClient } from "../access/rest-client.ts";
 import { type Program, Supervisor } from "./supervisor.ts";
@@ -61,10 +61,9 @@ export async function startLocalCluster(
     await supervisor.stop();
     throw error;
   }
-  const isWildcard = shape.host === "0.0.0.0" || shape.host === "::";
   return {
     client: new RestClient({ isOwnProcess: true, keyFile: shape.keyFile }),
-    url: `${shape.isSecure ? "https" : "http"}://${isWildcard ? "127.0.0.1" : shape.host}:${shape.port}`,
+    url: routerUrl(shape),
     workerAddresses: ports.map((port) => `127.0.0.1:${port}`),
     workerMetricsUrls: metricsPorts.map((port) => `http://127.0.0.1:${port}/metrics`),
     get processIds() {
@@ -76,6 +75,19 @@ export async function startLocalCluster(
       await supervisor.stop();
     },
   };
+}
+
+/**
+ * Where this machine asks the router.
+ * @internal tests call it
+ */
+export function routerUrl({
+  host,
+  port,
+  isSecure,
+}: Pick<LocalClusterShape, "host" | "port" | "isSecure">): string {
+  const isWildcard = host === "0.0.0.0" || host === "::";
+  return `${isSecure ? "https" : "http"}://${hostPort(isWildcard ? "127.0.0.1" : host, port)}`;
 }
 
 function workerPrograms(

@@ -1,7 +1,7 @@
 // Free TCP ports of this machine, found by asking the operating system for them all at once.
 
 import { type Server, createServer } from "node:net";
-import { WinnowError } from "@winnow/core";
+import { WinnowError, hostPort } from "@winnow/core";
 
 /** Ports that were free a moment ago, all different. */
 export async function freePorts(count: number): Promise<number[]> {
@@ -19,7 +19,7 @@ export async function assertPortFree(port: number, host: string, flag: string): 
   } catch (error) {
     throw new WinnowError(
       "UNAVAILABLE",
-      `Cannot listen on ${host}:${port} (${(error as NodeJS.ErrnoException).code}); choose another port with ${flag}`,
+      `Cannot listen on ${hostPort(host, port)} (${(error as NodeJS.ErrnoException).code}); choose another port with ${flag}`,
       { cause: error },
     );
   }

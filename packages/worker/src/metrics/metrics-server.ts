@@ -21,7 +21,7 @@ import {
   keepRoom,
 } from "@winnow/cluster";
 import type { KeyGuard, TlsSource } from "@winnow/cluster";
-import { WinnowError, httpStatusOf, toWinnowError } from "@winnow/core";
+import { WinnowError, hostPort, httpStatusOf, toWinnowError } from "@winnow/core";
 
 /** Sources of the pages that are served. */
 export interface MetricsServerParts {
@@ -89,7 +89,7 @@ function listening(
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", (cause: NodeJS.ErrnoException) => {
-      const message = `Cannot listen for metrics on ${host}:${port} (${cause.code}); choose another with --metrics-port`;
+      const message = `Cannot listen for metrics on ${hostPort(host, port)} (${cause.code}); choose another with --metrics-port`;
       reject(new WinnowError("UNAVAILABLE", message, { cause }));
     });
     server.listen(port, host, resolve);

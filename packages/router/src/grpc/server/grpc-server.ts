@@ -13,7 +13,7 @@ import { Server } from "@grpc/grpc-js";
 import type { UntypedServiceImplementation } from "@grpc/grpc-js";
 import { GrpcDoor, HealthService, portCredentials } from "@winnow/cluster";
 import type { PlaceLimits } from "@winnow/cluster";
-import { WinnowError, sleep } from "@winnow/core";
+import { WinnowError, hostPort, sleep } from "@winnow/core";
 import type { HeldMemory } from "@winnow/core";
 import type { Predictor } from "../../predictor.ts";
 import { CallGate } from "./call-gate.ts";
@@ -111,7 +111,7 @@ class ServingServer implements GrpcServer {
 
   async listen(address: { host: string; port: number }): Promise<{ port: number }> {
     const { host, port } = address;
-    const where = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+    const where = hostPort(host, port);
     const bound = await this.#bind(where);
     void this.#followHealth();
     return { port: bound };

@@ -11,7 +11,7 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from "n
 import type { AddressInfo, Socket } from "node:net";
 import { TooManyRequests, keepRoom, withoutKeys } from "@winnow/cluster";
 import type { Admitted, ConnectionRoom, KeyGuard, TlsSource } from "@winnow/cluster";
-import { Transfers, WinnowError, excerpt, parseTraceparent } from "@winnow/core";
+import { Transfers, WinnowError, excerpt, hostPort, parseTraceparent } from "@winnow/core";
 import type { Environment, HeldMemory, TraceSpan } from "@winnow/core";
 import { fastify } from "fastify";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -150,7 +150,7 @@ class FastifyServer implements HttpServer {
 
   async listen(address: { host: string; port: number }): Promise<{ port: number }> {
     await this.#app.listen(address).catch((cause: NodeJS.ErrnoException) => {
-      const where = `${address.host}:${address.port}`;
+      const where = hostPort(address.host, address.port);
       const text = `Cannot listen on ${where} (${cause.code}); choose another with --port and --host`;
       throw new WinnowError("UNAVAILABLE", text, { cause });
     });
