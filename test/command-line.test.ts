@@ -2,7 +2,17 @@
 // and everything else on stderr. The real process runs from `dist/`.
 
 import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -455,6 +465,21 @@ test("a reader that stops reading ends nothing with a stack trace", () => {
 
   expect(stdout.split("\n")).toHaveLength(2);
   expect(stderr).not.toMatch(/EPIPE|at .*:\d+/);
+});
+
+test.skipIf(!existsSync("/dev/full"))("output that a full disk does not take is one error", () => {
+  const full = openSync("/dev/full", "w");
+  const { status, stderr } = spawnSync(process.execPath, [script, "config", "list"], {
+    encoding: "utf8",
+    stdio: ["ignore", full, "pipe"],
+    env: { ...process.env, NO_COLOR: "1" },
+  });
+  closeSync(full);
+
+  expect(stderr).toBe(
+    "UNAVAILABLE: Cannot write to the standard output: ENOSPC: no space left on device, write\n",
+  );
+  expect(status).toBe(1);
 });
 
 test("the command is installed as a bin of the workspace", () => {

@@ -1,6 +1,7 @@
 // The command: reads arguments, runs one subcommand, and turns a failure into one clear line and an
 // exit code (1 failed, 2 usage).
 
+import { WinnowError } from "@winnow/core";
 import { CommanderError } from "commander";
 import { createCommandLine } from "./command-line/command-line.ts";
 import { takeArguments } from "./command-line/model-server-flags.ts";
@@ -9,9 +10,13 @@ import { winnowVersion } from "./version.ts";
 
 const USAGE_EXIT_CODE = 2;
 
-// The reader of the output may stop reading: `winnow inspect models | head`.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
+process.stdout.on("error", (cause: NodeJS.ErrnoException) => {
+  // The reader may stop reading: `winnow inspect models | head`.
+  if (cause.code === "EPIPE") return;
+  // On a full disk the output would lack its end.
+  const text = `Cannot write to the standard output: ${cause.message}`;
+  reportFailure(new WinnowError("UNAVAILABLE", text, { cause }));
+  process.exit(1);
 });
 
 // Without `await` at the top level, which the bundle's format does not have.
