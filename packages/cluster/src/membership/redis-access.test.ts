@@ -86,12 +86,13 @@ test("a Redis that is away is told once, by its address and with the reason, wit
 });
 
 /** Whether a worker that announces itself there is seen, and what was logged. */
-async function membershipIn(url: string, access: RedisAccess) {
+async function membershipIn(url: string, access: RedisAccess, times: { renewMs?: number } = {}) {
   const logged: string[] = [];
   const note = (event: string, fields?: object): void => void logged.push(event + inspect(fields));
   const log = { ...silentLogger, debug: note, info: note, warn: note, error: note };
   const environment = { ...seededEnvironment, log };
-  const store = new RedisMembership(environment, { url, pollMs: 20 }, await loadRedis(access));
+  const settings = { url, pollMs: 20, ...times };
+  const store = new RedisMembership(environment, settings, await loadRedis(access));
   ended.push(() => store.close());
   const seen = new Set<string>();
   store.watch(({ workers }) => workers.forEach(({ workerId }) => seen.add(workerId)));
@@ -119,6 +120,31 @@ test.skipIf(!isRedisInstalled)(
     });
     expect(logged.filter((line) => line.includes(told))).toHaveLength(1);
     expect(logged.join()).toContain("membership store answers again");
+  },
+);
+
+test.skipIf(!isRedisInstalled)(
+  "a Redis that is read but takes no announcement is told once with the reason, and that it takes them again",
+  async () => {
+    const server = await RedisProcess.start();
+    ended.push(() => server.close());
+    const client = redisClient(server.url);
+    ended.push(() => client.disconnect());
+    await client.replicaof("127.0.0.1", 1);
+
+    const { store, seen, logged } = await membershipIn(server.url, {}, { renewMs: 20 });
+    await store.announce(announced({ id: "w1" }));
+
+    const event = "membership store does not take announcements";
+    await eventually(() => expect(logged.join()).toContain(event));
+    await new Promise((resolve) => void setTimeout(resolve, 200));
+    const told = logged.filter((line) => line.startsWith("membership"));
+    expect(told).toHaveLength(1);
+    expect(told[0]).toContain("READONLY You can't write against a read only replica.");
+
+    await client.replicaof("NO", "ONE");
+    await eventually(() => expect([...seen]).toEqual(["w1"]));
+    expect(logged.join()).toContain("membership store takes announcements again");
   },
 );
 

@@ -14,6 +14,8 @@ export interface RedisLeaseParts {
   readonly environment: Environment;
   readonly redis: Redis;
   readonly keys: RedisKeys;
+  /** Called after each write: why it failed, or `undefined`. */
+  readonly onWritten: (fault: string | undefined) => void;
 }
 
 /** How long a lease lasts, how often it is renewed, and what signs it. */
@@ -94,7 +96,7 @@ export class RedisLease {
   }
 
   async #write(workerId: WorkerId, stored: string, leaseMs: number): Promise<void> {
-    const { redis, keys, environment } = this.#parts;
+    const { redis, keys, onWritten } = this.#parts;
     try {
       const results = await redis
         .pipeline()
@@ -103,8 +105,9 @@ export class RedisLease {
         .exec();
       const failure = results?.find(([error]) => error !== null)?.[0];
       if (failure) throw failure;
+      onWritten(undefined);
     } catch (error) {
-      environment.log.debug("announcement not stored", { message: toWinnowError(error).message });
+      onWritten(toWinnowError(error).message);
     }
   }
 

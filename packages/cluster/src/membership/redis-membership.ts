@@ -86,6 +86,8 @@ const UNANSWERED =
 
 /** Failed reads after which the fault of a connection would be known: 400 ms apart, longer than connecting may take. */
 const UNCONNECTED_READS = 4;
+/** Failed writes after which they are told. */
+const UNTOLD_WRITES = 2;
 
 /** How Redis refuses a command on a key that holds another type, and what its types are called. */
 const WRONG_TYPE = "WRONGTYPE";
@@ -127,6 +129,9 @@ export class RedisMembership implements MembershipStore {
   /** Failed reads in a row. The first one is logged, and the first read that succeeds again. */
   #failures = 0;
   #isFailureTold = false;
+  /** Failed writes in a row, while reads succeed. */
+  #failedWrites = 0;
+  #isWriteFaultTold = false;
   /** Position in the set at which the next page begins; 0 while the whole set fits one page. */
   #pageStart = 0;
   #isCrowded = false;
@@ -154,7 +159,12 @@ export class RedisMembership implements MembershipStore {
     });
     this.orders = new RedisOrders({ environment, redis: this.#redis, keys: this.#keys });
     this.#lease = new RedisLease(
-      { environment, redis: this.#redis, keys: this.#keys },
+      {
+        environment,
+        redis: this.#redis,
+        keys: this.#keys,
+        onWritten: (fault) => this.#noteWrite(fault),
+      },
       this.#settings,
     );
   }
@@ -286,6 +296,28 @@ export class RedisMembership implements MembershipStore {
     // The host alone, without user and password.
     const { host: store } = new URL(this.#settings.url);
     this.#environment.log.warn("membership store does not answer", { store, message });
+  }
+
+  /**
+   * Logs that the store answers, but does not take announcements: it is a replica that is only read, its memory is full, its
+   * disk does not take its data, or the user may not write.
+   */
+  #noteWrite(fault: string | undefined): void {
+    const { log } = this.#environment;
+    if (fault === undefined) {
+      if (this.#isWriteFaultTold) log.info("membership store takes announcements again");
+      this.#failedWrites = 0;
+      this.#isWriteFaultTold = false;
+      return;
+    }
+    log.debug("announcement not stored", { message: fault });
+    // What keeps a process from reading, too, is told by its reads.
+    if (this.#failures > 0 || this.#redis.status !== "ready") return;
+    this.#failedWrites += 1;
+    if (this.#isWriteFaultTold || this.#failedWrites < UNTOLD_WRITES) return;
+    this.#isWriteFaultTold = true;
+    const { host: store } = new URL(this.#settings.url);
+    log.warn("membership store does not take announcements", { store, message: fault });
   }
 
   /** Logs that the key of the members holds what another program has stored there. */
