@@ -1,4 +1,4 @@
-// Asks a Redis server once whether it answers, for people who set a cluster up.
+// Asks a Redis server once whether it answers and could take announcements, for people who set a cluster up.
 
 import { WinnowError, toWinnowError } from "@winnow/core";
 import { endOnStrayAnswers } from "./redis-answers.ts";
@@ -14,9 +14,13 @@ const CONNECTION = {
   retryStrategy: () => null,
 } as const;
 
+const READ_ONLY =
+  "Redis is a replica that takes no writes: name its primary, to which workers announce themselves";
+
 /**
  * The version of the Redis server at this URL.
- * @throws WinnowError UNAVAILABLE with the reason, INVALID_ARGUMENT for a URL that is not one of Redis
+ * @throws WinnowError UNAVAILABLE with the reason, FAILED_PRECONDITION for a replica that takes no writes,
+ *   INVALID_ARGUMENT for a URL that is not one of Redis
  */
 export async function probeRedis(url: string, access: RedisAccess = {}): Promise<string> {
   const [{ Redis }] = await Promise.all([import("ioredis"), endOnStrayAnswers()]);
@@ -27,9 +31,11 @@ export async function probeRedis(url: string, access: RedisAccess = {}): Promise
   try {
     await redis.connect();
     await redis.ping();
-    const info = await redis.info("server");
+    const info = `${await redis.info("server")}${await redis.info("replication")}`;
+    if (info.includes("slave_read_only:1")) throw new WinnowError("FAILED_PRECONDITION", READ_ONLY);
     return /redis_version:(\S+)/.exec(info)?.[1] ?? "of an unknown version";
   } catch (error) {
+    if (error instanceof WinnowError) throw error;
     // Without a cause: an error of the client contains the command that failed, and so the password.
     const { message } = fault ?? toWinnowError(error);
     throw new WinnowError("UNAVAILABLE", `Redis does not answer: ${message}`);
