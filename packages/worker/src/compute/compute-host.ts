@@ -316,7 +316,8 @@ export class ComputeHost {
   }
 
   async topK(batch: TopKBatch, signal: AbortSignal): Promise<TopKScan> {
-    const { accelerator, clock } = this.#parts;
+    const { accelerator, clock, reader } = this.#parts;
+    reader.beginsToServe?.();
     const arrivedMs = clock.nowMs();
     const table = this.#tableOf(batch.target);
     const onStep = (): void => this.#parts.progress.raise();
@@ -337,6 +338,7 @@ export class ComputeHost {
   }
 
   async lookup(batch: LookupBatch): Promise<LookupBatchAnswer> {
+    this.#parts.reader.beginsToServe?.();
     const startedMs = this.#parts.clock.nowMs();
     const table = this.#tableOf(batch);
     const answers = await answerLookups({ accelerator: this.#parts.accelerator, table }, batch);

@@ -1,5 +1,5 @@
-// Entry of the compute thread: makes the accelerator, starts the reader thread, says hello, and
-// serves requests until told to stop. Runs for as long as its worker does.
+// Entry of the compute thread: makes the accelerator, says hello, and serves requests until told to stop. Starts
+// the reader thread when it is needed. Runs for as long as its worker does.
 
 import { Worker, parentPort, workerData } from "node:worker_threads";
 
@@ -10,7 +10,9 @@ import { serveCompute } from "./compute-channel.ts";
 import { ComputeHost } from "./compute-host.ts";
 import type { ComputeHello, ComputeThreadData, ReaderSettings } from "./compute-thread-data.ts";
 import { ProgressCounter } from "./progress-counter.ts";
+import { keptFolder } from "./reader/kept-shapes.ts";
 import { RemoteModelReader } from "./reader/reader-channel.ts";
+import { StartReader } from "./reader/start-reader.ts";
 
 async function run(data: ComputeThreadData): Promise<void> {
   const port = parentPort;
@@ -21,7 +23,14 @@ async function run(data: ComputeThreadData): Promise<void> {
     const { accelerator, fallbackReason } = await createAccelerator(wantedKind, limits);
     const host = new ComputeHost({
       accelerator,
-      reader: startReader(data.reader),
+      reader: new StartReader({
+        // Its code is loaded only where this thread reads.
+        readHere: async () => {
+          const { directoryReader } = await import("./reader/directory-reader.ts");
+          return directoryReader(data.reader, keptFolder());
+        },
+        startThread: () => startReader(data.reader),
+      }),
       progress: new ProgressCounter(data.progress),
       clock: systemClock,
       exclusionBytesMax: data.exclusionBytesMax,

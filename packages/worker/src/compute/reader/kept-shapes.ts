@@ -10,6 +10,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { getEnvironmentData } from "node:worker_threads";
 
 import type { DenseShapes } from "@winnow/accelerator";
 import { makeDirectorySync } from "@winnow/core";
@@ -29,6 +30,12 @@ const PARTS_MAX = 256;
 /** Whatever the process' mask is, as bytecode. */
 const FOLDER_MODE = 0o755;
 const FILE_MODE = 0o644;
+
+/** The folder of this process' kind, as the loader of the bundle tells it; modules that are run one by one have none. */
+export function keptFolder(): string | undefined {
+  const folder = getEnvironmentData("winnow.kept-folder");
+  return typeof folder === "string" ? folder : undefined;
+}
 
 /** Keeps shapes below `folder`, the one of this process' kind, of what this version of ONNX Runtime loads. */
 export function shapesKeptIn(folder: string, runtime: string): KeptShapes {

@@ -1,6 +1,6 @@
 // Model directories as the compute side reads them. The interface is asynchronous because another thread does
-// the reading (`reader-channel.ts`): opening a version with a large vocabulary takes seconds of work that
-// cannot be interrupted, and a scan must not wait for it.
+// the reading (`reader-channel.ts`), but for little ones of a start (`start-reader.ts`): opening a version with a
+// large vocabulary takes seconds of work that cannot be interrupted, and a scan must not wait for it.
 //
 // Opening a version gives a handle, which alone can read and close it. An open that fails at any step has
 // closed everything that it opened, so that nothing hinders the next open.
@@ -75,6 +75,8 @@ export interface ModelReader {
   /** The program as bytes, with its keyed tables of at most `tableBytesMax` bytes. */
   program(version: ReaderHandle, tableBytesMax: number): Promise<Uint8Array>;
   close(version: ReaderHandle): Promise<void>;
+  /** Told of searches: from now on versions are opened by another thread. Absent where they always are. */
+  beginsToServe?(): void;
   /** Closes every version, and ends the reader's thread if it has one. */
   shutdown(): Promise<void>;
 }
