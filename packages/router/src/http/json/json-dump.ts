@@ -10,7 +10,7 @@ const DUMP_BYTES = 256;
 /** A single string may be as long as the body; a dump must not be. */
 const DUMP_BYTES_MAX = 4096;
 
-/** The text of a value in a message. Bytes that are not UTF-8 become U+FFFD. */
+/** The text of a value in a message of TensorFlow Serving. Bytes that are not UTF-8 become U+FFFD. */
 export function dumpValue(document: JsonReader, value: ValueIndex): string {
   const writer = new JsonWriter();
   writer.singleLine = true;
@@ -19,6 +19,12 @@ export function dumpValue(document: JsonReader, value: ValueIndex): string {
   return bytes.length <= DUMP_BYTES_MAX
     ? bytes.toString("utf8")
     : `${bytes.toString("utf8", 0, DUMP_BYTES_MAX)}…`;
+}
+
+/** The text of a value in a message that TensorFlow Serving does not have: a number that is not finite is named. */
+export function shownValue(document: JsonReader, value: ValueIndex): string {
+  const text = dumpValue(document, value);
+  return text === "" ? String(document.numbers[value]) : text;
 }
 
 interface Dump {

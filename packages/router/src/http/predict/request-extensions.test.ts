@@ -55,6 +55,11 @@ describe("readK() and readExclusions()", () => {
     },
   );
 
+  // TensorFlow Serving's texts end before such a number.
+  test.each(["NaN", "Infinity", "-Infinity"])("name %s in a refusal", (k) => {
+    expect(() => readK(read(`{"k": ${k}}`))).toThrow(`"k" is ${k}; it must be an integer`);
+  });
+
   test("read one list for all or one per instance", () => {
     const forAll = readExclusions(read('{"exclude": ["a", {"b64": "Yg=="}]}'), 3, LIMITS)!;
     const each = readExclusions(read('{"exclude": [[1, 2], [], [9007199254740993]]}'), 3, LIMITS)!;

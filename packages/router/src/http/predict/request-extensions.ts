@@ -10,7 +10,7 @@
 
 import { WinnowError, parseFilter } from "@winnow/core";
 import type { Dtype, Filter, JsonValue, Tensor } from "@winnow/core";
-import { dumpValue } from "../json/json-dump.ts";
+import { shownValue } from "../json/json-dump.ts";
 import { KIND } from "../json/json-reader.ts";
 import type { JsonReader, ValueIndex } from "../json/json-reader.ts";
 import { jsonValue } from "../json/json-value.ts";
@@ -93,7 +93,7 @@ function readK(fields: FieldReader, limits: Pick<RequestLimits, "kMax">): number
   if (found === undefined) return undefined;
   const { document, value } = found;
   const k = document.kinds[value] === KIND.integer ? document.numbers[value]! : Number.NaN;
-  checkK(k, limits, () => dumpValue(document, value));
+  checkK(k, limits, () => shownValue(document, value));
   return k;
 }
 
@@ -157,7 +157,7 @@ function readIds(
   if (found === undefined) return undefined;
   const { document, value } = found;
   if (document.kinds[value] !== KIND.array) {
-    refuse(`"${field}" is ${dumpValue(document, value)}; it must be a list of item ids`);
+    refuse(`"${field}" is ${shownValue(document, value)}; it must be a list of item ids`);
   }
   const elements = document.from[value]!;
   // A list with more elements than instances holds ids, or too many lists; neither is read if there are too many.
@@ -194,7 +194,7 @@ function readReturned(fields: FieldReader): readonly string[] | undefined {
   const names = isList ? childrenOf(document, value) : [];
   const isRight = isList && names.every((name) => document.kinds[name] === KIND.string);
   if (!isRight) {
-    refuse(`"return" is ${dumpValue(document, value)}; it must be a list of names of attributes`);
+    refuse(`"return" is ${shownValue(document, value)}; it must be a list of names of attributes`);
   }
   return returnedNames(names.map((name) => Buffer.from(document.bytesOf(name)).toString("utf8")));
 }
@@ -205,7 +205,7 @@ function readFlag(fields: FieldReader, field: FlagField): boolean | undefined {
   const { document, value } = found;
   const kind = document.kinds[value];
   if (kind === KIND.true || kind === KIND.false) return kind === KIND.true;
-  refuse(`"${field}" is ${dumpValue(document, value)}; it must be true or false`);
+  refuse(`"${field}" is ${shownValue(document, value)}; it must be true or false`);
 }
 
 /** One filter, or a list of one for each instance. @throws WinnowError INVALID_ARGUMENT */
@@ -239,7 +239,7 @@ function idDtypeOf(document: JsonReader, lists: readonly ValueIndex[], field: Id
   for (const id of lists.flatMap((list) => childrenOf(document, list))) {
     const idDtype = dtypeOfId(document, id);
     if (idDtype === undefined) {
-      refuse(`"${field}" holds ${dumpValue(document, id)}; an id is a string or an integer`);
+      refuse(`"${field}" holds ${shownValue(document, id)}; an id is a string or an integer`);
     }
     dtype ??= idDtype;
     if (dtype !== idDtype) refuse(`"${field}" mixes strings and integers; ids are of one type`);

@@ -14,7 +14,7 @@ import type { Tensor } from "@winnow/core";
 import { checkInstances, instancesOf } from "../../../limits/request-limits.ts";
 import type { RequestLimits } from "../../../limits/request-limits.ts";
 import { RANK_MAX } from "../../../limits/tensor-shape.ts";
-import { dumpValue } from "../../json/json-dump.ts";
+import { shownValue } from "../../json/json-dump.ts";
 import { JsonReader, KIND } from "../../json/json-reader.ts";
 import type { ValueIndex } from "../../json/json-reader.ts";
 import { JsonSyntaxError } from "../../json/json-syntax-error.ts";
@@ -226,7 +226,7 @@ function readShape(document: JsonReader, input: ValueIndex, name: string): reado
     return shape;
   }
   refuse(
-    `Input "${name}" has ${value < 0 ? "no shape" : `shape ${dumpValue(document, value)}`}; a shape is a list of ` +
+    `Input "${name}" has ${value < 0 ? "no shape" : `shape ${shownValue(document, value)}`}; a shape is a list of ` +
       `at most ${RANK_MAX} integers from 0`,
   );
 }
@@ -237,7 +237,7 @@ function sizeAt(document: JsonReader, parameters: ValueIndex, name: string): num
   const size = document.kinds[value] === KIND.integer ? document.numbers[value]! : Number.NaN;
   if (Number.isSafeInteger(size) && size >= 0) return size;
   refuse(
-    `Input "${name}" has "binary_data_size" ${dumpValue(document, value)}; it must be an integer from 0`,
+    `Input "${name}" has "binary_data_size" ${shownValue(document, value)}; it must be an integer from 0`,
   );
 }
 
@@ -293,7 +293,7 @@ function nameOf(document: JsonReader, object: ValueIndex, list: string): string 
 function objectAt(document: JsonReader, object: ValueIndex, key: string): ValueIndex {
   const value = memberOf(document, object, key);
   if (value < 0 || document.kinds[value] === KIND.object) return value;
-  refuse(`"${key}" is ${dumpValue(document, value)}; it must be an object`);
+  refuse(`"${key}" is ${shownValue(document, value)}; it must be an object`);
 }
 
 function textAt(document: JsonReader, object: ValueIndex, key: string): string | undefined {
@@ -302,7 +302,7 @@ function textAt(document: JsonReader, object: ValueIndex, key: string): string |
   if (document.kinds[value] === KIND.string) {
     return Buffer.from(document.bytesOf(value)).toString("utf8");
   }
-  refuse(`"${key}" is ${dumpValue(document, value)}; it must be a string`);
+  refuse(`"${key}" is ${shownValue(document, value)}; it must be a string`);
 }
 
 function flagAt(document: JsonReader, object: ValueIndex, key: string): boolean | undefined {
@@ -310,7 +310,7 @@ function flagAt(document: JsonReader, object: ValueIndex, key: string): boolean 
   if (value < 0) return undefined;
   const kind = document.kinds[value];
   if (kind === KIND.true || kind === KIND.false) return kind === KIND.true;
-  refuse(`"${key}" is ${dumpValue(document, value)}; it must be true or false`);
+  refuse(`"${key}" is ${shownValue(document, value)}; it must be true or false`);
 }
 
 /** A member of an object, which may itself be absent. */
