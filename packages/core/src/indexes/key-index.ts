@@ -99,7 +99,7 @@ function vocabularyIndex(
       const fixedPositions = hasFixed ? fixed.positionsOf(asked) : undefined;
       const local = new Uint32Array(positions.length);
       for (let at = 0; at < local.length; at += 1) {
-        const fixedRow = table.fixed.rows[fixedPositions?.[at] ?? -1];
+        const fixedRow = fixedPositions && fixedRowAt(table, fixedPositions[at]!);
         const position = positions[at]!;
         const row = fixedRow ?? keyRows[position] ?? rowOfMissing(table.missing, asked, at);
         const expected = position + others;
@@ -116,6 +116,11 @@ function vocabularyIndex(
       );
     },
   };
+}
+
+/** `undefined` for −1, with which no array should be asked: V8 looks it up as it does a name. */
+function fixedRowAt({ fixed }: VocabularyKeys, position: number): number | undefined {
+  return position < 0 ? undefined : fixed.rows[position];
 }
 
 /** Refuses a key that leads to two rows, as TensorFlow does: no answer for it would be right. */

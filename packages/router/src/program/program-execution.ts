@@ -104,8 +104,10 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
       const admitted = admits === undefined ? own : withMask(own, admits, { table, queries });
       const { data: vectors } = query;
       const { itemRows } = run;
-      const search = { step, table, vectors, k, conditions: admitted, itemRows, signal };
-      return timed("topK", (span) => queryTopK(parts, { ...search, span }, run));
+      return timed("topK", (span) => {
+        const search = { step, table, vectors, k, conditions: admitted, itemRows, signal, span };
+        return queryTopK(parts, search, run);
+      });
     },
   };
 }

@@ -67,10 +67,11 @@ export async function queryTopK(
   asked: Search,
   scope: RequestScope,
 ): Promise<DescribedTopK> {
-  const { step, table, vectors, k } = asked;
+  const { step, table, vectors, k, itemRows, signal, span } = asked;
   const queries = vectors.length / table.dim;
   checkQueries(queries, parts.settings);
-  const search = { ...asked, conditions: conditionsFor(asked.conditions, { table, queries }) };
+  const conditions = conditionsFor(asked.conditions, { table, queries });
+  const search = { step, table, vectors, k, conditions, itemRows, signal, span };
   const shape = {
     table,
     k,
@@ -78,20 +79,20 @@ export async function queryTopK(
     wantsIds: step.ids !== undefined,
     wantsAttributes: asked.conditions.attributes.length > 0,
   };
-  if (k === 0) return inTurns(joinTopK([gatherNothing(queries)], shape), asked.signal);
+  if (k === 0) return inTurns(joinTopK([gatherNothing(queries)], shape), signal);
   const { clock } = parts.environment;
-  const listBytes = listBytesOf(search.conditions, queries);
-  const { filters } = search.conditions;
+  const listBytes = listBytesOf(conditions, queries);
+  const { filters } = conditions;
   const slices = cutSearch({ queries, dim: table.dim, k, listBytes, filters }, parts.settings);
   const gathered: GatheredTopK[] = [];
   await askSlices(parts, search, { slices, scope, gathered });
   const startMs = clock.nowMs();
-  const joined = inTurns(joinTopK(gathered, shape), asked.signal);
+  const joined = inTurns(joinTopK(gathered, shape), signal);
   const answer = joined instanceof Promise ? await joined : joined;
-  keepItemRows(asked.itemRows, answer.ids, gathered);
+  keepItemRows(itemRows, answer.ids, gathered);
   const endMs = clock.nowMs();
   scope.noteStage?.("merge", endMs - startMs);
-  search.span?.child("merge", startMs).end(endMs);
+  span?.child("merge", startMs).end(endMs);
   parts.observer.stage?.("merge", endMs - startMs, scope.version.model);
   return answer;
 }
@@ -123,7 +124,7 @@ function askSlices(
     readonly gathered: GatheredTopK[];
   },
 ): Promise<void> {
-  const numbered = Array.from(slices, (slice, number) => ({ slice, number }));
+  const numbered = slices.map((slice, number) => ({ slice, number }));
   return runBounded(numbered, parts.settings.slicesAtOnce, async ({ slice, number }) => {
     const { limiter } = parts;
     const { clock } = parts.environment;

@@ -390,17 +390,21 @@ class Scatter {
   #endIfDecided(): void {
     const answered = this.#roots.filter(isAnswered);
     const open = this.#roots.filter((slot) => !slot.settled);
-    const partials = this.#roots.flatMap((slot) => slot.partials);
     const asked = this.#roots.reduce((count, slot) => count + slot.partitions.length, 0);
     const isWhole = asked === this.#question.partitions.length;
     const failed = !isWhole || answered.length + open.length < this.#roots.length;
     if (failed && !this.#attempt.allowPartial) {
       const pending = new Set(open.flatMap((slot) => slot.partitions));
-      const lost = this.#lostBut(partials).filter((partition) => !pending.has(partition));
+      const lost = this.#lostBut(this.#partials()).filter((partition) => !pending.has(partition));
       this.#end({ state: "unfinished", lost, reason: this.#reason, isCostly: this.#isCostly });
     } else if (open.length === 0) {
+      const partials = this.#partials();
       this.#end({ state: "answered", partials, lost: failed ? this.#lostBut(partials) : [] });
     }
+  }
+
+  #partials(): PartialAnswer[] {
+    return this.#roots.flatMap((slot) => slot.partials);
   }
 
   /** The partitions that no partial answer covers. */
