@@ -98,6 +98,13 @@ function vocabularyIndex(
       const positions = known.positionsOf(asked);
       const fixedPositions = hasFixed ? fixed.positionsOf(asked) : undefined;
       const local = new Uint32Array(positions.length);
+      // Read for all keys first, as in a vocabulary's index: such reads wait for memory together.
+      let read = 0;
+      for (let at = 0; at < local.length; at += 1) {
+        const position = positions[at]!;
+        if (position >= 0) read |= keyRows[position]! | globalRows[position + others]!;
+      }
+      if (local.length > 0) local[0] = read;
       for (let at = 0; at < local.length; at += 1) {
         const fixedRow = fixedPositions && fixedRowAt(table, fixedPositions[at]!);
         const position = positions[at]!;

@@ -118,17 +118,33 @@ function stringFinder(column: StringColumn, filled: Int32Array | undefined): Fin
     }
     return true;
   };
-  const slotOf = (keys: StringColumn, at: number): number => {
-    let slot = hashOfString(keys, at) & mask;
+  /** The slot of a key, or the empty one where it is missing, from the slot of its hash on. */
+  const slotFrom = (first: number, keys: StringColumn, at: number): number => {
+    let slot = first;
     while (slots[slot] !== EMPTY && !isAt(slots[slot]!, keys, at)) slot = (slot + 1) & mask;
     return slot;
   };
   const repeated =
-    filled === undefined ? fill(slots, column.length, (at) => slotOf(column, at)) : undefined;
+    filled === undefined
+      ? fill(slots, column.length, (at) => slotFrom(hashOfString(column, at) & mask, column, at))
+      : undefined;
   const find = (keys: Tensor): Int32Array => {
     const asked = keys.data as StringColumn;
+    const firsts = new Int32Array(asked.length);
+    for (let at = 0; at < firsts.length; at += 1) firsts[at] = hashOfString(asked, at) & mask;
     const positions = new Int32Array(asked.length);
-    for (let at = 0; at < positions.length; at += 1) positions[at] = slots[slotOf(asked, at)]!;
+    // What a key is compared with is read for all keys before any is compared: reads that nothing follows wait for memory
+    // together. Of a large vocabulary hardly anything is in a cache.
+    let read = 0;
+    for (let at = 0; at < firsts.length; at += 1) {
+      const position = slots[firsts[at]!]!;
+      if (position !== EMPTY) read |= column.bytes[column.offsets[position]!]!;
+    }
+    // What is read must be used, or it need not be read; what is written here is written over.
+    if (positions.length > 0) positions[0] = read;
+    for (let at = 0; at < positions.length; at += 1) {
+      positions[at] = slots[slotFrom(firsts[at]!, asked, at)]!;
+    }
     return positions;
   };
   return { find, repeated, slots };
@@ -137,17 +153,31 @@ function stringFinder(column: StringColumn, filled: Int32Array | undefined): Fin
 function integerFinder(ids: BigInt64Array, filled: Int32Array | undefined): Finder {
   const slots = filled ?? slotsFor(ids.length, ids.buffer);
   const mask = slots.length - 1;
-  const slotOf = (key: bigint): number => {
-    let slot = hashOfInteger(key) & mask;
+  const slotFrom = (first: number, key: bigint): number => {
+    let slot = first;
     while (slots[slot] !== EMPTY && ids[slots[slot]!] !== key) slot = (slot + 1) & mask;
     return slot;
   };
   const repeated =
-    filled === undefined ? fill(slots, ids.length, (at) => slotOf(ids[at]!)) : undefined;
+    filled === undefined
+      ? fill(slots, ids.length, (at) => slotFrom(hashOfInteger(ids[at]!) & mask, ids[at]!))
+      : undefined;
+  const words = new Int32Array(ids.buffer, ids.byteOffset, 2 * ids.length);
   const find = (keys: Tensor): Int32Array => {
     const asked = keys.data as BigInt64Array;
+    const firsts = new Int32Array(asked.length);
+    for (let at = 0; at < firsts.length; at += 1) firsts[at] = hashOfInteger(asked[at]!) & mask;
     const positions = new Int32Array(asked.length);
-    for (let at = 0; at < positions.length; at += 1) positions[at] = slots[slotOf(asked[at]!)]!;
+    // As for strings.
+    let read = 0;
+    for (let at = 0; at < firsts.length; at += 1) {
+      const position = slots[firsts[at]!]!;
+      if (position !== EMPTY) read |= words[2 * position]!;
+    }
+    if (positions.length > 0) positions[0] = read;
+    for (let at = 0; at < positions.length; at += 1) {
+      positions[at] = slots[slotFrom(firsts[at]!, asked[at]!)]!;
+    }
     return positions;
   };
   return { find, repeated, slots };
