@@ -27,10 +27,12 @@ class RestLoadServer implements LoadServer {
     const address = new URL(url);
     const isSecure = address.protocol === "https:";
     const port = Number(address.port === "" ? (isSecure ? 443 : 80) : address.port);
+    // A URL writes an address of IPv6 in brackets, a socket takes it without.
+    const host = address.hostname.replace(/^\[(.*)\]$/, "$1");
     this.url = url;
     this.#address = address;
     this.#headers = headers;
-    this.#target = { host: address.hostname, port, isSecure, ca };
+    this.#target = { host, port, isSecure, ca };
   }
 
   connect(): LoadConnection {

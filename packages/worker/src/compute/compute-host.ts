@@ -38,6 +38,7 @@ import type { ProgressCounter } from "./progress-counter.ts";
 import { ResidentTable } from "./resident-table.ts";
 import type { ResidentPartition } from "./resident-table.ts";
 import { answerTopK } from "./search/top-k-batch.ts";
+import { vectorDimOf } from "./search/winner-vectors.ts";
 
 /** What the compute side needs. */
 export interface ComputeHostParts {
@@ -230,10 +231,11 @@ export class ComputeHost {
     const { ids, keyed, shares } = rows;
     const added = table.add(name.partition, { resident, source: { keyed, attributes }, ids });
     this.#rows.set(resident, rows);
-    this.#sharing.name(added, name);
+    const { spec } = table;
+    this.#sharing.name(added, { name, vectorDim: vectorDimOf(spec) });
     const rowBytes = resident.bytes;
     const bytes = rowBytes + added.hostBytes;
-    return { bytes, rowBytes, shares, ...sharedOf(added, { share, spec: table.spec, keyed }) };
+    return { bytes, rowBytes, shares, ...sharedOf(added, { share, spec, keyed }) };
   }
 
   /** Frees rows when the last content that holds them releases them. */

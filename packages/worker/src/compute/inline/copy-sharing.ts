@@ -11,38 +11,40 @@
 
 import type { Accelerator } from "@winnow/accelerator";
 
-import type { ReplicaName } from "../compute.ts";
 import type { AdmittedCopy } from "../filters/admitted-copy.ts";
 import type { AdmittedShares, SharedAdmitted } from "../filters/admitted-shares.ts";
 import { bytesOfKeys, sharedKeys, sharedRows, unpackKeys, viewOfKeys } from "../packed-keys.ts";
 import type { ResidentPartition } from "../resident-table.ts";
 import { idsOfRows } from "../search/winner-ids.ts";
 import { SMALL_VALUES_MAX } from "./shared-rows.ts";
-import type { CopyNews } from "./shared-rows.ts";
+import type { CopyNews, SharedCopy } from "./shared-rows.ts";
 
 /** Bytes that the ids of a shared copy may take. */
 const IDS_BYTES_MAX = 2 ** 21;
+
+/** A partition as the event loop knows it. */
+type NamedPartition = Pick<SharedCopy, "name" | "vectorDim">;
 
 /** Shares copies of the partitions that it was told the names of. */
 export class CopySharing implements AdmittedShares {
   readonly #accelerator: Accelerator;
   readonly #tell: (news: CopyNews) => void;
-  readonly #names = new WeakMap<ResidentPartition, ReplicaName>();
+  readonly #named = new WeakMap<ResidentPartition, NamedPartition>();
 
   constructor(accelerator: Accelerator, tell: (news: CopyNews) => void) {
     this.#accelerator = accelerator;
     this.#tell = tell;
   }
 
-  /** Makes the name of a loaded partition known. */
-  name(partition: ResidentPartition, name: ReplicaName): void {
-    this.#names.set(partition, name);
+  /** Makes the name of a loaded partition known, and how many values of its rows are the items' vectors. */
+  name(partition: ResidentPartition, named: NamedPartition): void {
+    this.#named.set(partition, named);
   }
 
   wants(partition: ResidentPartition, admitted: number): boolean {
     const { rows, dim } = partition.resident;
     const isSmall = admitted === 0 || rows * dim <= SMALL_VALUES_MAX;
-    return isSmall && this.#accelerator.share !== undefined && this.#names.has(partition);
+    return isSmall && this.#accelerator.share !== undefined && this.#named.has(partition);
   }
 
   share(
@@ -50,10 +52,10 @@ export class CopySharing implements AdmittedShares {
     text: string,
     copy: AdmittedCopy | undefined,
   ): SharedAdmitted | undefined {
-    const name = this.#names.get(partition);
+    const named = this.#named.get(partition);
     const { dim, firstRow, rows } = partition.resident;
     const localRows = copy?.localRows ?? new Uint32Array();
-    if (name === undefined || this.#accelerator.share === undefined) return undefined;
+    if (named === undefined || this.#accelerator.share === undefined) return undefined;
     if (localRows.length * dim > SMALL_VALUES_MAX) return undefined;
     const packed = idsOfRows(
       localRows.map((row) => firstRow + row),
@@ -65,7 +67,7 @@ export class CopySharing implements AdmittedShares {
     const uses = sharedRows(new Uint32Array(1));
     this.#tell({
       copied: {
-        name,
+        ...named,
         text,
         share: copy && this.#accelerator.share(copy.resident),
         localRows: sharedRows(localRows),
@@ -83,7 +85,7 @@ export class CopySharing implements AdmittedShares {
   }
 
   drop(partition: ResidentPartition, text: string): void {
-    const name = this.#names.get(partition);
-    if (name !== undefined) this.#tell({ dropped: { name, text } });
+    const named = this.#named.get(partition);
+    if (named !== undefined) this.#tell({ dropped: { name: named.name, text } });
   }
 }

@@ -3,7 +3,7 @@
 
 import { createReferenceAccelerator, openInlineSearch } from "@winnow/accelerator";
 import type { Accelerator } from "@winnow/accelerator";
-import { filterText, systemClock } from "@winnow/core";
+import { StringColumn, VECTOR_ATTRIBUTE, filterText, systemClock } from "@winnow/core";
 import type { Filter, Tensor } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
@@ -45,7 +45,7 @@ async function computeSide(options: SideOptions = {}) {
   // Group 9 has rows in the first half of the table alone.
   const groupOf = (row: number): number =>
     row % GROUPS === 9 && row * 2 >= ROWS ? 0 : row % GROUPS;
-  const table = { ...candidates(ROWS, ids), kind: "candidate", ids, groupOf } as const;
+  const table = { ...candidates(ROWS, ids), kind: "candidate", ids, groupOf, added: 1 } as const;
   const { client, isAtOnce } = await inlineSide([table], sideOptions);
   const partitions = everyPartition(PARTITIONS);
   const answersAtOnce = (asks: readonly Partial<ScanAsk>[]): Promise<boolean> =>
@@ -60,11 +60,16 @@ const textOf = (...values: number[]): string =>
   filterText({ kind: "test", attribute: "group", is: "in", values } satisfies Filter);
 const TEXTS = [textOf(3), textOf(9), textOf(0, 1, 2, 4, 5, 6, 7), textOf(77)];
 
+const VECTORS = { attributes: [VECTOR_ATTRIBUTE], vectorBytes: true } as const;
+
 const anyAsk = fc.record({
   queries: fc.integer({ min: 1, max: 3 }),
   k: fc.constantFrom(1, 7, 40, ROWS + 50),
   rowsOnly: fc.boolean(),
   filters: fc.constantFrom(undefined, ...TEXTS.map((text) => [text])),
+  attributes: fc.constantFrom(undefined, VECTORS.attributes),
+  vectorBytes: fc.constant(true as const),
+  ownVectors: fc.constantFrom(undefined, true as const),
 });
 
 describe.skipIf(!hasScan)("searches of the event loop under filters", () => {
@@ -101,6 +106,12 @@ describe.skipIf(!hasScan)("searches of the event loop under filters", () => {
     expect(await isAtOnce([{ filters, excluded: lists() }])).toBe(false);
     expect(await isAtOnce([{ filters, included: lists() }])).toBe(false);
     expect(await isAtOnce([{ filters, attributes: ["group"] }])).toBe(false);
+    expect(await isAtOnce([{ filters, attributes: [VECTOR_ATTRIBUTE] }])).toBe(false);
+    expect(await isAtOnce([{ filters, ...VECTORS, attributes: ["group", VECTOR_ATTRIBUTE] }])).toBe(
+      false,
+    );
+    expect(await isAtOnce([{ filters, ...VECTORS, excluded: lists() }])).toBe(false);
+    expect(await isAtOnce([{ filters, ...VECTORS }])).toBe(true);
     expect(await isAtOnce([{ filters }, { filters: [textOf(8)] }])).toBe(false);
     expect(await isAtOnce([{ filters }, { filters: [TEXTS[0]!] }, {}])).toBe(true);
   });
@@ -197,8 +208,9 @@ describe.skipIf(!hasScan)("searches of the event loop under filters", () => {
     const name = { ...NAME, table: 0, partition: 0 };
     tables.add(name, undefined);
     const counter = new Uint32Array(new SharedArrayBuffer(4));
-    const rows = { localRows: new Uint32Array(), ids: undefined, dim: DIM, firstRow: 0 };
-    const shape = { ...rows, share: undefined, partitionRows: ROWS, uses: counter };
+    const rows = { localRows: new Uint32Array(), ids: undefined, firstRow: 0 };
+    const dims = { dim: DIM, vectorDim: DIM };
+    const shape = { ...rows, ...dims, share: undefined, partitionRows: ROWS, uses: counter };
     tables.addCopy({ name, text: TEXTS[3]!, ...shape });
     const gone = { ...shape, share: 2 ** 40, localRows: Uint32Array.of(1) };
     tables.addCopy({ name, text: TEXTS[0]!, ...gone });
@@ -220,8 +232,12 @@ describe.skipIf(!hasScan)("searches of the event loop under filters", () => {
 /** An answer without regard to where its arrays begin. */
 function readable({ block, ids, attributes }: ScanAnswer): object {
   const texts = ids && textsOf(unpackKeys(ids));
-  return { block, ids: texts, attributes };
+  const cells = attributes && new StringColumn(attributes.offsets, attributes.bytes);
+  return { block, ids: texts, cells: cells && cellsOf(cells) };
 }
+
+const cellsOf = (column: StringColumn): readonly number[][] =>
+  Array.from({ length: column.length }, (_, at) => [...column.at(at)]);
 
 function textsOf({ dtype, data }: Tensor): readonly string[] {
   return Array.from({ length: data.length }, (_, at) =>

@@ -6,11 +6,14 @@ import type { Tensor, TopKBlock } from "@winnow/core";
 
 import { unpackKeys } from "../packed-keys.ts";
 import type { IdSource } from "../search/winner-ids.ts";
-import type { SharedCopy } from "./shared-rows.ts";
+import type { SharedCopy, SharedPartition } from "./shared-rows.ts";
+
+/** The shape of rows that the event loop searches. */
+export type SearchedRows = Pick<SharedPartition, "rows" | "dim" | "vectorDim" | "firstRow">;
 
 /** The copy of one filter and one partition. */
 export class InlineCopy implements IdSource {
-  readonly resident: { readonly rows: number; readonly dim: number; readonly firstRow: number };
+  readonly resident: SearchedRows;
   /** By row of the copy. */
   readonly ids: Tensor | undefined;
   /** Rows of the whole partition. */
@@ -19,8 +22,9 @@ export class InlineCopy implements IdSource {
   readonly #share: number | undefined;
   readonly #uses: Uint32Array;
 
-  constructor({ share, localRows, ids, dim, firstRow, partitionRows, uses }: SharedCopy) {
-    this.resident = { rows: localRows.length, dim, firstRow };
+  constructor({ share, localRows, ids, dim, vectorDim, firstRow, ...shared }: SharedCopy) {
+    const { partitionRows, uses } = shared;
+    this.resident = { rows: localRows.length, dim, vectorDim, firstRow };
     this.ids = ids && unpackKeys(ids);
     this.partitionRows = partitionRows;
     this.#localRows = localRows;

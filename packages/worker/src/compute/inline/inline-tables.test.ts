@@ -3,9 +3,11 @@
 
 import { openInlineSearch } from "@winnow/accelerator";
 import type { InlineSearch } from "@winnow/accelerator";
-import { nextLoopTurn, systemClock } from "@winnow/core";
+import { VECTOR_ATTRIBUTE, nextLoopTurn } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import { describe, expect, test } from "vitest";
+
+import { ManualClock } from "../../../../../test/doubles/manual-clock.ts";
 
 import {
   DIM,
@@ -68,7 +70,14 @@ describe.skipIf(!hasScan)("searches of the event loop", () => {
   ])("give what the compute side gives, bit for bit: %s", async (_, ids) => {
     const inline = await computeSide(ids, 2 ** 20);
     const thread = await computeSide(ids, 0);
-    const asks = [{ queries: 3, k: 7 }, { k: 2 }, { k: 7, rowsOnly: true }, { k: ROWS + 50 }];
+    const vectors = { attributes: [VECTOR_ATTRIBUTE], vectorBytes: true } as const;
+    const asks = [
+      { queries: 3, k: 7 },
+      { queries: 2, k: 4, ...vectors },
+      { k: 2 },
+      { k: 7, rowsOnly: true, ...vectors, ownVectors: true } as const,
+      { k: ROWS + 50 },
+    ];
 
     const here = await inline.client.topK(searchBatch(inline.partitions, asks));
     const there = await thread.client.topK(searchBatch(thread.partitions, asks));
@@ -116,6 +125,25 @@ describe.skipIf(!hasScan)("searches of the event loop", () => {
     expect(crossed()).toBe(1);
     await client.topK(searchBatch(partitions, [{ excluded: [packKeys(strings(["item 3"]))] }]));
     expect(crossed()).toBe(2);
+  });
+
+  test("leave to the compute side vectors that take long to copy", async () => {
+    const [rows, dim] = [600, 256];
+    const values = variedValues(rows * dim);
+    const table: MemoryTable = { kind: "candidate", rows, dim, values, ids: undefined };
+    const vectors = { attributes: [VECTOR_ATTRIBUTE], vectorBytes: true } as const;
+    const askedOf = async (valuesMax: number, asks: Parameters<typeof searchBatch>[1]) => {
+      const { client, partitions, crossed } = await computeSide(undefined, valuesMax, { table });
+      await client.topK(searchBatch(partitions, asks, dim));
+      return crossed();
+    };
+
+    // 2^17 values of vectors are copied at most, and each counts as 128 that are scanned.
+    expect(await askedOf(2 ** 25, [{ k: 512, ...vectors }])).toBe(0);
+    expect(await askedOf(2 ** 25, [{ k: 513, ...vectors }])).toBe(1);
+    expect(await askedOf(2 ** 25, [{ k: 513 }])).toBe(0);
+    expect(await askedOf(2 ** 24, [{ k: 512, ...vectors }])).toBe(1);
+    expect(await askedOf(2 ** 24, [{ k: 500, ...vectors }])).toBe(0);
   });
 
   test("leave a release what it was: a partition that is given up is searched nowhere", async () => {
@@ -188,13 +216,14 @@ describe.skipIf(!hasScan)("searches of the event loop", () => {
       valuesMax,
       openSearch,
       progress,
-      clock: systemClock,
+      // A scan that waits for a processor would seem to be slow.
+      clock: new ManualClock(),
       turn: () => new Promise((resolve) => turns.push(resolve)),
     });
     const share = accelerator.share!(resident);
     tables.add(
       { ...NAME, table: 0, partition: 0 },
-      { share, rows, dim, firstRow: 0, ids: undefined },
+      { share, rows, dim, vectorDim: dim, firstRow: 0, ids: undefined },
     );
     const batchOf = (vectors: Float32Array, k = 5): TopKBatch => {
       const asks = [{ queries: vectors.length / dim, k, excluded: [], rowsOnly: false }];

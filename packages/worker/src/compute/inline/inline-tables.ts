@@ -20,10 +20,12 @@
 
 import { WaitGuard } from "@winnow/accelerator";
 import type { InlineSearch, InlineTable } from "@winnow/accelerator";
+import { StringColumn, vectorCells } from "@winnow/core";
 import type { Clock, TopKBlock } from "@winnow/core";
 
 import type {
   ContentHandle,
+  PackedStrings,
   ReplicaName,
   ScanAnswer,
   ScanAsk,
@@ -33,12 +35,14 @@ import type {
 } from "../compute.ts";
 import { unpackKeys } from "../packed-keys.ts";
 import type { ProgressCounter } from "../progress-counter.ts";
-import { answersOf, isBare, wantedRows } from "../search/scan-answers.ts";
+import { answersOf, countOf, isPlain, wantedRows } from "../search/scan-answers.ts";
 import { idsOfRows } from "../search/winner-ids.ts";
 import type { IdSource } from "../search/winner-ids.ts";
+import { vectorsAtOnce, wantsVectorsAlone } from "../search/winner-vectors.ts";
 import { SMALL_VALUES_MAX } from "./shared-rows.ts";
 import type { CopyName, SharedCopy, SharedPartition } from "./shared-rows.ts";
 import { InlineCopy, replaceCopyRows } from "./inline-copy.ts";
+import type { SearchedRows } from "./inline-copy.ts";
 import { OverlapWatch } from "./overlap-watch.ts";
 import { ScanPace } from "./scan-pace.ts";
 import { TurnBudget } from "./turn-budget.ts";
@@ -47,6 +51,9 @@ import { TurnBudget } from "./turn-budget.ts";
 const WINNERS_MAX = 2 ** 13;
 /** Values that a search may score one by one where the int8 filter leaves out no rows: about a millisecond. */
 const SCORED_VALUES_MAX = 2 ** 19;
+/** Values of the vectors of candidates, at most, and how many values are scanned in the time in which one is copied. */
+const VECTOR_VALUES_MAX = 2 ** 17;
+const SCANNED_PER_COPIED = 2 ** 7;
 /** Candidates of a scan of a large partition, at most, and the ms that such a scan is expected to take. */
 const LARGE_WINNERS_MAX = 2 ** 10;
 const LARGE_MS_MAX = 4;
@@ -73,15 +80,21 @@ export interface InlineTablesParts {
   readonly turn: () => Promise<void>;
 }
 
-/** A partition. */
+/** Rows that are searched. */
 interface InlineRows extends IdSource {
-  readonly resident: Pick<SharedPartition, "rows" | "dim" | "firstRow">;
+  readonly resident: SearchedRows;
+  /** `undefined` where there are no rows. */
+  readonly table: InlineTable | undefined;
+}
+
+/** A partition. */
+interface WholeRows extends InlineRows {
   readonly table: InlineTable;
 }
 
 interface HeldPartition {
   /** The whole partition, if it is shared. */
-  readonly whole: InlineRows | undefined;
+  readonly whole: WholeRows | undefined;
   /** Copies of the rows that filters admit, by the texts of the filters. */
   readonly copies: Map<string, InlineCopy>;
 }
@@ -106,9 +119,10 @@ interface Found {
   /** Rows of the whole partitions. */
   readonly partitionRows: number;
   readonly dim: number;
+  readonly vectorDim: number;
   /** Whether a partition is large, so that helper threads share the scan. */
   readonly isLarge: boolean;
-  readonly sources: readonly IdSource[];
+  readonly sources: readonly InlineRows[];
   /** By ascending first row; `undefined`: whole partitions are searched. */
   readonly copies: readonly InlineCopy[] | undefined;
 }
@@ -154,10 +168,10 @@ export class InlineTables {
     tables[table].partitions.set(partition, { whole, copies: new Map() });
   }
 
-  #wholeOf({ share, rows, dim, firstRow, ids }: SharedPartition): InlineRows | undefined {
+  #wholeOf({ share, ids, ...resident }: SharedPartition): WholeRows | undefined {
     this.#search ??= this.#parts.openSearch();
     const table = this.#search?.open(share);
-    return table && { resident: { rows, dim, firstRow }, ids: ids && unpackKeys(ids), table };
+    return table && { resident, ids: ids && unpackKeys(ids), table };
   }
 
   /** Adds a copy of some of a partition's rows. One of a partition that is not held is ignored. */
@@ -202,7 +216,9 @@ export class InlineTables {
   answer({ target, asks, vectors }: TopKBatch): TopKBatchAnswer | undefined {
     const search = this.#search;
     const held = this.#held.get(target.handle)?.[target.table];
-    if (search === undefined || held === undefined || !asks.every(isBare)) return undefined;
+    if (search === undefined || held === undefined || !asks.every(isSearchable)) {
+      return undefined;
+    }
     const partitions = partitionsOf(held, target);
     if (partitions === undefined) return undefined;
     const opened: InlineTable[] = [];
@@ -246,7 +262,12 @@ export class InlineTables {
   paceOf({ target, asks, vectors }: TopKBatch): ((ms: number) => void) | undefined {
     const held = this.#held.get(target.handle)?.[target.table];
     const [ask] = asks;
-    if (held === undefined || asks.length > 1 || !isBare(ask!) || ask!.filters?.length === 1) {
+    if (
+      held === undefined ||
+      asks.length > 1 ||
+      !isSearchable(ask!) ||
+      ask!.filters?.length === 1
+    ) {
       return undefined;
     }
     const partitions = partitionsOf(held, target);
@@ -263,18 +284,13 @@ export class InlineTables {
     { vectors, search }: Asked,
   ): boolean {
     const { valuesMax } = this.#parts;
-    const least = valuesMax * LEAST_PART;
-    let [asked, winners, values, cost] = [0, 0, 0, 0];
-    for (const { rows, dim, queries, k, isLarge } of scans) {
-      const threads = isLarge ? Math.min(THREADS_MAX, search.threads) : 1;
-      const ofThread = (rows * dim * queries) / threads;
-      asked += queries * dim;
-      winners += k * queries;
-      values += ofThread;
-      cost += Math.max(least, ofThread);
-    }
+    const { asked, winners, copied, values, cost } = workOf(scans, {
+      least: valuesMax * LEAST_PART,
+      threadsMax: Math.min(THREADS_MAX, search.threads),
+    });
     const isWhole = vectors.length > 0 && vectors.length === asked;
-    if (!isWhole || winners > WINNERS_MAX || values > valuesMax) return false;
+    if (!isWhole || winners > WINNERS_MAX || copied > VECTOR_VALUES_MAX) return false;
+    if (values > valuesMax) return false;
     if (scans.some((scan) => !isFiltered(scan, vectors))) return false;
     const isLarge = scans.some((scan) => scan.isLarge);
     if (isLarge && !this.#mayScanLarge(scans, pace)) return false;
@@ -294,6 +310,11 @@ export class InlineTables {
 function newTable(): HeldTable {
   const guard = new WaitGuard(SCORED_VALUES_MAX);
   return { partitions: new Map(), guard, pace: new ScanPace() };
+}
+
+/** Whether an ask has one filter at most, no lists of ids, and wants no attributes beside vectors as bytes. */
+function isSearchable(ask: ScanAsk): boolean {
+  return isPlain(ask) && ((ask.attributes ?? []).length === 0 || wantsVectorsAlone(ask));
 }
 
 /** The partitions of a target; `undefined` unless all of them, and at least one, are held. */
@@ -350,7 +371,7 @@ function scansOf(
 }
 
 function wholeOf(partitions: readonly HeldPartition[]): Found | undefined {
-  const sources: InlineRows[] = [];
+  const sources: WholeRows[] = [];
   const tables: InlineTable[] = [];
   let rows = 0;
   let isLarge = false;
@@ -362,8 +383,9 @@ function wholeOf(partitions: readonly HeldPartition[]): Found | undefined {
     rows += resident.rows;
     isLarge ||= resident.rows * resident.dim > SMALL_VALUES_MAX;
   }
-  const { dim } = sources[0]!.resident;
-  return { tables, rows, partitionRows: rows, dim, isLarge, sources, copies: undefined };
+  const { dim, vectorDim } = sources[0]!.resident;
+  const shape = { rows, partitionRows: rows, dim, vectorDim, isLarge };
+  return { ...shape, tables, sources, copies: undefined };
 }
 
 function admittedOf(
@@ -378,26 +400,86 @@ function admittedOf(
     copies.push(copy);
   }
   const tables: InlineTable[] = [];
+  const sources: InlineRows[] = [];
   let rows = 0;
   let partitionRows = 0;
   for (const copy of copies) {
+    const { resident, ids } = copy;
     partitionRows += copy.partitionRows;
-    rows += copy.resident.rows;
-    if (copy.resident.rows === 0) continue;
-    const table = copy.open(search);
+    rows += resident.rows;
+    const table = resident.rows === 0 ? undefined : copy.open(search);
+    sources.push({ resident, ids, table });
+    if (resident.rows === 0) continue;
     if (table === undefined) return undefined;
     tables.push(table);
     opened.push(table);
   }
   const ascending = copies.toSorted((a, b) => a.resident.firstRow - b.resident.firstRow);
-  const { dim } = copies[0]!.resident;
-  const found = { tables, rows, partitionRows, dim, isLarge: false };
-  return { ...found, sources: copies, copies: ascending };
+  const { dim, vectorDim } = copies[0]!.resident;
+  const shape = { rows, partitionRows, dim, vectorDim, isLarge: false };
+  return { ...shape, tables, sources, copies: ascending };
+}
+
+/** Values of the vectors that a search's asks want of their candidates. */
+function vectorValuesOf({ asks, k, dim }: InlineScan): number {
+  let candidates = 0;
+  for (const ask of asks) {
+    if (wantsVectorsAlone(ask)) candidates += ask.queries * Math.min(k, ask.k);
+  }
+  return candidates * dim;
+}
+
+/** The vectors of the candidates of each ask that wants them, query after query, at most its k. */
+function vectorsOf(
+  { asks, sources, dim, vectorDim }: InlineScan,
+  block: TopKBlock,
+  search: InlineSearch,
+): PackedStrings | undefined {
+  const columns: StringColumn[] = [];
+  let query = 0;
+  for (const ask of asks) {
+    const end = query + ask.queries;
+    if (!wantsVectorsAlone(ask)) query = end;
+    const length = ask.ownVectors ? vectorDim : dim;
+    for (; query < end; query += 1) {
+      const from = query * block.k;
+      const rows = block.rows.subarray(from, from + countOf(block, query, ask.k));
+      const vectors = vectorsAtOnce(rows, sources, {
+        dim,
+        length,
+        gather: ({ table }, local) => search.gather(table!, local, dim),
+      });
+      columns.push(vectorCells(vectors, rows.length));
+    }
+  }
+  const [first] = columns;
+  if (first === undefined) return undefined;
+  const { offsets, bytes } = columns.length === 1 ? first : StringColumn.joined(columns);
+  return { offsets, bytes };
 }
 
 /** Rows × dim × queries of a search. */
 function valuesOf({ rows, dim, queries }: Pick<InlineScan, "rows" | "dim" | "queries">): number {
   return rows * dim * queries;
+}
+
+/** The work of searches, in values. A search costs at least `least`; helpers share that of a large partition. */
+function workOf(
+  scans: readonly InlineScan[],
+  { least, threadsMax }: { readonly least: number; readonly threadsMax: number },
+) {
+  const work = { asked: 0, winners: 0, copied: 0, values: 0, cost: 0 };
+  for (const scan of scans) {
+    const { dim, queries, k, isLarge } = scan;
+    const copied = vectorValuesOf(scan);
+    const ofThread = valuesOf(scan) / (isLarge ? threadsMax : 1) + copied * SCANNED_PER_COPIED;
+    work.asked += queries * dim;
+    work.winners += k * queries;
+    work.copied += copied;
+    work.values += ofThread;
+    work.cost += Math.max(least, ofThread);
+  }
+  return work;
 }
 
 /** Whether a scan may leave out rows: of an unknown user, whose vector is often zero, all rows score alike. */
@@ -431,9 +513,10 @@ function answersOfScans(
     denseValuesMax -= scan.rows * scan.dim * denseQueries;
     at = end;
     const ids = idsOfRows(wantedRows(block, scan.asks), scan.sources);
+    const attributes = vectorsOf(scan, block, search);
     for (const copy of scan.copies ?? []) copy.used();
     if (scan.copies !== undefined) replaceCopyRows(block, scan.copies);
-    for (const answer of answersOf({ block, ids, attributes: undefined }, scan.asks)) {
+    for (const answer of answersOf({ block, ids, attributes }, scan.asks)) {
       answers.push(answer);
     }
   }

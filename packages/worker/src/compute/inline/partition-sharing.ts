@@ -6,6 +6,7 @@ import type { KeyedPartition, TableSpec } from "@winnow/core";
 import { packKeys, sharedKeys, sharedRows, viewOfKeys } from "../packed-keys.ts";
 import type { PartitionSource } from "../reader/model-reader.ts";
 import type { ResidentPartition } from "../resident-table.ts";
+import { vectorDimOf } from "../search/winner-vectors.ts";
 import type { SharedKeyedTable, SharedRows } from "./shared-rows.ts";
 
 type RowKeys = Pick<PartitionSource, "ids" | "keyed">;
@@ -38,7 +39,8 @@ export function sharedOf(
   if (share === undefined) return {};
   if (spec.kind === "candidate") {
     const { rows, dim, firstRow } = resident;
-    return { shared: { share, rows, dim, firstRow, ids: ids && viewOfKeys(ids) } };
+    const vectorDim = vectorDimOf(spec);
+    return { shared: { share, rows, dim, vectorDim, firstRow, ids: ids && viewOfKeys(ids) } };
   }
   if (keyed === undefined || keyIndex === undefined) return {};
   const { globalRows, keyRows, keys } = keyed;

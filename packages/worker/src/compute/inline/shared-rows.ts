@@ -17,6 +17,8 @@ export interface SharedPartition {
   readonly share: number;
   readonly rows: number;
   readonly dim: number;
+  /** How many values of a row, from the first one on, are the item's vector. */
+  readonly vectorDim: number;
   readonly firstRow: number;
   /** Ids by local row, in memory shared by all threads; `undefined` for a table that stores none. */
   readonly ids: PackedKeys | undefined;
@@ -67,6 +69,8 @@ export interface SharedCopy extends CopyName {
   /** Ids by row of the copy, in memory shared by all threads; `undefined` for a table that stores none. */
   readonly ids: PackedKeys | undefined;
   readonly dim: number;
+  /** As in `SharedPartition`. */
+  readonly vectorDim: number;
   readonly firstRow: number;
   /** Rows of the partition. */
   readonly partitionRows: number;

@@ -12,14 +12,14 @@ export function countOf(block: TopKBlock, query: number, k: number): number {
   return Math.min(k, block.counts[query]!);
 }
 
-/** Whether an ask has one filter at most, no lists of ids, and wants no attributes. */
-export function isBare({
-  excluded,
-  filters = [],
-  included = [],
-  attributes = [],
-}: ScanAsk): boolean {
-  return filters.length <= 1 && excluded.length + included.length + attributes.length === 0;
+/** Whether an ask has one filter at most and no lists of ids. */
+export function isPlain({ excluded, filters = [], included = [] }: ScanAsk): boolean {
+  return filters.length <= 1 && excluded.length + included.length === 0;
+}
+
+/** Whether an ask is plain and wants no attributes. */
+function isBare(ask: ScanAsk): boolean {
+  return isPlain(ask) && (ask.attributes ?? []).length === 0;
 }
 
 /** The rows whose ids are wanted: for each ask that wants ids, query after query, at most its k. */

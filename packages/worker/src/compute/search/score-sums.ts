@@ -15,7 +15,7 @@ import {
 
 import { rowsInSteps } from "../filters/filter-cache.ts";
 import type { ResidentPartition } from "../resident-table.ts";
-import type { VectorSource } from "./winner-attributes.ts";
+import type { VectorSource } from "./winner-vectors.ts";
 
 /** Rows × dim × queries that are computed before other work may run: some milliseconds. */
 const PIECE_VALUES = 2 ** 19;

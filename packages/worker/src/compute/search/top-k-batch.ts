@@ -22,7 +22,8 @@ import type { FilterCache } from "../filters/filter-cache.ts";
 import type { ResidentPartition, ResidentTable } from "../resident-table.ts";
 import { countOf, wantedRows } from "./scan-answers.ts";
 import { sumsOfQueries } from "./score-sums.ts";
-import { attributesOfRows, vectorsOfRows } from "./winner-attributes.ts";
+import { attributesOfRows } from "./winner-attributes.ts";
+import { vectorsOfRows } from "./winner-vectors.ts";
 import { idsOfRows } from "./winner-ids.ts";
 
 /** The device, rows and caches that a batch uses. */
