@@ -40,14 +40,32 @@ const seen: PipelineStage = {
 const unknown: PipelineStage = { kind: "unknown", input: "user", answer: { kind: "oov" } };
 const limit: PipelineStage = { kind: "limit", count: 1 };
 
+const search = {
+  kind: "topK",
+  table: 0,
+  node: "search",
+  query: 9,
+  k: 9,
+  capped: false,
+  scores: 1,
+  rows: undefined,
+  ids: 2,
+} as const;
+const shape = { name: "items", rows: 9, dim: 2, partitions: 1, sources: [] };
+const items = { kind: "candidate", idDtype: "string", ...shape } as const;
+const outputOf = (name: string, dtype: Tensor["dtype"], value: number): SignatureTensor => {
+  return { name, dtype, shape: [-1, -1], value, graphTensor: "" };
+};
+
 function pinnedModel(model: string, names: readonly string[]): PinnedModel {
   const inputs = names.map((name): SignatureTensor => {
     const dtype = name === "score" ? "float32" : "string";
     return { name, dtype, shape: [-1], value: 0, graphTensor: "" };
   });
-  const parts = { constants: [], steps: [], outputs: [], inputs };
+  const outputs = [outputOf("s", "float32", search.scores), outputOf("i", "string", search.ids)];
+  const parts = { constants: [], steps: [search], outputs, inputs };
   const signature = { name: "serving_default", methodName: "", ...parts };
-  const none = { tables: [], vocabularies: [], denseModels: [] };
+  const none = { tables: [items], vocabularies: [], denseModels: [] };
   const program = { fingerprint: fingerprint("f"), ...none, signatures: [signature] };
   return { model, version: 1, program, release: () => undefined };
 }
@@ -59,7 +77,7 @@ const pinned = new Map([
 ]);
 
 /** The models that are asked, with a mark where the question has the rows; and for which input rows were wanted. */
-async function askedBy(stages: readonly PipelineStage[]) {
+async function askedBy(stages: readonly PipelineStage[], listed?: Tensor) {
   const asked: string[] = [];
   const wanted: string[] = [];
   const itemRows = new ItemRows({ version, table: 0 }, 2, () => void asked.push("others"));
@@ -72,6 +90,7 @@ async function askedBy(stages: readonly PipelineStage[]) {
       context,
     },
     pinned,
+    listed,
     clock: new ManualClock(),
     ...PIPELINE_BOUNDS,
     itemRows: (of, { input }) => {
@@ -117,16 +136,24 @@ test("rows are for the first ranking alone", async () => {
   expect(asked).toEqual(["movies with rows", "ranking with rows", "ranking"]);
 });
 
+test("no rows are brought for a ranking of listed items, which are in the order of their list", async () => {
+  const { asked, wanted } = await askedBy([retrieval, ranking], stringTensor(["b", "a"]));
+
+  expect([new Set(asked), wanted]).toEqual([new Set(["movies", "ranking"]), []]);
+});
+
 const userAlone = { ...ranking, inputs: [user] } as PipelineStage;
 const byScore = {
   ...ranking,
   model: "by-score",
   inputs: [user, { name: "score", from: { kind: "score" } }],
 } as PipelineStage;
+const diversify: PipelineStage = { kind: "diversify", by: "mmr", balance: 0.5, count: 1 };
 const score: PipelineStage = { kind: "score", expression: [{ kind: "number", value: 7 }] };
 
 test.each<[string, readonly PipelineStage[], string[]]>([
   ["of what is left after another stage", [retrieval, limit, ranking], ["movies", "ranking"]],
+  ["of items that are unlike", [retrieval, diversify, ranking], ["movies", "ranking"]],
   ["of a list in another order", [retrieval, score, ranking], ["movies", "ranking"]],
   ["of several retrievals", [retrieval, retrieval, ranking], ["movies", "movies", "ranking"]],
   ["that takes no item", [retrieval, userAlone], ["movies", "ranking"]],

@@ -134,8 +134,9 @@ interface BroughtRows {
 /** The ranking of all that one retrieval finds, in its order, if the pipeline has one whose rows can be brought. */
 function broughtRows(run: PipelineRun): BroughtRows | undefined {
   const stages = run.pipeline.stages.filter(({ kind }) => !WITHOUT_EFFECT_ON_LISTS.has(kind));
-  const [retrieval, ranking] = stages;
-  if (retrieval?.kind !== "retrieve" || ranking?.kind !== "rank") return undefined;
+  // The first one retrieves, in every pipeline.
+  const [, ranking] = stages;
+  if (ranking?.kind !== "rank") return undefined;
   const item = ranking.inputs.find(({ from }) => from.kind === "item");
   if (item === undefined || run.listed !== undefined) return undefined;
   const { pinned, signature } = memberOf(run, ranking);

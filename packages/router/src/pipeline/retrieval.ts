@@ -256,10 +256,10 @@ function vectorsOf({ dim, values }: CellVectors): ItemVectors {
   return vectors;
 }
 
-/** Whether what a pipeline's only retrieval finds is ranked before anything else is done with it. */
+/** Whether what is retrieved is ranked before anything else is done with it; several lists are merged first. */
 function isRankedNext({ pipeline: { stages } }: PipelineRun): boolean {
   const next = stages.find(({ kind }) => kind !== "retrieve" && !WITHOUT_EFFECT_ON_LISTS.has(kind));
-  return next?.kind === "rank" && stages.filter(({ kind }) => kind === "retrieve").length === 1;
+  return next?.kind === "rank";
 }
 
 /** The request's conditions on items, for a retrieval; the pipeline's filters hold in addition. */

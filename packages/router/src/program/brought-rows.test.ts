@@ -17,6 +17,7 @@ interface SearchWords extends QueryBenchWords {
   readonly k?: number;
   readonly of?: ItemRows["wanted"];
   readonly exclude?: readonly Tensor[];
+  readonly step?: QueryBench["step"];
   /** Of the last worker. */
   readonly behaviour?: Behaviour;
 }
@@ -24,6 +25,7 @@ interface SearchWords extends QueryBenchWords {
 /** A search for the best items of each query, after which rows may be kept. */
 async function searched({ queries = 1, k = 10, of = wanted, exclude, ...words }: SearchWords) {
   const bench = new QueryBench(words);
+  if (words.step !== undefined) bench.step = words.step;
   const { behaviour } = words;
   if (behaviour !== undefined) bench.workers.at(-1)!.behave = () => behaviour;
   const onOtherKeys = vi.fn();
@@ -93,6 +95,14 @@ describe("rows that come with a search", () => {
     given.push(isGiven("w0", all, new Map(scope.table.workers)));
 
     expect(given).toEqual([true, false, false, false]);
+  });
+
+  test("are not asked of a search that answers no ids", async () => {
+    const step = { ...new QueryBench({ held: [all] }).step, ids: undefined };
+
+    const { asking, numbers } = await searched({ held: [all], step });
+
+    expect([asking, numbers.length]).toEqual([0, 10]);
   });
 
   test("are for the same keys of the same table alone", async () => {
