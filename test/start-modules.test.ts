@@ -238,6 +238,44 @@ test("threads find what V8 made under the flags of their process, though their o
   expect(kept.filter((name) => name.endsWith("thread/thread-1.js"))).toHaveLength(2);
 });
 
+test("threads of a worker find what V8 made whether they begin during its start or later", async () => {
+  const root = await mkdtemp(path.join(tmpdir(), "winnow-later-"));
+  const at = (name: string): string => path.join(root, name);
+  await copyFile(
+    path.resolve(import.meta.dirname, "../packages/winnow/scripts/bundle-loader.cjs"),
+    at("load.js"),
+  );
+  await writeFile(at("main.js"), 'require("./load.js")("main", "main-1.js");');
+  const endOfStart = process.versions.v8.startsWith("11.3.")
+    ? "--interrupt-budget=67584"
+    : "--no-efficiency-mode";
+  const start = `new (require("node:worker_threads").Worker)(__dirname + "/thread.js")`;
+  const later = `require("node:v8").setFlagsFromString("${endOfStart}"); ${start}`;
+  await writeFile(at("main-1.js"), `${start}.on("exit", () => { ${later} });`);
+  await writeFile(at("thread.js"), 'require("./load.js")("reader-thread", "thread-1.js");');
+  await writeFile(at("thread-1.js"), "exports.isRun = true;");
+  const run = (): readonly string[] => {
+    execFileSync(process.execPath, [at("main.js"), "worker"]);
+    const names = readdirSync(at("cache"), { recursive: true }) as string[];
+    const files = names.filter((name) => name.endsWith("thread-1.js")).toSorted();
+    return files.map((name) => `${name} ${statSync(at(`cache/${name}`)).mtimeMs}`);
+  };
+
+  const [first, second] = [run(), run()];
+  const isRejected = `process.stdout.write(String(script.cachedDataRejected)); return script;`;
+  const loader = readFileSync(at("load.js"), "utf8").replace("return script;", isRejected);
+  await writeFile(at("load.js"), loader);
+  const rejected = execFileSync(process.execPath, [at("main.js"), "worker"], utf8);
+  await rm(root, { recursive: true });
+
+  expect(first.map((name) => name.split("/").at(-2))).toEqual([
+    "reader-thread-later",
+    "reader-thread",
+  ]);
+  expect(second).toEqual(first);
+  expect(rejected).toBe("false".repeat(3));
+});
+
 test("a process that says that it has started keeps what V8 made, though it is killed at once", async () => {
   const root = await mkdtemp(path.join(tmpdir(), "winnow-told-"));
   const at = (name: string): string => path.join(root, name);

@@ -35,10 +35,14 @@ const HEADER_BYTES = 8;
 /** Whatever the process' mask is: bytecode is code. */
 const FOLDER_MODE = 0o755;
 const FILE_MODE = 0o644;
-/** In a worker V8 optimizes later while it starts (src/process/start-tiers.ts), which V8 takes for another flag. */
-const START_BUDGET_BYTES = 540_672;
-const BUDGET_BYTES = 67_584;
+/**
+ * In a worker V8 optimizes later while it starts (src/process/start-tiers.ts), which V8 takes for other flags: what is
+ * set at the start, and what takes it back. A thread of a worker may be started before or after that.
+ */
+const START_FLAGS = startFlagsOf(process.versions.v8);
 const WORKER_ROLES = new Set(["worker", "compute-thread", "reader-thread"]);
+/** Under which a worker's main thread tells its threads V8's mark of the flags of the start. */
+const START_TAG_KEY = "winnow.start-tag";
 
 /**
  * Under which the main thread tells the folder of its kind to the threads that it starts. What else holds for one kind
@@ -48,7 +52,6 @@ const FOLDER_KEY = "winnow.kept-folder";
 
 const PARAMETERS = "exports, require, module, __filename, __dirname, importModule";
 
-const isNode20 = process.versions.v8.startsWith("11.3.");
 /** Node 20.15 brought checksums; older ones compile at each start. */
 const isKept = crc32 !== undefined;
 
@@ -56,7 +59,13 @@ const loaded = new Map();
 /** What was compiled without bytecode that could be used. */
 const compiled = [];
 let cache = "";
-let role = "";
+/** Whether the files of this thread are loaded under the flags of a worker's start. */
+let isAtStart = false;
+
+function startFlagsOf(v8) {
+  if (v8.startsWith("11.3.")) return ["--interrupt-budget=540672", "--interrupt-budget=67584"];
+  return /^1[234]\./.test(v8) ? ["--efficiency-mode", "--no-efficiency-mode"] : undefined;
+}
 
 function load(file) {
   const known = loaded.get(file);
@@ -127,10 +136,10 @@ function write({ file, sum, script }) {
 
 /** V8 takes bytecode only under the flags under which it was made. */
 function createCachedData(script) {
-  const isLowered = WORKER_ROLES.has(role) && isNode20;
-  if (isLowered) setFlagsFromString(`--interrupt-budget=${START_BUDGET_BYTES}`);
+  if (!isAtStart) return script.createCachedData();
+  setFlagsFromString(START_FLAGS[0]);
   const data = script.createCachedData();
-  if (isLowered) setFlagsFromString(`--interrupt-budget=${BUDGET_BYTES}`);
+  setFlagsFromString(START_FLAGS[1]);
   return data;
 }
 
@@ -156,14 +165,23 @@ function folderOfKind() {
   return folder;
 }
 
+/** Whether a thread of a worker begins under the flags of its start, which the main thread sets. */
+function beginsAtStart(role) {
+  if (role !== "worker") return cachedDataVersionTag() === getEnvironmentData(START_TAG_KEY);
+  setFlagsFromString(START_FLAGS[0]);
+  setEnvironmentData(START_TAG_KEY, cachedDataVersionTag());
+  return true;
+}
+
 /** Runs the file of an entry, named as the entry is. */
 module.exports = function run(entry, file) {
   const command = isMainThread && entry === "main" ? process.argv[2] : undefined;
-  role = command === "worker" || command === "router" ? command : entry;
+  const role = command === "worker" || command === "router" ? command : entry;
   if (isKept) {
-    cache = path.join(folderOfKind(), role);
-    if (role === "worker" && isNode20)
-      setFlagsFromString(`--interrupt-budget=${START_BUDGET_BYTES}`);
+    const kind = folderOfKind();
+    isAtStart = START_FLAGS !== undefined && WORKER_ROLES.has(role) && beginsAtStart(role);
+    const isLate = WORKER_ROLES.has(role) && !isAtStart;
+    cache = path.join(kind, isLate ? `${role}-later` : role);
     setTimeout(writeInSteps, WRITTEN_AFTER_MS).unref();
     process.once("exit", writeRest);
     process.once(STARTED_EVENT, writeRest);

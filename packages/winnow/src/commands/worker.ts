@@ -4,7 +4,7 @@
 import path from "node:path";
 import { exitAtOnce } from "@winnow/accelerator";
 import { type AddressRules, type TlsSource, WorkerServer, stateFileName } from "@winnow/cluster";
-import { type Logger, WinnowError } from "@winnow/core";
+import { type Logger, WinnowError, systemClock } from "@winnow/core";
 import { CacheCounts, type CacheSettings } from "@winnow/model";
 import {
   type MetricsOptions,
@@ -68,7 +68,7 @@ export async function runWorker(
   options: WorkerRoleOptions,
   isMetricsPortChosen: boolean,
 ): Promise<void> {
-  const endStart = startsInLowerTiers();
+  const endStart = startsInLowerTiers(systemClock);
   const name = options.id === undefined ? "worker" : `worker ${options.id}`;
   const log = processLog({
     level: options.logLevel,
