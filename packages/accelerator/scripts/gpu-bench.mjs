@@ -31,7 +31,7 @@ const HELP = `gpu-bench.mjs: what a GPU does with Winnow's exact search
   --toggles                also measures Dawn's switches, and lists what experimental ones show
   --software               takes a device that only pretends to be a GPU
   --adapter <name>         takes the GPU with this in its name
-  --slab-gib 1             one buffer of rows at most
+  --slab-gib 4             one buffer of rows at most
   --out <folder>           where the results go; default: test/bench/results
 
 WINNOW_BENCH_PYTHON=<python with torch> measures PyTorch's matmul and topk in the same run.
@@ -51,7 +51,7 @@ const { values: argument } = parseArgs({
     "seconds-in-all": { type: "string" },
     seconds: { type: "string", default: "2" },
     "ceiling-mib": { type: "string", default: "1024" },
-    "slab-gib": { type: "string", default: "1" },
+    "slab-gib": { type: "string", default: "4" },
     toggles: { type: "boolean", default: false },
     software: { type: "boolean", default: false },
     adapter: { type: "string" },

@@ -44,16 +44,17 @@ export interface RowScale {
   readonly normMax: number;
 }
 
-/** The greatest integer e with 2^e ≤ value, which is positive. */
-function exponentOf(value: number): number {
-  let exponent = Math.floor(Math.log2(value));
-  if (2 ** exponent > value) exponent -= 1;
-  if (2 ** (exponent + 1) <= value) exponent += 1;
-  return exponent;
-}
-
 const float = new Float32Array(1);
 const floatBits = new Int32Array(float.buffer);
+
+/** The greatest integer e with 2^e ≤ value, a positive float32. */
+function exponentOf(value: number): number {
+  float[0] = value;
+  const biased = floatBits[0]! >>> 23;
+  if (biased > 0) return biased - 127;
+  // A subnormal: the first bit that is set says it.
+  return -118 - Math.clz32(floatBits[0]!);
+}
 
 /** The least float32 that is not below a number from 0 on. */
 function roundUp(value: number): number {
@@ -79,50 +80,104 @@ export function rowExponent({ exponentMax }: RowScale): number {
   return Math.min(126, Math.max(-126, -exponentMax));
 }
 
-/**
- * Encodes a query into `target`, which has the length of one query, and returns its route. The
- * codes are written for "filter" alone; the values always are.
- */
-export function encodeQuery(
-  vector: Float32Array,
-  target: Uint32Array,
-  { layout, scale }: { readonly layout: RowLayout; readonly scale: RowScale },
-): QueryRoute {
-  const { dim, codeQuads } = layout;
-  const floats = new Float32Array(target.buffer, target.byteOffset, target.length);
-  floats.set(vector, (1 + codeQuads) * 4);
-  let largest = 0;
-  let squares = 0;
-  for (let j = 0; j < dim; j += 1) {
-    const value = vector[j]!;
-    if (value > largest) largest = value;
-    else if (-value > largest) largest = -value;
-    squares += value * value;
+/** What queries are encoded for: rows of a layout, of a scale. */
+export interface CodedRows {
+  readonly layout: RowLayout;
+  readonly scale: RowScale;
+}
+
+/** Encoded queries, one after the other, as they are sent to the device. */
+export class CodedQueries {
+  /** `[count, queryQuads · 4]` */
+  readonly words: Uint32Array;
+  readonly #floats: Float32Array;
+  readonly #bytes: Int8Array;
+  readonly #rows: CodedRows;
+  readonly #rowsExponent: number;
+  /** The slack of queries with an exponent: those of a batch mostly share it. */
+  #slack = { exponent: Number.NaN, value: 0 };
+
+  constructor(count: number, rows: CodedRows) {
+    this.words = new Uint32Array(count * rows.layout.queryQuads * 4);
+    this.#floats = new Float32Array(this.words.buffer);
+    this.#bytes = new Int8Array(this.words.buffer);
+    this.#rows = rows;
+    this.#rowsExponent = rowExponent(rows.scale);
   }
-  // Squares of float32 are far from float64's limits: only NaN and infinity give these.
-  if (!Number.isFinite(squares)) return "host";
-  if (largest === 0) return "zero";
-  if (Math.sqrt(squares) * scale.normMax > PRODUCT_MAX) return "exact";
-  const exponent = exponentOf(largest);
-  const rowsExponent = rowExponent(scale);
-  const slack = slackOf(dim, exponent, rowsExponent);
-  if (slack > SLACK_MAX || rowsExponent < ROW_EXPONENT_MIN) return "exact";
-  const unit = 2 ** -exponent;
-  const step = roundUp((largest * unit) / CODE_MAX);
-  const bytes = new Int8Array(target.buffer, target.byteOffset + 16, codeQuads * 16);
-  let rest = 0;
-  for (let j = 0; j < dim; j += 1) {
-    const value = vector[j]! * unit;
-    const code = Math.round(value / step);
-    const left = value - code * step;
-    rest += left * left;
-    bytes[j] = code;
+
+  /** The words of one query. */
+  wordsOf(index: number): Uint32Array {
+    const length = this.#rows.layout.queryQuads * 4;
+    return this.words.subarray(index * length, (index + 1) * length);
   }
-  floats[0] = step;
-  floats[1] = roundUp(Math.sqrt(squares) * unit * NORM_MARGIN);
-  floats[2] = roundUp(Math.sqrt(rest) * NORM_MARGIN);
-  floats[3] = roundUp(slack);
-  return "filter";
+
+  /**
+   * Encodes a query and returns its route. The codes are written for "filter" alone; the values always are.
+   * @param vectors `[count, dim]`
+   */
+  encode(index: number, vectors: Float32Array): QueryRoute {
+    const { layout, scale } = this.#rows;
+    const { dim, codeQuads, queryQuads } = layout;
+    const first = index * dim;
+    const valuesAt = (index * queryQuads + 1 + codeQuads) * 4;
+    let largest = 0;
+    let squares = 0;
+    for (let j = 0; j < dim; j += 1) {
+      const value = vectors[first + j]!;
+      this.#floats[valuesAt + j] = value;
+      const size = Math.abs(value);
+      if (size > largest) largest = size;
+      squares += value * value;
+    }
+    // Squares of float32 are far from float64's limits: only NaN and infinity give these.
+    if (!Number.isFinite(squares)) return "host";
+    if (largest === 0) return "zero";
+    if (Math.sqrt(squares) * scale.normMax > PRODUCT_MAX) return "exact";
+    const slack = this.#slackOf(exponentOf(largest));
+    if (slack > SLACK_MAX || this.#rowsExponent < ROW_EXPONENT_MIN) return "exact";
+    this.#writeCodes(index, vectors, { largest, squares, slack });
+    return "filter";
+  }
+
+  /** Writes the head and the codes of a query. */
+  #writeCodes(
+    index: number,
+    vectors: Float32Array,
+    { largest, squares, slack }: QueryMeasures,
+  ): void {
+    const { dim, queryQuads } = this.#rows.layout;
+    const [headAt, first] = [index * queryQuads * 4, index * dim];
+    const codesAt = headAt * 4 + 16;
+    const unit = 2 ** -exponentOf(largest);
+    const step = roundUp((largest * unit) / CODE_MAX);
+    let rest = 0;
+    for (let j = 0; j < dim; j += 1) {
+      const value = vectors[first + j]! * unit;
+      const code = Math.round(value / step);
+      const left = value - code * step;
+      rest += left * left;
+      this.#bytes[codesAt + j] = code;
+    }
+    this.#floats[headAt] = step;
+    this.#floats[headAt + 1] = roundUp(Math.sqrt(squares) * unit * NORM_MARGIN);
+    this.#floats[headAt + 2] = roundUp(Math.sqrt(rest) * NORM_MARGIN);
+    this.#floats[headAt + 3] = roundUp(slack);
+  }
+
+  #slackOf(exponent: number): number {
+    if (this.#slack.exponent !== exponent) {
+      const value = slackOf(this.#rows.layout.dim, exponent, this.#rowsExponent);
+      this.#slack = { exponent, value };
+    }
+    return this.#slack.value;
+  }
+}
+
+/** What the codes of a query follow from: its largest magnitude, the sum of its squares, its slack. */
+interface QueryMeasures {
+  readonly largest: number;
+  readonly squares: number;
+  readonly slack: number;
 }
 
 /**

@@ -10,7 +10,7 @@ export interface GpuOptions {
   readonly allowSoftware?: boolean | undefined;
   /** Takes the first GPU whose name contains this text. Default: the first GPU. */
   readonly adapterName?: string | undefined;
-  /** Bytes of one buffer of rows at most; default 1 GiB. Smaller ones cost more dispatches. */
+  /** Bytes of one buffer of rows at most; default 4 GiB. Smaller ones cost more dispatches. */
   readonly slabBytesMax?: number | undefined;
   /**
    * Bytes of the capacity that are set aside for searches, at most; default 1 GiB. An eighth of the
@@ -97,7 +97,7 @@ const COUNTS = [
 const DEFAULTS: GpuSettings = {
   allowSoftware: false,
   adapterName: undefined,
-  slabBytesMax: 2 ** 30,
+  slabBytesMax: 2 ** 32,
   scratchBytesMax: 2 ** 30,
   uploadBytesMax: 2 ** 26,
   lanes: 2,

@@ -4,7 +4,6 @@
 import {
   closeSync,
   constants,
-  existsSync,
   fstatSync,
   openSync,
   opendirSync,
@@ -45,14 +44,26 @@ export interface FileStore {
 /** The local (or mounted) file system. */
 export const localFiles: FileStore = {
   join: (directory, name) => path.join(directory, name),
-  exists: (location) => existsSync(location),
+  exists: existsLocally,
   filesBelow: localFilesBelow,
   open: openLocalFile,
 };
 
+/** Unlike `existsSync`, which gives `false` for what lies in a folder that may not be entered. */
+function existsLocally(location: string): boolean {
+  try {
+    statSync(location);
+    return true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return false;
+    throw error;
+  }
+}
+
 /** @throws WinnowError RESOURCE_EXHAUSTED beyond the bounds of a walk (`core/src/limits/folder-walk.ts`) */
 function localFilesBelow(location: string): string[] {
-  if (!existsSync(location)) return [];
+  if (!existsLocally(location)) return [];
   const files: string[] = [];
   const walk = new FolderWalk(excerpt(path.basename(location)));
   for (let folder = walk.next(); folder !== undefined; folder = walk.next()) {

@@ -105,6 +105,31 @@ test("what a store says of a file reaches the reader", () => {
   );
 });
 
+test("a directory that may not be entered is not taken for one without a model", () => {
+  const store: FileStore = {
+    ...memoryStore(new Map()),
+    exists: () => {
+      throw Object.assign(new Error("EACCES"), { code: "EACCES" });
+    },
+  };
+
+  expect(() => openModelVersion("/models/m/1", { store })).toThrow(
+    new WinnowError("PERMISSION_DENIED", "Cannot read /models/m/1: access denied"),
+  );
+  expect(() => new StoredDirectory("/models/m/1", store).has("assets.extra/items.csv")).toThrow(
+    "Cannot read assets.extra: access denied",
+  );
+});
+
+test("nor is one whose links lead in a circle", () => {
+  const version = path.join(temporaryDirectory(), "1");
+  symlinkSync("1", version);
+
+  expect(() => openModelVersion(version)).toThrow(
+    new WinnowError("DATA_LOSS", `Cannot read ${version}: its links lead in a circle`),
+  );
+});
+
 test("a file that ends sooner than the store said is damaged, and a closed one is not read", () => {
   const whole = memoryStore(new Map([["store://m/1/file", Uint8Array.of(1, 2, 3)]]));
   const store: FileStore = {

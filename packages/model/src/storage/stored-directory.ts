@@ -2,6 +2,7 @@
 // never tied to a kind of storage, and every byte that is read is counted.
 
 import path from "node:path";
+import { excerpt } from "@winnow/core";
 import { type FileStore, localFiles } from "./file-store.ts";
 import { RegionFile, fileError } from "./region.ts";
 
@@ -17,14 +18,23 @@ export class StoredDirectory {
     this.store = store;
   }
 
-  /** Whether there is a file or folder of this name. */
+  /** Whether there is a file or folder of this name. @throws WinnowError if that cannot be told */
   has(name: string): boolean {
-    return this.store.exists(this.store.join(this.location, name));
+    return this.#exists(this.store.join(this.location, name), path.dirname(name));
   }
 
-  /** Whether the directory itself is there. */
+  /** Whether the directory itself is there. @throws WinnowError if that cannot be told */
   isThere(): boolean {
-    return this.store.exists(this.location);
+    return this.#exists(this.location, ".");
+  }
+
+  /** `folder`: what cannot be read, if that is the fault. */
+  #exists(location: string, folder: string): boolean {
+    try {
+      return this.store.exists(location);
+    } catch (error) {
+      throw fileError(folder === "." ? excerpt(this.location) : folder, error);
+    }
   }
 
   /** Names of the files below a folder at any depth, relative to the version directory. @throws WinnowError */

@@ -1,6 +1,6 @@
 // Where models are, from flags and variables; URLs of stores that are not read are refused before anything starts.
 
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -97,4 +97,24 @@ describe("the models below a directory", () => {
 
     expect(() => newestVersions(folder)).toThrow(/^There is no model in .*; models lie at/u);
   });
+
+  // Root may enter every folder.
+  test.skipIf(process.getuid?.() === 0)("are not told to be missing where none may enter", () => {
+    const closed = path.join(folder, "closed");
+    mkdirSync(path.join(closed, "movies"), { recursive: true });
+    chmodSync(closed, 0);
+
+    const denied = { code: "PERMISSION_DENIED", message: `Cannot read ${closed}: access denied` };
+    expect(faultOf(closed)).toMatchObject(denied);
+    expect(faultOf(path.join(closed, "movies"))).toMatchObject({ code: "PERMISSION_DENIED" });
+    chmodSync(closed, 0o700);
+  });
 });
+
+function faultOf(directory: string): unknown {
+  try {
+    return newestVersions(directory);
+  } catch (error) {
+    return error;
+  }
+}

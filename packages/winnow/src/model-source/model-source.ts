@@ -6,7 +6,7 @@
 //
 // `--model_config_file` wins over all of these (`model-config/`). Each path may be a URL of an object store, s3://bucket/prefix.
 
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs";
 import path from "node:path";
 import { WinnowError, isObjectUrl, joinObjectUrl, parseObjectUrl } from "@winnow/core";
 import { MODEL_FILES } from "@winnow/model";
@@ -87,7 +87,7 @@ export interface VersionDirectory {
  */
 export function newestVersions(directory: string): VersionDirectory[] {
   const absolute = path.resolve(directory);
-  if (!existsSync(absolute) || !statSync(absolute).isDirectory()) {
+  if (!isDirectory(absolute)) {
     const text = `There is no directory ${absolute}`;
     const remedy =
       absolute === DEFAULT_DIRECTORY ? "; name the one of your models with --models" : "";
@@ -104,7 +104,31 @@ export function newestVersions(directory: string): VersionDirectory[] {
     .map((name) => newestOf(name, path.join(absolute, name)))
     .filter((version) => version !== undefined);
   if (below.length > 0) return below;
+  assertReadable(absolute);
   throw new WinnowError("NOT_FOUND", adviceFor(absolute));
+}
+
+/** @throws WinnowError PERMISSION_DENIED where a folder on the way may not be entered */
+function isDirectory(location: string): boolean {
+  try {
+    return statSync(location).isDirectory();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EACCES") throw denied(location);
+    return false;
+  }
+}
+
+/** @throws WinnowError PERMISSION_DENIED */
+function assertReadable(directory: string): void {
+  try {
+    accessSync(directory, constants.R_OK | constants.X_OK);
+  } catch {
+    throw denied(directory);
+  }
+}
+
+function denied(location: string): WinnowError {
+  return new WinnowError("PERMISSION_DENIED", `Cannot read ${location}: access denied`);
 }
 
 /**
@@ -137,7 +161,7 @@ function adviceFor(directory: string): string {
   const unversioned = subdirectories(directory).find((name) =>
     holdsModel(path.join(directory, name)),
   );
-  const layout = `models lie at <directory>/<name>/<version number>/, each a ${MODEL_FILES.join(" or a ")}`;
+  const layout = `models lie at <directory>/<name>/<version number>/, each with one of ${MODEL_FILES.join(", ")}`;
   if (unversioned === undefined) return `There is no model in ${directory}; ${layout}`;
   const there = path.join(directory, unversioned);
   return `${there} holds a model but no version number: ${layout}. Move its files to ${path.join(there, "1")}`;

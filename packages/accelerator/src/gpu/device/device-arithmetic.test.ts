@@ -9,7 +9,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { canonicalScore, widenQueries } from "../../canonical-score.ts";
 import { seededRandom } from "../../cases/exactness.cases.ts";
-import { encodeQuery, rowExponent, rowLayout } from "../codes.ts";
+import { CodedQueries, rowExponent, rowLayout } from "../codes.ts";
 import { BOUND_MARGIN } from "../shaders/prelude.ts";
 
 type Random = () => number;
@@ -89,14 +89,14 @@ function caseOf(x: Float32Array, y: Float32Array): Case | undefined {
   const largest = y.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
   if (largest === 0) return undefined;
   const scale = { exponentMax: exponentOf(largest), normMax: Math.hypot(...y) };
-  const target = new Uint32Array(layout.queryQuads * 4);
-  if (encodeQuery(x, target, { layout, scale }) !== "filter") return undefined;
-  const floats = new Float32Array(target.buffer);
+  const coded = new CodedQueries(1, { layout, scale });
+  if (coded.encode(0, x) !== "filter") return undefined;
+  const floats = new Float32Array(coded.words.buffer);
   const queryExponent = exponentOf(x.reduce((most, value) => Math.max(most, Math.abs(value)), 0));
   const rowsExponent = rowExponent(scale);
   const canonical =
     canonicalScore(widenQueries(x, x.length)[0]!, y, 0) * 2 ** -queryExponent * 2 ** rowsExponent;
-  const codes = new Int8Array(target.buffer, 16, x.length);
+  const codes = new Int8Array(coded.words.buffer, 16, x.length);
   return { x, y, rowsExponent, head: [...floats.subarray(0, 4)], codes, canonical };
 }
 

@@ -6,7 +6,7 @@ import { CODER_PARAMS_BYTES, CODER_SHADER } from "../shaders/coder.ts";
 import { EXCLUDE_SHADER, SIFT_SHADER, scanShader } from "../shaders/group-bounds.ts";
 import { SCAN_ROWS, SCAN_TILE, SELECT_THREADS, SELECT_THREADS_MAX } from "../shaders/prelude.ts";
 import { EXACT_SHADER, SCORE_SHADER } from "../shaders/row-scores.ts";
-import { orderShader, selectShader } from "../shaders/selection.ts";
+import { RANK_SHADER, listShader, selectShader } from "../shaders/selection.ts";
 import type { SelectShape } from "../shaders/selection.ts";
 import { SHADER_STAGE_COMPUTE } from "../webgpu-api.ts";
 import type { GpuBindGroupLayout, GpuConnection, GpuPipeline } from "../webgpu-api.ts";
@@ -24,8 +24,9 @@ type SearchKernel =
   | "selectMany"
   | "sift"
   | "score"
-  | "order"
-  | "orderMany"
+  | "list"
+  | "listMany"
+  | "rank"
   | "exact";
 
 /** The source of each kernel for a device with workgroups of `threads`. */
@@ -40,8 +41,9 @@ function searchShaders({ threads, hasSubgroups }: SelectShape): Record<SearchKer
     selectMany: selectShader(many),
     sift: SIFT_SHADER,
     score: SCORE_SHADER,
-    order: orderShader(few),
-    orderMany: orderShader(many),
+    list: listShader(few),
+    listMany: listShader(many),
+    rank: RANK_SHADER,
     exact: EXACT_SHADER,
   };
 }

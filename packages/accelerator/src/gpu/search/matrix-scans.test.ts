@@ -6,7 +6,8 @@ import { afterAll, describe, expect, test } from "vitest";
 import { openSoftwareGpu } from "../fixtures/software-gpu.ts";
 import { rowLayout } from "../codes.ts";
 import { fitsMatrices, tensorScanShader, tensorWorkgroups } from "../shaders/tensor-scan.ts";
-import { importWebGpu } from "../device/device.ts";
+import { importWebGpu, openGpuDevice } from "../device/device.ts";
+import { resolveGpuOptions } from "../gpu-settings.ts";
 import { MatrixScans, agrees, openMatrixScan } from "./matrix-scans.ts";
 
 const { device, reason } = await openSoftwareGpu();
@@ -27,7 +28,7 @@ test("takes rows of whole matrices whose queries fit into registers", () => {
 });
 
 test("has a workgroup for each group of a small table, and a limit", () => {
-  expect([1, 500, 10 ** 6].map(tensorWorkgroups)).toEqual([1, 500, 2048]);
+  expect([1, 500, 10 ** 6].map(tensorWorkgroups)).toEqual([1, 500, 3168]);
 });
 
 describe.skipIf(device === undefined)(`the scan on matrix units ${reason}`, () => {
@@ -58,11 +59,23 @@ describe.skipIf(device === undefined)(`the scan on matrix units ${reason}`, () =
   });
 
   test("is not used where a device cannot compile it", async () => {
-    expect(await openMatrixScan(device!, rowLayout(64))).toBeUndefined();
-    expect(await openMatrixScan(device!, rowLayout(200))).toBeUndefined();
-    const scans = new MatrixScans(device!);
+    const without = await openGpuDevice(
+      resolveGpuOptions({ allowSoftware: true, usesMatrixUnits: false }),
+    );
+
+    expect(await openMatrixScan(without, rowLayout(64))).toBeUndefined();
+    expect(await openMatrixScan(without, rowLayout(200))).toBeUndefined();
+    const scans = new MatrixScans(without);
     await scans.prepare(rowLayout(64));
     expect(scans.scanOf(rowLayout(64))).toBeUndefined();
-    device!.checkAlive();
+    without.checkAlive();
+    await without.close();
   });
+
+  test.skipIf(device?.hasMatrixUnits !== true).each(QUADS)(
+    "gives the bounds of the ordinary scan on this device, %i quads",
+    async (quads) => {
+      expect(await openMatrixScan(device!, rowLayout(quads * 16))).toBeDefined();
+    },
+  );
 });

@@ -55,16 +55,19 @@ export interface PassQueries {
 export interface PassAnswer {
   readonly keptGroups: number;
   readonly scoredRows: number;
-  /**
-   * `[count, 2]`: rows and bits of scores in the order of the answer; `undefined` if there was no
-   * room for all rows that might belong to it.
-   */
-  readonly candidates: Uint32Array | undefined;
+  /** Rows of the answer; `undefined` if there was no room for all rows that might belong to it. */
+  readonly length: number | undefined;
+  /** Where in the words of the result its rows begin, and its scores. */
+  readonly rowsAt: number;
+  readonly scoresAt: number;
 }
 
 /** The answers of a pass, and its cost. */
 export interface PassOutcome {
   readonly answers: readonly PassAnswer[];
+  /** What the device wrote; the same words as floats. */
+  readonly words: Uint32Array;
+  readonly floats: Float32Array;
   readonly dispatches: number;
   /** Bytes read back from the device. */
   readonly readBytes: number;
@@ -73,7 +76,7 @@ export interface PassOutcome {
 }
 
 /**
- * The largest k for which `select` and `order` run in small workgroups. With a register for each 8 of k,
+ * The largest k for which `select` and `list` run in small workgroups. With a register for each 8 of k,
  * the threshold of `select` is on average that of a k 6 % larger.
  */
 const K_OF_FEW = (SELECT_THREADS * SELECT_KEYS) / 8;
@@ -124,9 +127,10 @@ export async function runPass(
   encoder.copyBufferToBuffer(result, 0, staging, 0, readBytes);
   scratch.timer?.resolve(encoder, staging, readBytes);
   queue.submit([encoder.finish()]);
-  const words = new Uint32Array(await scratch.readPass(readBytes));
+  const read = await scratch.readPass(readBytes);
+  const [words, floats] = [new Uint32Array(read), new Float32Array(read)];
   const isByMatrices = matrixScan !== undefined;
-  return { answers: readAnswers(words, call), dispatches, readBytes, isByMatrices };
+  return { answers: readAnswers(words, call), words, floats, dispatches, readBytes, isByMatrices };
 }
 
 interface PassCall {
@@ -186,27 +190,33 @@ function dispatchAll(
     readonly matrixScan: GpuPipeline | undefined;
   },
 ): number {
-  const { scope, queries, group, matrixScan } = call;
+  const { scope, queries, rooms, group, matrixScan } = call;
   const { k, excludedRowsMax = 0 } = queries.shape;
   const isMany = k > K_OF_FEW;
   let dispatches = 0;
+  let bound: { readonly pass: GpuComputePass; readonly index: number } | undefined;
+  /** Binds a slab and its parameters; a pass that has them keeps them from kernel to kernel. */
+  const bind = (pass: GpuComputePass, index: number): void => {
+    if (bound?.pass === pass && bound.index === index) return;
+    pass.setBindGroup(0, group, [index * PARAMS_STRIDE]);
+    pass.setBindGroup(1, scope.slabs[index]!.slab.bindGroup);
+    bound = { pass, index };
+  };
   const perSlab = (
     pass: GpuComputePass,
     pipeline: GpuPipeline,
     dispatch: (groups: number) => void,
   ): void => {
     pass.setPipeline(pipeline);
-    for (const [index, { slab, groups }] of scope.slabs.entries()) {
-      pass.setBindGroup(0, group, [index * PARAMS_STRIDE]);
-      pass.setBindGroup(1, slab.bindGroup);
+    for (const [index, { groups }] of scope.slabs.entries()) {
+      bind(pass, index);
       dispatch(groups);
       dispatches += 1;
     }
   };
   const perQuery = (pass: GpuComputePass, pipeline: GpuPipeline, workgroups: number): void => {
     pass.setPipeline(pipeline);
-    pass.setBindGroup(0, group, [0]);
-    pass.setBindGroup(1, scope.slabs[0]!.slab.bindGroup);
+    bind(pass, 0);
     pass.dispatchWorkgroups(workgroups, queries.count);
     dispatches += 1;
   };
@@ -230,7 +240,9 @@ function dispatchAll(
   const score = recorder.stage("score");
   const scoring = scoreWorkgroups(k, queries.count);
   perSlab(score, kernels.score, () => score.dispatchWorkgroups(scoring, queries.count));
-  perQuery(recorder.stage("order"), isMany ? kernels.orderMany : kernels.order, 1);
+  const order = recorder.stage("order");
+  perQuery(order, isMany ? kernels.listMany : kernels.list, 1);
+  perQuery(order, kernels.rank, Math.ceil(rooms.finalists / ROW_THREADS));
   return dispatches;
 }
 
@@ -251,14 +263,19 @@ export function dispatchGrid(pass: GpuComputePass, workgroups: number): void {
 function readAnswers(words: Uint32Array, { queries, rooms, token }: PassCall): PassAnswer[] {
   const { count, shape } = queries;
   return Array.from({ length: count }, (_, index) => {
-    const head = words.subarray(index * RESULT_HEAD_WORDS, (index + 1) * RESULT_HEAD_WORDS);
-    const [keptGroups = 0, scoredRows = 0, finalists = 0, found] = head;
-    if (found !== token) throw new WinnowError("INTERNAL", "The GPU did not do what it was given");
-    if (scoredRows > rooms.candidates || finalists > rooms.finalists) {
-      return { keptGroups, scoredRows, candidates: undefined };
+    const head = index * RESULT_HEAD_WORDS;
+    if (words[head + 3] !== token) {
+      throw new WinnowError("INTERNAL", "The GPU did not do what it was given");
     }
-    const at = count * RESULT_HEAD_WORDS + index * shape.k * CANDIDATE_WORDS;
-    const length = Math.min(finalists, shape.k) * CANDIDATE_WORDS;
-    return { keptGroups, scoredRows, candidates: words.subarray(at, at + length) };
+    const [scoredRows, finalists] = [words[head + 1]!, words[head + 2]!];
+    const hadRoom = scoredRows <= rooms.candidates && finalists <= rooms.finalists;
+    const rowsAt = count * RESULT_HEAD_WORDS + index * shape.k * CANDIDATE_WORDS;
+    return {
+      keptGroups: words[head]!,
+      scoredRows,
+      length: hadRoom ? Math.min(finalists, shape.k) : undefined,
+      rowsAt,
+      scoresAt: rowsAt + shape.k,
+    };
   });
 }

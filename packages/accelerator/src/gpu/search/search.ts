@@ -6,17 +6,17 @@ import { CandidateHeap } from "../../reference/candidate-heap.ts";
 import { groupQueries, partOfQueries, placeAnswers } from "../../queries/query-parts.ts";
 import { rowTest } from "../../queries/row-admission.ts";
 import type { AdmittedTopKQuery, RowSet } from "../../queries/row-admission.ts";
-import { encodeQuery } from "../codes.ts";
+import { CodedQueries } from "../codes.ts";
 import type { QueryRoute } from "../codes.ts";
 import { exactCandidates, hostBlock } from "./exact-path.ts";
 import type { ExactMeans } from "./exact-path.ts";
 import type { GpuSearchCost } from "../gpu-settings.ts";
 import { passQueries } from "./pass-rooms.ts";
 import { runPass } from "./search-pass.ts";
-import type { PassAnswer, PassMeans } from "./search-pass.ts";
+import type { PassAnswer, PassMeans, PassOutcome } from "./search-pass.ts";
 import { maskPieces, positionsOf } from "./search-scope.ts";
 import type { SearchScope } from "./search-scope.ts";
-import { CANDIDATE_WORDS, GROUP_ROWS } from "../shaders/prelude.ts";
+import { GROUP_ROWS } from "../shaders/prelude.ts";
 
 /** The largest k of the fast path; beyond it all rows are scored. */
 const FILTER_K_MAX = 2048;
@@ -84,8 +84,7 @@ class Search {
   readonly #query: AdmittedTopKQuery;
   readonly #admission: RowSet | undefined;
   readonly #scope: SearchScope;
-  /** `[queries, queryQuads · 4]` */
-  readonly #words: Uint32Array;
+  readonly #coded: CodedQueries;
   readonly #block: TopKBlock;
   #keptGroups = 0;
   #scoredRows = 0;
@@ -99,7 +98,7 @@ class Search {
     this.#query = query;
     this.#admission = admission;
     this.#scope = scope;
-    this.#words = new Uint32Array(queries * scope.layout.queryQuads * 4);
+    this.#coded = new CodedQueries(queries, scope);
     this.#block = {
       queries,
       k: room,
@@ -114,7 +113,7 @@ class Search {
     const exact = await this.#filter(routes.filter, signal);
     exact.push(...routes.exact);
     for (const index of exact) {
-      const words = this.#wordsOf(index);
+      const words = this.#coded.wordsOf(index);
       const mayReturn = rowTest(this.#query, index);
       const { room } = this.#query;
       const asked = { words, room, mayReturn, signal };
@@ -137,19 +136,13 @@ class Search {
     return { block: this.#block, cost };
   }
 
-  #wordsOf(index: number): Uint32Array {
-    const length = this.#scope.layout.queryQuads * 4;
-    return this.#words.subarray(index * length, (index + 1) * length);
-  }
-
   /** Encodes all queries and sorts them by their route. */
   #encode(): Record<QueryRoute, number[]> {
     const routes: Record<QueryRoute, number[]> = { filter: [], exact: [], host: [], zero: [] };
-    const { queries, dim, vectors, room } = this.#query;
+    const { queries, vectors, room } = this.#query;
     const cannotFilter = room > FILTER_K_MAX || this.#scope.slots * GROUP_ROWS > POSITIONS_MAX;
     for (let index = 0; index < queries; index += 1) {
-      const vector = vectors.subarray(index * dim, (index + 1) * dim);
-      const route = encodeQuery(vector, this.#wordsOf(index), this.#scope);
+      const route = this.#coded.encode(index, vectors);
       routes[route === "filter" && cannotFilter ? "exact" : route].push(index);
     }
     return routes;
@@ -186,12 +179,12 @@ class Search {
         exclusions: exclusions?.slice(from, from + together),
         mask,
       };
-      const { answers, ...cost } = await runPass(this.#means, { scope, queries });
-      if (cost.isByMatrices) this.#matrixQueries += some.length;
-      this.#dispatches += cost.dispatches;
-      this.#readBytes += cost.readBytes;
-      for (const [position, answer] of answers.entries()) {
-        if (!this.#finish(some[position]!, answer)) left.push(some[position]!);
+      const outcome = await runPass(this.#means, { scope, queries });
+      if (outcome.isByMatrices) this.#matrixQueries += some.length;
+      this.#dispatches += outcome.dispatches;
+      this.#readBytes += outcome.readBytes;
+      for (const [position, answer] of outcome.answers.entries()) {
+        if (!this.#finish(some[position]!, answer, outcome)) left.push(some[position]!);
       }
     }
     return left;
@@ -199,25 +192,26 @@ class Search {
 
   /** The encoded queries one after the other. */
   #joined(indices: readonly number[]): Uint32Array {
+    if (indices.length === this.#query.queries) return this.#coded.words;
     const length = this.#scope.layout.queryQuads * 4;
     const words = new Uint32Array(indices.length * length);
-    for (const [at, index] of indices.entries()) words.set(this.#wordsOf(index), at * length);
+    for (const [at, index] of indices.entries()) words.set(this.#coded.wordsOf(index), at * length);
     return words;
   }
 
   /** Adds an answer to the block; false if there was no room for all possible candidates. */
-  #finish(index: number, { candidates, keptGroups, scoredRows }: PassAnswer): boolean {
-    if (candidates === undefined) return false;
-    this.#keptGroups += keptGroups;
-    this.#scoredRows += scoredRows;
-    const scores = new Float32Array(candidates.buffer, candidates.byteOffset, candidates.length);
-    const count = candidates.length / CANDIDATE_WORDS;
+  #finish(index: number, answer: PassAnswer, { words, floats }: PassOutcome): boolean {
+    const { length, rowsAt, scoresAt } = answer;
+    if (length === undefined) return false;
+    this.#keptGroups += answer.keptGroups;
+    this.#scoredRows += answer.scoredRows;
+    const { rows, scores, counts } = this.#block;
     const first = index * this.#query.room;
-    for (let place = 0; place < count; place += 1) {
-      this.#block.rows[first + place] = candidates[place * CANDIDATE_WORDS]!;
-      this.#block.scores[first + place] = scores[place * CANDIDATE_WORDS + 1]!;
+    for (let place = 0; place < length; place += 1) {
+      rows[first + place] = words[rowsAt + place]!;
+      scores[first + place] = floats[scoresAt + place]!;
     }
-    this.#block.counts[index] = count;
+    counts[index] = length;
     return true;
   }
 

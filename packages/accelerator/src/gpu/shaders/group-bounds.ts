@@ -32,7 +32,7 @@ const QUERY_HEAD = /* wgsl */ `
 fn queryHead(queryIndex: u32) -> vec4<u32> { return query[queryIndex * queryQuads()]; }
 `;
 
-/** WGSL of `boundsOf`; whoever uses it provides `queryHead`. */
+/** WGSL of `boundsOf` and its parts; whoever uses it provides `queryHead`. */
 export const BOUNDS: string = /* wgsl */ `
 const NOTHING = -0x7fffffff;
 /**
@@ -43,16 +43,24 @@ fn powerOfTwo(exponent: i32) -> f32 {
   return bitcast<f32>(select(0u, u32(exponent + 127) << 23u, exponent >= -126));
 }
 
-/** Bounds, as ordered bits, of the score of a row with this product of codes, in a group. */
-fn boundsOf(queryIndex: u32, group: u32, product: i32) -> vec2<u32> {
-  let q = bitcast<vec4<f32>>(queryHead(queryIndex));
+/** Step, error norm and norm of a group's rows. */
+fn groupHead(group: u32) -> vec3<f32> {
   let head = codes[group * (1u + params.codeQuads * ${GROUP_ROWS}u)];
-  let g = bitcast<vec3<f32>>(head.xyz) * powerOfTwo(bitcast<i32>(head.w) + params.exponent);
+  return bitcast<vec3<f32>>(head.xyz) * powerOfTwo(bitcast<i32>(head.w) + params.exponent);
+}
+
+/** Bounds, as ordered bits, of the score of a row with this product of codes: for heads of query and group. */
+fn boundsBetween(q: vec4<f32>, g: vec3<f32>, product: i32) -> vec2<u32> {
   let estimate = q.x * g.x * f32(product);
   // Cauchy-Schwarz for what the codes leave out; 2^-30 covers the order of the query's float64 sums.
   let error = q.y * g.y + q.z * g.z + q.y * (g.y + g.z) * 0x1p-30;
   let reach = error + (abs(estimate) + error) * ${BOUND_MARGIN}f + q.w;
   return vec2<u32>(ordered(estimate - reach), ordered(estimate + reach));
+}
+
+/** The same for a query and a group by their numbers. */
+fn boundsOf(queryIndex: u32, group: u32, product: i32) -> vec2<u32> {
+  return boundsBetween(bitcast<vec4<f32>>(queryHead(queryIndex)), groupHead(group), product);
 }
 `;
 

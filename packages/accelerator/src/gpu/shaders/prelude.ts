@@ -7,7 +7,8 @@
 //   select   per query: a threshold that k lower bounds reach; no row below it is among the best k
 //   sift     per group and query whose upper bound reaches it: its rows whose own upper bound does
 //   score    the canonical scores of these candidates, in integers (soft-float.ts)
-//   order    per query: the best k candidates, score descending, then row ascending
+//   list     per query: the candidates that may be among the best k by their scores
+//   rank     per query: the best k of these, score descending, then row ascending
 //   exact    the canonical scores of all rows, for queries that the bounds cannot serve
 //
 // The proof is in docs/gpu.md; each constant below names its part of it. Bounds are compared as
@@ -37,7 +38,7 @@ export const SELECT_KEYS = 16;
 export const ROW_THREADS = 64;
 /** Threads that compute a canonical score: one for each of its lanes (canonical-score.ts). */
 export const SCORE_LANES = 8;
-/** Candidates at most that `order` takes as finalists without looking for a threshold. */
+/** Candidates at most that `list` takes as finalists without looking for a threshold. */
 export const ORDER_AT_ONCE = 1024;
 /** Groups whose bounds a workgroup of `sift` reads. */
 export const SIFT_GROUPS = 8;
@@ -45,9 +46,9 @@ export const SIFT_GROUPS = 8;
 export const RANGE_WORDS = 4;
 /** Words of a query's head on the device: threshold, candidates, kept groups. */
 export const HEAD_WORDS = 3;
-/** Words of a query's head in the result: kept groups, candidates, finalists, token. */
+/** Words of a query's head in the result: kept groups, candidates, finalists, token. Rows and scores lie behind all heads. */
 export const RESULT_HEAD_WORDS = 4;
-/** Words of a candidate in the result: global row, then the bits of its score. */
+/** Words of a row of the answer: its number, and the bits of its score behind all numbers. */
 export const CANDIDATE_WORDS = 2;
 /**
  * What `scan` adds to the reach of a bound, relative to the estimate and its error. It covers the

@@ -1,5 +1,5 @@
-// The kernels that choose per query: `select` a threshold among groups, `order` the answer among scored
-// candidates (see prelude.ts). A workgroup works on one query.
+// The kernels that choose per query: `select` a threshold among groups; among scored candidates, `list`
+// the finalists and `rank` the answer (see prelude.ts).
 
 import {
   CANDIDATE_WORDS,
@@ -8,6 +8,7 @@ import {
   ORDER_AT_ONCE,
   PRELUDE,
   RESULT_HEAD_WORDS,
+  ROW_THREADS,
   SELECT_KEYS,
 } from "./prelude.ts";
 
@@ -81,11 +82,8 @@ fn main(
 `;
 }
 
-/**
- * Lists each query's finalists, the candidates whose scores reach a threshold that k scores reach, and
- * writes the best k at their rank: the number of finalists before them.
- */
-export function orderShader(shape: SelectShape): string {
+/** Lists each query's finalists: the candidates whose scores reach a threshold that k scores reach. */
+export function listShader(shape: SelectShape): string {
   const { threads } = shape;
   return /* wgsl */ `
 ${enabled(shape)}
@@ -93,10 +91,6 @@ ${PRELUDE}
 ${reachedByK("orderedBits(found[queryIndex * (params.room + params.finalRoom) + index].y)", shape)}
 var<workgroup> candidates: u32;
 var<workgroup> listed: atomic<u32>;
-var<workgroup> finalists: u32;
-var<workgroup> rivals: array<vec2<u32>, ${threads}>;
-
-fn scoreBits(key: u32) -> u32 { return select(~key, key & 0x7fffffffu, (key >> 31u) != 0u); }
 
 @compute @workgroup_size(${threads})
 fn main(
@@ -128,36 +122,68 @@ fn main(
     let row = range.firstRow + (slot - range.firstSlot) * ${GROUP_ROWS}u + candidate.x % ${GROUP_ROWS}u;
     found[finals + place] = vec2<u32>(row, key);
   }
-  storageBarrier();
   workgroupBarrier();
+  if (lane == 0u) { result[head + 2u] = atomicLoad(&listed); }
+}
+`;
+}
+
+/** Finalists that a workgroup of `rank` has at hand at once. */
+const RIVALS = 512;
+/** Rivals that a thread compares with in a turn of its loop, so that their loads overlap. */
+const RIVALS_A_TURN = 8;
+
+/** Writes each query's best k finalists at their rank: the number of finalists before them. A thread ranks one. */
+export const RANK_SHADER: string = /* wgsl */ `
+${PRELUDE}
+var<workgroup> finalists: u32;
+var<workgroup> rivals: array<vec2<u32>, ${RIVALS}>;
+
+fn scoreBits(key: u32) -> u32 { return select(~key, key & 0x7fffffffu, (key >> 31u) != 0u); }
+
+@compute @workgroup_size(${ROW_THREADS})
+fn main(
+  @builtin(local_invocation_index) lane: u32,
+  @builtin(workgroup_id) workgroup: vec3<u32>,
+  @builtin(num_workgroups) grid: vec3<u32>,
+) {
+  let queryIndex = workgroup.y;
+  let head = queryIndex * ${RESULT_HEAD_WORDS}u;
+  let finals = queryIndex * (params.room + params.finalRoom) + params.room;
   if (lane == 0u) {
-    let all = atomicLoad(&listed);
-    result[head + 2u] = all;
-    result[head + 3u] = params.token;
-    finalists = min(all, params.finalRoom);
+    finalists = min(result[head + 2u], params.finalRoom);
+    if (workgroup.x == 0u) { result[head + 3u] = params.token; }
   }
   let total = workgroupUniformLoad(&finalists);
-  let answer = params.queries * ${RESULT_HEAD_WORDS}u + queryIndex * params.k * ${CANDIDATE_WORDS}u;
-  for (var first = 0u; first < total; first += ${threads}u) {
+  let rows = params.queries * ${RESULT_HEAD_WORDS}u + queryIndex * params.k * ${CANDIDATE_WORDS}u;
+  for (var first = workgroup.x * ${ROW_THREADS}u; first < total; first += grid.x * ${ROW_THREADS}u) {
     let index = first + lane;
     var own = vec2<u32>(0u);
     if (index < total) { own = found[finals + index]; }
     var rank = 0u;
-    for (var other = 0u; other < total; other += ${threads}u) {
+    for (var other = 0u; other < total; other += ${RIVALS}u) {
       workgroupBarrier();
-      if (other + lane < total) { rivals[lane] = found[finals + other + lane]; }
+      for (var at = lane; at < ${RIVALS}u; at += ${ROW_THREADS}u) {
+        // No key is 0: who is absent comes before nobody.
+        rivals[at] = vec2<u32>(0u);
+        if (other + at < total) { rivals[at] = found[finals + other + at]; }
+      }
       workgroupBarrier();
-      let end = min(total - other, ${threads}u);
-      for (var at = 0u; at < end; at += 1u) {
-        let rival = rivals[at];
-        rank += u32(rival.y > own.y || (rival.y == own.y && rival.x < own.x));
+      let end = min(total - other, ${RIVALS}u);
+      for (var at = 0u; at < end; at += ${RIVALS_A_TURN}u) {
+        ${Array.from(
+          { length: RIVALS_A_TURN },
+          (_, turn) => `{
+          let rival = rivals[at + ${turn}u];
+          rank += u32(rival.y > own.y || (rival.y == own.y && rival.x < own.x));
+        }`,
+        ).join("\n")}
       }
     }
     if (index < total && rank < params.k) {
-      result[answer + rank * ${CANDIDATE_WORDS}u] = own.x;
-      result[answer + rank * ${CANDIDATE_WORDS}u + 1u] = scoreBits(own.y);
+      result[rows + rank] = own.x;
+      result[rows + params.k + rank] = scoreBits(own.y);
     }
   }
 }
 `;
-}
