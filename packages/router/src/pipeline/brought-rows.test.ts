@@ -10,6 +10,7 @@ import type { PinnedModel } from "../predictor.ts";
 import { RequestContext } from "../request-context.ts";
 import { runPipeline } from "./pipeline-run.ts";
 import { PIPELINE_BOUNDS } from "./fixtures/pipeline-bounds.ts";
+import { search } from "./fixtures/search-step.ts";
 
 const member = { signature: "serving_default", scores: "s" };
 const user = { name: "user", from: { kind: "request", input: "user" } } as const;
@@ -40,17 +41,6 @@ const seen: PipelineStage = {
 const unknown: PipelineStage = { kind: "unknown", input: "user", answer: { kind: "oov" } };
 const limit: PipelineStage = { kind: "limit", count: 1 };
 
-const search = {
-  kind: "topK",
-  table: 0,
-  node: "search",
-  query: 9,
-  k: 9,
-  capped: false,
-  scores: 1,
-  rows: undefined,
-  ids: 2,
-} as const;
 const shape = { name: "items", rows: 9, dim: 2, partitions: 1, sources: [] };
 const items = { kind: "candidate", idDtype: "string", ...shape } as const;
 const outputOf = (name: string, dtype: Tensor["dtype"], value: number): SignatureTensor => {

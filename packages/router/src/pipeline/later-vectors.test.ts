@@ -19,6 +19,7 @@ import type { PinnedModel } from "../predictor.ts";
 import { RequestContext } from "../request-context.ts";
 import { runPipeline } from "./pipeline-run.ts";
 import { PIPELINE_BOUNDS } from "./fixtures/pipeline-bounds.ts";
+import { search } from "./fixtures/search-step.ts";
 
 const member = { signature: "serving_default", scores: "s" };
 const retrieval: PipelineStage = {
@@ -37,17 +38,6 @@ const ranking: PipelineStage = {
 };
 const mmr: PipelineStage = { kind: "diversify", by: "mmr", balance: 0.5, count: 2 };
 
-const search = {
-  kind: "topK",
-  table: 0,
-  node: "search",
-  query: 9,
-  k: 9,
-  capped: false,
-  scores: 1,
-  rows: undefined,
-  ids: 2,
-} as const;
 const shape = { name: "items", rows: 9, dim: 2, partitions: 1, sources: [] };
 const items = { kind: "candidate", idDtype: "string", ...shape } as const;
 

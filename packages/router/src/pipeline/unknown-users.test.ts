@@ -17,22 +17,11 @@ import { RequestContext } from "../request-context.ts";
 import type { PipelineRun } from "./member-access.ts";
 import { runPipeline } from "./pipeline-run.ts";
 import { PIPELINE_BOUNDS } from "./fixtures/pipeline-bounds.ts";
+import { search } from "./fixtures/search-step.ts";
 
 const spec = (name: string, dtype: Tensor["dtype"], value = 0): SignatureTensor => {
   return { name, dtype, shape: [-1], value, graphTensor: "" };
 };
-
-const search = {
-  kind: "topK",
-  table: 0,
-  node: "search",
-  query: 9,
-  k: 9,
-  capped: false,
-  scores: 1,
-  rows: undefined,
-  ids: 2,
-} as const;
 
 const signature: SignatureProgram = {
   name: "serving_default",

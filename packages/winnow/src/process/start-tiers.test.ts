@@ -1,5 +1,6 @@
 // V8's flags of a start hold until it ends, or for half a minute.
 
+import { readFileSync } from "node:fs";
 import { cachedDataVersionTag } from "node:v8";
 
 import { expect, test } from "vitest";
@@ -25,4 +26,16 @@ test.each([
   expect(after).not.toBe(during);
   expect(cachedDataVersionTag()).toBe(after);
   expect(clock.pendingTimers).toBe(0);
+});
+
+test("the bundle's loader, which keeps what V8 makes under these flags, names the same ones", () => {
+  const flagsIn = (file: string): string[] => {
+    const text = readFileSync(new URL(file, import.meta.url), "utf8");
+    return [...new Set(text.match(/"--[a-z-]+(?:=\d+)?"/g))].toSorted();
+  };
+
+  const loader = flagsIn("../../scripts/bundle-loader.cjs");
+
+  expect(loader).toHaveLength(4);
+  expect(flagsIn("start-tiers.ts")).toEqual(loader);
 });
