@@ -7,6 +7,7 @@ import { WinnowError } from "@winnow/core";
 import type { TlsSource } from "../tls/tls-files.ts";
 import { secureOptions } from "../tls/tls-material.ts";
 import { endOnStrayAnswers } from "./redis-answers.ts";
+import { RefusedReply, boundReplies } from "./redis-reply-bounds.ts";
 
 /** Opens a connection to the store; the connection reconnects by itself whenever it breaks. */
 export type OpenRedis = (url: string) => Redis;
@@ -29,14 +30,28 @@ const CONNECTION = {
   maxRetriesPerRequest: 1,
   enableOfflineQueue: false,
   autoResubscribe: false,
-  retryStrategy: (attempt: number) => Math.min(50 * attempt, 500),
 } as const;
+
+/** Ms between attempts to connect: more with each one that fails. */
+const RETRY_MS = 50;
+const RETRY_MS_MAX = 500;
+/** Ms after an answer that was refused: each may cost as much as a whole reading of the store. */
+const REFUSED_RETRY_MS = 2000;
 
 /** Loads the client library. */
 export async function loadRedis(access: RedisAccess = {}): Promise<OpenRedis> {
   const [{ Redis: Client }] = await Promise.all([import("ioredis"), endOnStrayAnswers()]);
   return (url) => {
-    const redis = new Client(checkedUrl(url, access), { ...CONNECTION, ...accessOptions(access) });
+    let isRefused = false;
+    const retryStrategy = (attempt: number): number => {
+      const delayMs = isRefused ? REFUSED_RETRY_MS : Math.min(RETRY_MS * attempt, RETRY_MS_MAX);
+      isRefused = false;
+      return delayMs;
+    };
+    const options = { ...CONNECTION, retryStrategy, ...accessOptions(access) };
+    const redis = new Client(checkedUrl(url, access), options);
+    boundReplies(redis);
+    redis.on("error", (error) => (isRefused ||= error instanceof RefusedReply));
     // The client reads its options again for each connection.
     redis.on("close", () => Object.assign(redis.options, accessOptions(access)));
     return redis;

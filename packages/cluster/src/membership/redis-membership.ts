@@ -9,7 +9,7 @@
 // view however large the set is, and a new worker is found when its page is read. Texts are bounded in
 // Redis (`redis-reading.ts`); those of known workers are read apart, so that others take nothing from them.
 
-import { sleep, toWinnowError, workerId } from "@winnow/core";
+import { excerpt, sleep, toWinnowError, workerId } from "@winnow/core";
 import type { Environment, Incarnation, Timer, WorkerId } from "@winnow/core";
 import type { Redis } from "ioredis";
 import type { Announcement } from "../announcement/announcement.ts";
@@ -25,6 +25,7 @@ import type { MembershipReading } from "./membership-fold.ts";
 import { RECORD_CHARACTERS_MAX, decodeRecord } from "./membership-record.ts";
 import type { MembershipRecord } from "./membership-record.ts";
 import type { OpenRedis } from "./redis-connection.ts";
+import { RefusedReply } from "./redis-reply-bounds.ts";
 import { LEFT_OUT, readIds, readTexts } from "./redis-reading.ts";
 import { redisKeys } from "./redis-keys.ts";
 import type { RedisKeys } from "./redis-keys.ts";
@@ -81,8 +82,8 @@ const PRUNE_MS = 600_000;
 
 /** What the client says of a connection that ends before it can be used, and of answers that are none of Redis. */
 const NO_ANSWER = /^Stream isn't writeable|Please report this/;
-const UNANSWERED =
-  "what listens there ends the connection or does not answer as Redis does; is the port right, and is it redis:// or, with TLS, rediss://?";
+const ADDRESS_REMEDY = "is the port right, and is it redis:// or, with TLS, rediss://?";
+const UNANSWERED = `what listens there ends the connection or does not answer as Redis does; ${ADDRESS_REMEDY}`;
 
 /** Failed reads after which the fault of a connection would be known: 400 ms apart, longer than connecting may take. */
 const UNCONNECTED_READS = 4;
@@ -99,7 +100,9 @@ const OF_TYPE: Readonly<Record<string, string>> = {
   stream: "a stream",
 };
 
-function faultOf(message: string): string {
+function faultOf(error: Error): string {
+  const { message } = error;
+  if (error instanceof RefusedReply) return `what listens there ${message}; ${ADDRESS_REMEDY}`;
   return NO_ANSWER.test(message) ? UNANSWERED : message;
 }
 
@@ -224,15 +227,24 @@ export class RedisMembership implements MembershipStore {
 
   #connect(onReady: () => void): Redis {
     const redis = this.#openRedis(this.#settings.url);
-    redis.on("error", ({ message }) => {
-      this.#connectionFault = faultOf(message);
-      this.#environment.log.debug("membership store connection", { message });
+    redis.on("error", (error: Error) => {
+      this.#connectionFault = faultOf(error);
+      this.#environment.log.debug("membership store connection", {
+        message: excerpt(error.message),
+      });
+      if (error instanceof RefusedReply) this.#noteRefusedReply(error);
     });
     redis.on("ready", () => {
       this.#connectionFault = undefined;
       onReady();
     });
     return redis;
+  }
+
+  /** Counts a reply that ended its connection. The first one is logged. */
+  #noteRefusedReply(error: RefusedReply): void {
+    const { host: store } = new URL(this.#settings.url);
+    this.#refused.refuse(`membership store ${store}`, error.reason, faultOf(error));
   }
 
   #subscribe(): Redis {
@@ -271,9 +283,9 @@ export class RedisMembership implements MembershipStore {
     } catch (error) {
       this.#state = foldFailure(this.#state);
       this.#failures += 1;
-      const { message } = toWinnowError(error);
-      if (message.startsWith(WRONG_TYPE)) await this.#tellForeignKey();
-      else this.#tellFailure(message);
+      const fault = error instanceof Error ? error : toWinnowError(error);
+      if (fault.message.startsWith(WRONG_TYPE)) await this.#tellForeignKey();
+      else this.#tellFailure(fault);
     }
     this.#isReading = false;
     if (this.#isClosed) return;
@@ -287,7 +299,7 @@ export class RedisMembership implements MembershipStore {
    * Logs a failure with the fault of the connection. Reads may fail before that fault is known; then a later one logs
    * it.
    */
-  #tellFailure(readFault: string): void {
+  #tellFailure(readFault: Error): void {
     if (this.#isFailureTold) return;
     const readsMin = this.#redis.status === "ready" ? 2 : UNCONNECTED_READS;
     if (this.#connectionFault === undefined && this.#failures < readsMin) return;
@@ -295,7 +307,10 @@ export class RedisMembership implements MembershipStore {
     this.#isFailureTold = true;
     // The host alone, without user and password.
     const { host: store } = new URL(this.#settings.url);
-    this.#environment.log.warn("membership store does not answer", { store, message });
+    this.#environment.log.warn("membership store does not answer", {
+      store,
+      message: excerpt(message),
+    });
   }
 
   /**
@@ -310,14 +325,14 @@ export class RedisMembership implements MembershipStore {
       this.#isWriteFaultTold = false;
       return;
     }
-    log.debug("announcement not stored", { message: fault });
+    log.debug("announcement not stored", { message: excerpt(fault) });
     // What keeps a process from reading, too, is told by its reads.
     if (this.#failures > 0 || this.#redis.status !== "ready") return;
     this.#failedWrites += 1;
     if (this.#isWriteFaultTold || this.#failedWrites < UNTOLD_WRITES) return;
     this.#isWriteFaultTold = true;
     const { host: store } = new URL(this.#settings.url);
-    log.warn("membership store does not take announcements", { store, message: fault });
+    log.warn("membership store does not take announcements", { store, message: excerpt(fault) });
   }
 
   /** Logs that the key of the members holds what another program has stored there. */

@@ -4,6 +4,7 @@ import { WinnowError, toWinnowError } from "@winnow/core";
 import { endOnStrayAnswers } from "./redis-answers.ts";
 import { accessOptions, checkedUrl } from "./redis-connection.ts";
 import type { RedisAccess } from "./redis-connection.ts";
+import { boundReplies } from "./redis-reply-bounds.ts";
 
 const CONNECTION = {
   protocol: 2,
@@ -27,6 +28,7 @@ export async function probeRedis(url: string, access: RedisAccess = {}): Promise
   let fault: Error | undefined;
   const options = { ...CONNECTION, ...accessOptions(access) };
   const redis = new Redis(checkedUrl(url, access), options);
+  boundReplies(redis);
   redis.on("error", (error) => (fault ??= error));
   try {
     await redis.connect();
