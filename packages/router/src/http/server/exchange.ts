@@ -2,6 +2,10 @@
 // and what becomes of the rest of a body once the request is answered. Exactly one answer is written for a
 // request, by whichever comes first: the handler, the deadline, or the parser that finds the body malformed.
 //
+// A client that ends its side of the connection has left, or waits for its answer. Only writing shows which: the machine
+// of one that has left refuses what it gets, and the next write fails. Therefore such a client gets interim answers
+// (`100 Continue`, which every client of HTTP/1.1 passes over) until its answer is there.
+//
 //   open ── answer ──▶ answered ── read by the client ─────────────▶ closed
 //     │                   └── reads nothing, or too slowly: cut ──▶
 //     └── client leaves ───────────────────────────────────────────▶
@@ -13,7 +17,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { PIECE_BYTES, WinnowError, setGraceTimer } from "@winnow/core";
-import type { Clock, GiveUpReason, Transfer, Transfers } from "@winnow/core";
+import type { Clock, GiveUpReason, Timer, Transfer, Transfers } from "@winnow/core";
 import type { FastifyReply } from "fastify";
 import { RequestContext } from "../../request-context.ts";
 import type { HttpAnswer } from "../http-answer.ts";
@@ -30,6 +34,10 @@ export interface ExchangeParts {
 /** Longer bodies are written apart from their headers. Together both fit into what Node writes without a copy in the heap. */
 const ONE_WRITE_BYTES = 12 * 1024;
 
+/** Ms after the end of a client's side until it gets an interim answer, and at most between two; each waits for twice as long. */
+const INTERIM_MS = 25;
+const INTERIM_MS_MAX = 1000;
+
 /** Statuses of requests that took too long: their connections are closed. */
 const TOO_SLOW: ReadonlySet<number> = new Set([408, 504]);
 
@@ -42,6 +50,7 @@ export class Exchange {
   readonly #reply: FastifyReply;
   #isAnswered = false;
   #isClosed = false;
+  #interimTimer: Timer | undefined;
   /** Accounts for the answer's memory. */
   #transfer: Transfer | undefined;
 
@@ -66,6 +75,26 @@ export class Exchange {
     return this.#isAnswered && !this.#request.complete;
   }
 
+  /** The client has ended its side of the connection. */
+  clientEnded(): void {
+    if (this.#isAnswered || this.#isClosed) return;
+    // HTTP/1.0 has no interim answers, so the client is taken to have left.
+    if (this.#request.httpVersionMinor === 0) this.#response.destroy();
+    else this.#answerInterim(INTERIM_MS);
+  }
+
+  #answerInterim(delayMs: number): void {
+    this.#interimTimer = this.#parts.clock.setTimer(delayMs, () => {
+      this.#response.writeContinue();
+      this.#answerInterim(Math.min(2 * delayMs, INTERIM_MS_MAX));
+    });
+  }
+
+  #endInterim(): void {
+    if (this.#interimTimer !== undefined) this.#parts.clock.clearTimer(this.#interimTimer);
+    this.#interimTimer = undefined;
+  }
+
   /** Accounts for the answer's memory until its client has read it; `false` if there is not enough. */
   hold(answer: HttpAnswer): boolean {
     if (this.#isClosed) return true;
@@ -86,6 +115,7 @@ export class Exchange {
   send({ status, headers, body }: HttpAnswer, further: readonly string[], isLast: boolean): void {
     this.context.finish();
     this.#isAnswered = true;
+    this.#endInterim();
     const isEarly = !this.#request.complete && hasBody(this.#request);
     const isClosing = isLast || (isEarly && TOO_SLOW.has(status));
     if (isEarly) this.#readPast();
@@ -144,6 +174,7 @@ export class Exchange {
 
   #close(): void {
     this.#isClosed = true;
+    this.#endInterim();
     this.#transfer?.close();
     this.context.abort(() => new WinnowError("CANCELLED", "The client closed the connection"));
   }

@@ -67,6 +67,56 @@ describe("connections that rest", () => {
   });
 });
 
+describe("a client that has ended its side of the connection", () => {
+  const request = predictHead(BODY.length) + BODY;
+
+  test.skipIf(speaking.tls !== undefined)(
+    "gets its answer, after interim ones where it takes long",
+    async () => {
+      const { port, predictor } = await start();
+      const held = gate();
+      const client = await RawClient.open(port, "");
+      client.socket.end(request);
+      await until(() => client.isClosed);
+      predictor.beforeAnswer = () => held.opened;
+      const waiting = await RawClient.open(port, "");
+      waiting.socket.end(request);
+      await until(() => waiting.statuses.length === 2);
+      held.open();
+      await until(() => waiting.isClosed);
+
+      expect(client.statuses).toEqual([200]);
+      expect(waiting.statuses.slice(0, 2)).toEqual([100, 100]);
+      expect(waiting.statuses.at(-1)).toBe(200);
+    },
+  );
+
+  test("and has left is noticed, and its request is given up", async () => {
+    const { port, predictor, answered } = await start();
+    const held = gate();
+    predictor.beforeAnswer = () => held.opened;
+    const client = await RawClient.open(port, request);
+    await until(() => predictor.requests.length === 1);
+
+    client.close();
+    await until(() => answered.length === 1);
+    held.open();
+
+    expect(answered.map(({ code }) => code)).toEqual(["CANCELLED"]);
+  });
+
+  test("and has no request under way has its connection closed", async () => {
+    const { port } = await start();
+    const client = await RawClient.open(port, HEALTH);
+    await until(() => client.statuses.length === 1);
+
+    client.socket.end();
+    await until(() => client.isClosed);
+
+    expect(client.statuses).toEqual([200]);
+  });
+});
+
 describe("a body in pieces of a byte", () => {
   test("is kept in few pieces", async () => {
     const bodies = new Transfers(systemClock, {

@@ -230,6 +230,11 @@ class FastifyServer implements HttpServer {
     const server = listeningServer(handler, this.#settings, secure);
     const room = keepRoom(server, this.#settings.connectionsMax, onLoss);
     this.#rooms.add(room);
+    if (tls === undefined) {
+      server.on("connection", (socket: Socket) => {
+        socket.once("end", () => this.#exchanges.get(socket)?.clientEnded());
+      });
+    }
     return server;
   }
 

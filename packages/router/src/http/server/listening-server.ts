@@ -5,6 +5,7 @@ import type { RequestListener, Server } from "node:http";
 import { createHttpsServer } from "@winnow/cluster";
 import type { TlsSource } from "@winnow/cluster";
 import type { HttpSettings } from "../http-settings.ts";
+import { HEADERS_MAX } from "./request-host.ts";
 
 /** Makes a server, which does not listen yet. `onFailure` is called for failed handshakes. */
 export function listeningServer(
@@ -19,8 +20,16 @@ export function listeningServer(
     keepAliveTimeout: settings.keepAliveTimeoutMs,
     // Bodies have their own limits (`request-body.ts`); Node's timeout would answer a second time.
     requestTimeout: 0,
+    // `assertOneHost` says what is missing.
+    requireHostHeader: false,
   };
-  if (tls === undefined) return createServer(limits, handler);
+  // Of more, Node would leave those beyond out; one more shows `assertOneHost` that there are more.
+  const headers = { maxHeadersCount: HEADERS_MAX + 1 };
+  if (tls === undefined) {
+    // A client may end its side of a connection and wait for its answer, as `nc -N` does; without this Node ends both.
+    return Object.assign(createServer(limits, handler), headers, { httpAllowHalfOpen: true });
+  }
   const { handshakeTimeoutMs: handshakeTimeout } = settings;
-  return createHttpsServer({ ...limits, handshakeTimeout }, handler, { tls, onFailure });
+  const server = createHttpsServer({ ...limits, handshakeTimeout }, handler, { tls, onFailure });
+  return Object.assign(server, headers);
 }

@@ -6,7 +6,7 @@ import { assertCertified, authorizationOf } from "@winnow/cluster";
 import type { Admitted, KeyGuard, KeyRole, TlsSource } from "@winnow/cluster";
 import type { PageFiles } from "../http-observer.ts";
 import type { Route } from "../request-path.ts";
-import { assertCalledBy } from "./request-host.ts";
+import { assertCalledBy, assertOneHost } from "./request-host.ts";
 import { isConsolePath } from "../documents/console-page.ts";
 
 /** What access is decided by; each part is optional. */
@@ -36,7 +36,7 @@ const METRICS_ROLES: readonly KeyRole[] = ["status"];
 
 /**
  * Lets a request in. The result must be released when the request has been answered.
- * @throws WinnowError UNAUTHENTICATED, PERMISSION_DENIED; TooManyRequests
+ * @throws WinnowError UNAUTHENTICATED, PERMISSION_DENIED, INVALID_ARGUMENT; TooManyRequests; RefusedBody
  */
 export function admitRequest(
   parts: AccessParts,
@@ -44,6 +44,7 @@ export function admitRequest(
   request: IncomingMessage,
 ): Admitted | undefined {
   const { tls, keys, hosts, metricsPath } = parts;
+  assertOneHost(request);
   const path = route.kind === "outside" ? route.path : undefined;
   // Metrics may be configured to a path that would otherwise be a probe or the console.
   const isMetrics = path?.split("?", 1)[0] === metricsPath;

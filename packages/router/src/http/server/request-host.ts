@@ -9,6 +9,44 @@
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { WinnowError, excerpt } from "@winnow/core";
+import { RefusedBody } from "../http-answer.ts";
+
+/** Headers of a request; of more, Node would leave those beyond out, whatever they say. */
+export const HEADERS_MAX = 999;
+/** Characters of names, addresses and ports (RFC 3986, 3.2.2). */
+const HOST = /^[\w\-.~%!$&'()*+,;=:[\]]*$/;
+
+/**
+ * Holds a request to exactly one well-formed `Host` (RFC 9112, 3.2), so that whatever stands before the server and
+ * the server itself cannot take it to be for two names. HTTP/1.0 has requests without one.
+ * @throws WinnowError INVALID_ARGUMENT; RefusedBody 431 for more headers than are looked at
+ */
+export function assertOneHost({ rawHeaders, httpVersionMinor }: IncomingMessage): void {
+  if (rawHeaders.length > 2 * HEADERS_MAX) {
+    throw new RefusedBody(431, `The request has more than ${HEADERS_MAX} headers`);
+  }
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!;
+    if (name.length !== 4 || name.toLowerCase() !== "host") continue;
+    hosts += 1;
+    const host = rawHeaders[at + 1]!;
+    if (!HOST.test(host))
+      throw invalid(
+        `"${excerpt(host)}" is no Host: it must be a name or address, with :port or without`,
+      );
+  }
+  if (hosts > 1) throw invalid(`The request has ${hosts} Host headers; send one`);
+  if (hosts === 0 && httpVersionMinor > 0) {
+    throw invalid(
+      "The request has no Host header, which HTTP/1.1 needs; send one, which may be empty",
+    );
+  }
+}
+
+function invalid(text: string): WinnowError {
+  return new WinnowError("INVALID_ARGUMENT", text);
+}
 
 /** Top-level domains that the public DNS never has (RFC 6761; ICANN reserved `internal` for private use). */
 const PRIVATE_DOMAINS = [".localhost", ".internal"];
