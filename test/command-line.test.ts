@@ -546,3 +546,17 @@ describe("the log", () => {
     expect(rest).toEqual([""]);
   });
 });
+
+test("a folder that was removed under the command is told, where a path is relative to it", () => {
+  const gone = mkdtempSync(path.join(directory, "gone-"));
+  const command = `rmdir '${gone}' && exec '${process.execPath}' '${script}' inspect models`;
+
+  const { status, stderr } = spawnSync("sh", ["-c", command], {
+    cwd: gone,
+    encoding: "utf8",
+    env: { ...process.env, NO_COLOR: "1" },
+  });
+
+  expect(stderr).toMatch(/^FAILED_PRECONDITION: The folder in which this command was started no /);
+  expect([status, stderr.split("\n")]).toEqual([1, [expect.anything(), ""]]);
+});

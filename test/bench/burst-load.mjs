@@ -12,7 +12,7 @@ import os from "node:os";
 import path from "node:path";
 import process from "node:process";
 import { Agent, request } from "node:http";
-import { scriptOptions } from "../script-options.mjs";
+import { scriptOptions } from "../../packages/accelerator/scripts/script-options.mjs";
 import { percentile } from "./http-client.mjs";
 import { startProcesses } from "./local-processes.mjs";
 

@@ -12,7 +12,7 @@ import { spawnSync } from "node:child_process";
 import os from "node:os";
 import path from "node:path";
 import process from "node:process";
-import { scriptOptions } from "../script-options.mjs";
+import { scriptOptions } from "../../packages/accelerator/scripts/script-options.mjs";
 import { benchFolder } from "./bench-folder.mjs";
 import { createContenders } from "./rivals/contenders.mjs";
 import { watchForeignLoad } from "./machine/foreign-load.mjs";

@@ -12,7 +12,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import process from "node:process";
-import { scriptOptions } from "../script-options.mjs";
+import { scriptOptions } from "../../packages/accelerator/scripts/script-options.mjs";
 import { benchFolder } from "./bench-folder.mjs";
 import { openConnection, postBytes } from "./http-client.mjs";
 import { startProcesses } from "./local-processes.mjs";

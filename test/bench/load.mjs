@@ -12,7 +12,7 @@ import process from "node:process";
 import { loadNativeAddon } from "../../packages/accelerator/dist/cpu/native-addon.js";
 import { createRowChecks } from "../../packages/accelerator/dist/index.js";
 import { openModelVersion } from "../../packages/model/dist/index.js";
-import { scriptOptions } from "../script-options.mjs";
+import { scriptOptions } from "../../packages/accelerator/scripts/script-options.mjs";
 import { benchFolder } from "./bench-folder.mjs";
 import { watchForeignLoad } from "./machine/foreign-load.mjs";
 import { loadAll, openCompute, releaseAll, searchesBesideLoad } from "./load-runs.mjs";

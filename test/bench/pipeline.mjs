@@ -14,7 +14,7 @@ import process from "node:process";
 import { createInterface } from "node:readline";
 import { StringColumn } from "../../packages/core/dist/index.js";
 import { writeRankingModel } from "../../packages/model-writer/dist/index.js";
-import { scriptOptions } from "../script-options.mjs";
+import { scriptOptions } from "../../packages/accelerator/scripts/script-options.mjs";
 import { benchFolder } from "./bench-folder.mjs";
 import { startProcesses } from "./local-processes.mjs";
 import { USERS, writeTable } from "./scale-models.mjs";

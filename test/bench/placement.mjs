@@ -17,7 +17,7 @@ import {
   partitionCountOf,
   workerId,
 } from "../../packages/core/dist/index.js";
-import { scriptOptions } from "../script-options.mjs";
+import { scriptOptions } from "../../packages/accelerator/scripts/script-options.mjs";
 
 const options = scriptOptions({
   rows: { type: "string", default: "1e9" },

@@ -13,7 +13,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import os from "node:os";
 import path from "node:path";
 import process from "node:process";
-import { scriptOptions } from "../script-options.mjs";
+import { scriptOptions } from "../../packages/accelerator/scripts/script-options.mjs";
 import { measureCell, memberships } from "./scale-cell.mjs";
 import { writeTable } from "./scale-models.mjs";
 import { toMarkdown } from "./reports/scale-report.mjs";

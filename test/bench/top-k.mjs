@@ -15,7 +15,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { scriptOptions } from "../script-options.mjs";
+import { scriptOptions } from "../../packages/accelerator/scripts/script-options.mjs";
 import { QUERIES, benchFolder } from "./bench-folder.mjs";
 import { createContenders } from "./rivals/contenders.mjs";
 import { watchForeignLoad } from "./machine/foreign-load.mjs";

@@ -14,7 +14,7 @@ import process from "node:process";
 import { createCpuAccelerator } from "../../packages/accelerator/dist/cpu/accelerator.js";
 import { loadNativeAddon } from "../../packages/accelerator/dist/cpu/native-addon.js";
 import { rowRangeOf } from "../../packages/core/dist/index.js";
-import { scriptOptions } from "../script-options.mjs";
+import { scriptOptions } from "../../packages/accelerator/scripts/script-options.mjs";
 import { QUERIES, benchFolder } from "./bench-folder.mjs";
 import { watchForeignLoad } from "./machine/foreign-load.mjs";
 import { writeFigures } from "./reports/report-file.mjs";

@@ -14,7 +14,7 @@ import { mkdtempSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import process from "node:process";
-import { scriptOptions } from "../script-options.mjs";
+import { scriptOptions } from "../../packages/accelerator/scripts/script-options.mjs";
 import { loadSources } from "../simulation/source-loading.mjs";
 
 const options = scriptOptions({

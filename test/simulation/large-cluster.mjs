@@ -8,7 +8,7 @@
 import path from "node:path";
 import process from "node:process";
 import { loadSources } from "./source-loading.mjs";
-import { scriptOptions } from "../script-options.mjs";
+import { scriptOptions } from "../../packages/accelerator/scripts/script-options.mjs";
 
 const options = scriptOptions({
   workers: { type: "string", default: "256" },

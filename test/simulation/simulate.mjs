@@ -6,7 +6,7 @@
 
 import path from "node:path";
 import process from "node:process";
-import { scriptOptions } from "../script-options.mjs";
+import { scriptOptions } from "../../packages/accelerator/scripts/script-options.mjs";
 import { loadSources } from "./source-loading.mjs";
 
 const values = scriptOptions({

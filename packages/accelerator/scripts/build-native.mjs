@@ -14,7 +14,6 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { createRequire } from "node:module";
 import path from "node:path";
 import process from "node:process";
-import { parseArgs } from "node:util";
 import {
   FLAGS,
   addonFlags,
@@ -28,9 +27,11 @@ import {
   nativeFolder,
   shortComplaint,
 } from "./native-compiler.mjs";
+import { scriptOptions } from "./script-options.mjs";
 
-const { values: options } = parseArgs({
-  options: { "unless-prebuilt": { type: "boolean" }, portable: { type: "string" } },
+const options = scriptOptions({
+  "unless-prebuilt": { type: "boolean" },
+  portable: { type: "string" },
 });
 
 const ADDON = "winnow-accelerator.node";

@@ -7,12 +7,12 @@ import { mkdirSync } from "node:fs";
 import path from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { measureCeilings } from "./gpu-bench/ceilings.mjs";
 import { openGpuDevice, resolveGpuOptions, surveyGpus } from "./gpu-bench/compiled-code.mjs";
 import { rounded, writeWhole } from "./gpu-bench/figures.mjs";
 import { markdownOf } from "./gpu-bench/report.mjs";
 import { loadTable, measureCell, openBench } from "./gpu-bench/search-cells.mjs";
+import { scriptOptions } from "./script-options.mjs";
 import { startTorch } from "./gpu-bench/torch-contender.mjs";
 
 const HELP = `gpu-bench.mjs: what a GPU does with Winnow's exact search
@@ -38,8 +38,8 @@ WINNOW_BENCH_PYTHON=<python with torch> measures PyTorch's matmul and topk in th
 Progress goes to stderr, the names of the written files (JSON, Markdown) to stdout.`;
 
 const OUT = fileURLToPath(new URL("../../../test/bench/results", import.meta.url));
-const { values: argument } = parseArgs({
-  options: {
+const argument = scriptOptions(
+  {
     rows: { type: "string", default: "1e6,1e7,1e8" },
     dims: { type: "string", default: "64,128" },
     batches: { type: "string", default: "1,8,64,256,1024" },
@@ -56,13 +56,9 @@ const { values: argument } = parseArgs({
     software: { type: "boolean", default: false },
     adapter: { type: "string" },
     out: { type: "string", default: OUT },
-    help: { type: "boolean", default: false },
   },
-});
-if (argument.help) {
-  console.log(HELP);
-  process.exit(0);
-}
+  HELP,
+);
 
 const startMs = performance.now();
 const secondsInAll = Number(argument["seconds-in-all"] ?? Number(argument.minutes) * 60);

@@ -4,11 +4,11 @@
 //   node gpu-doctor.mjs [--out doctor.json]
 
 import process from "node:process";
-import { parseArgs } from "node:util";
 import { writeWhole } from "./gpu-bench/figures.mjs";
 import { gpuOptionsFromEnvironment, surveyGpus } from "./gpu-bench/compiled-code.mjs";
+import { scriptOptions } from "./script-options.mjs";
 
-const { values: argument } = parseArgs({ options: { out: { type: "string" } } });
+const argument = scriptOptions({ out: { type: "string" } });
 const survey = await surveyGpus(gpuOptionsFromEnvironment());
 if (argument.out !== undefined) writeWhole(argument.out, survey);
 for (const { name, driver, isSoftware, features, limits } of survey.gpus) {

@@ -6,7 +6,6 @@
 //   node gpu-exactness.mjs [--seconds 60] [--seed 1] [--small] [--out exactness.json]
 
 import process from "node:process";
-import { parseArgs } from "node:util";
 import {
   createGpuAccelerator,
   createReferenceAccelerator,
@@ -22,14 +21,13 @@ import {
   randomShape,
 } from "./gpu-bench/random-searches.mjs";
 import { xorshift } from "./gpu-bench/rows.mjs";
+import { scriptOptions } from "./script-options.mjs";
 
-const { values: argument } = parseArgs({
-  options: {
-    seconds: { type: "string", default: "60" },
-    seed: { type: "string", default: "1" },
-    small: { type: "boolean", default: false },
-    out: { type: "string" },
-  },
+const argument = scriptOptions({
+  seconds: { type: "string", default: "60" },
+  seed: { type: "string", default: "1" },
+  small: { type: "boolean", default: false },
+  out: { type: "string" },
 });
 const endMs = performance.now() + Number(argument.seconds) * 1000;
 const random = xorshift(Number(argument.seed) * 7919);

@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { scriptOptions } from "./script-options.mjs";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 /** What the tests and the benchmark import; webgpu is packed for one platform. */
@@ -113,12 +113,10 @@ function pack(entries, out) {
   cpSync(fileURLToPath(new URL("run-on-gpu.sh", import.meta.url)), path.join(out, "run.sh"));
 }
 
-const { values: argument } = parseArgs({
-  options: {
-    out: { type: "string", default: path.join(root, ".gpu") },
-    "no-loader": { type: "boolean", default: false },
-    list: { type: "boolean", default: false },
-  },
+const argument = scriptOptions({
+  out: { type: "string", default: path.join(root, ".gpu") },
+  "no-loader": { type: "boolean", default: false },
+  list: { type: "boolean", default: false },
 });
 const entries = [...PROJECT, ...installedPackages(NEEDED)];
 const absent = entries.filter((entry) => !existsSync(path.join(root, entry)));

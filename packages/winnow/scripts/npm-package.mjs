@@ -23,7 +23,7 @@ import {
 } from "node:fs";
 import path from "node:path";
 import process from "node:process";
-import { parseArgs } from "node:util";
+import { scriptOptions } from "../../accelerator/scripts/script-options.mjs";
 import { EXTERNAL_PACKAGES } from "./bundler.mjs";
 
 /** The name on npm; `winnow` belongs to somebody else there. The command is `winnow` all the same. */
@@ -33,12 +33,10 @@ const PUBLISHED_NAME = "winnow-serving";
 const REQUIRED_PACKAGES = ["csv-parse", "node-api-headers", "yaml"];
 
 const root = path.resolve(import.meta.dirname, "../../..");
-const { values: options } = parseArgs({
-  options: {
-    out: { type: "string" },
-    prebuilds: { type: "string" },
-    repository: { type: "string" },
-  },
+const options = scriptOptions({
+  out: { type: "string" },
+  prebuilds: { type: "string" },
+  repository: { type: "string" },
 });
 const out = path.resolve(options.out ?? path.join(root, "build/npm"));
 const stage = path.join(out, "package");
@@ -56,6 +54,7 @@ const PARTS = [
   "packages/accelerator/native",
   "packages/accelerator/scripts/build-native.mjs",
   "packages/accelerator/scripts/native-compiler.mjs",
+  "packages/accelerator/scripts/script-options.mjs",
   "deploy/kubernetes",
   "CHANGELOG.md",
   "LICENSE",

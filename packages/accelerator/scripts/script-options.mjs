@@ -1,5 +1,6 @@
 // The options of a script that is run by hand. Its first comment is its manual: `--help` prints that
-// with the options and their defaults; an option that does not exist is answered with the same hint.
+// with the options and their defaults; an option that does not exist is answered with a hint at it. The file lies
+// here because it is shipped with the scripts that compile the native scan and measure GPUs.
 
 import { readFileSync } from "node:fs";
 import process from "node:process";
@@ -18,10 +19,10 @@ function describe([name, { type, default: value }]) {
 }
 
 /**
- * The values given on the command line, as `parseArgs` reads them. Ends the process after `--help`
+ * The values given on the command line, as `parseArgs` reads them; `manual` replaces what `--help` prints. Ends the process after `--help`
  * (status 0) and for an option that does not exist or lacks its value (status 2).
  */
-export function scriptOptions(options) {
+export function scriptOptions(options, manual) {
   const help = { type: "boolean", default: false };
   try {
     const { values } = parseArgs({ options: { ...options, help } });
@@ -31,6 +32,7 @@ export function scriptOptions(options) {
     process.exit(2);
   }
   const list = Object.entries(options).map(describe);
-  process.stdout.write([...manualOf(process.argv[1]), "", "Options:", ...list, ""].join("\n"));
+  const made = [...manualOf(process.argv[1]), "", "Options:", ...list].join("\n");
+  process.stdout.write(`${manual ?? made}\n`);
   process.exit(0);
 }
