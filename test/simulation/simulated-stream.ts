@@ -106,6 +106,10 @@ export class SimulatedStream implements FrameChannel, WorkerLink {
     });
   }
 
+  afterReplies(run: () => void): void {
+    this.listener?.process.soon(() => this.listener?.process.soon(run));
+  }
+
   pong(pong: Pong): void {
     this.#tell({ kind: "pong", pong });
   }

@@ -23,13 +23,16 @@ interface SearchAttempt {
   readonly lives: RoutingTable["workers"];
 }
 
+/** Rows, or those that a worker is still looking up; `undefined` if they do not come. */
+type KeptRows = Float32Array | Promise<Float32Array | undefined>;
+
 /** Rows of one keyed table, for one request. */
 export class ItemRows {
   /** The table. */
   readonly wanted: KeyedRows;
   readonly dim: number;
   readonly #onOtherKeys: () => void;
-  #kept: { readonly ids: Tensor; readonly rows: Float32Array } | undefined;
+  #kept: { readonly ids: Tensor; readonly rows: KeptRows } | undefined;
   /** Whether as many keys as ids were looked up: those ids, or only others. */
   #looked: "not" | "ids" | "others" = "not";
 
@@ -58,19 +61,25 @@ export class ItemRows {
   }
 
   /** Keeps the rows of these ids, `[ids, dim]`, instead of any before. */
-  keep(ids: Tensor, rows: Float32Array): void {
+  keep(ids: Tensor, rows: KeptRows): void {
     this.#kept = { ids, rows };
   }
 
-  /** The rows of these keys, float32 `[...keys, dim]`, if they are kept. */
-  rowsOf({ version, table }: KeyedRows, keys: Tensor): Tensor | undefined {
+  /** The rows of these keys, float32 `[...keys, dim]`, if they are kept; later if they are still to come, or do not. */
+  rowsOf(
+    { version, table }: KeyedRows,
+    keys: Tensor,
+  ): Tensor | Promise<Tensor | undefined> | undefined {
     const kept = this.#kept;
     if (kept === undefined || table !== this.wanted.table) return undefined;
     if (!isSameVersion(version, this.wanted.version)) return undefined;
     if (kept.ids.data.length !== keys.data.length) return undefined;
     const isFound = areSame(kept.ids, keys);
     if (isFound || this.#looked === "not") this.#looked = isFound ? "ids" : "others";
-    return isFound ? tensor("float32", [...keys.shape, this.dim], kept.rows) : undefined;
+    if (!isFound) return undefined;
+    const { rows } = kept;
+    const shaped = (values: Float32Array) => tensor("float32", [...keys.shape, this.dim], values);
+    return rows instanceof Promise ? rows.then((values) => values && shaped(values)) : shaped(rows);
   }
 
   /** To be called after the ranking, to which alone the rows belong. */

@@ -6,7 +6,7 @@ import type { TopKBlock } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { announced } from "../fixtures/announcement-words.ts";
 import { lookupOf, rowReply } from "./fixtures/any-frames.ts";
-import type { RouterFrame, WorkerReply } from "./frames/frames.ts";
+import type { RouterFrame, WorkerAnswer, WorkerReply } from "./frames/frames.ts";
 import { QueryWindow } from "./query-window.ts";
 import { WorkerChannel } from "./shard-channel.ts";
 import type { FrameChannel, FrameHandlers, WorkerConnector } from "./worker-connector.ts";
@@ -147,6 +147,81 @@ describe("QueryWindow", () => {
 
     expect(heard).toEqual([1]);
     expect(window.pending).toBe(0);
+  });
+});
+
+describe("rows of items that come after them", () => {
+  const ask = { k: 2, queries: 1, vectors: new Float32Array(2), excluded: [], rowsOnly: true };
+  const error = new WinnowError("UNAVAILABLE", "not held");
+  const rows = { kind: "lookup", vectors: Float32Array.of(1, 2) } as const;
+  const items: Extract<WorkerAnswer, { kind: "topK" }> = {
+    kind: "topK",
+    block: {
+      queries: 1,
+      k: 2,
+      counts: Uint32Array.of(1),
+      scores: new Float32Array(2),
+      rows: new Uint32Array(2),
+    },
+    ids: undefined,
+    itemRowsLater: true,
+  };
+
+  /** A window with a search whose rows may come later, and what its question has heard. */
+  function searching(itemRowsLater?: true) {
+    const window = new QueryWindow({ pendingMax: 1, unsentBytesMax: 2 ** 20 });
+    const heard: WorkerReply[] = [];
+    const question = { ...lookupOf(1), ask: { kind: "topK", ...ask, itemRowsLater } as const };
+    const id = window.add(question, (reply) => heard.push(reply))!;
+    window.takeUnsent(0);
+    const settle = (answer: WorkerAnswer) =>
+      window.settle({ id, queueUs: 0, computeUs: 0, answer })?.code;
+    const later = () => {
+      const answer = heard[0]?.answer;
+      return answer?.kind === "topK" ? answer.laterItemRows : undefined;
+    };
+    return { window, heard, settle, later };
+  }
+
+  test.each<[string, WorkerAnswer, Float32Array | undefined]>([
+    ["are passed on", rows, rows.vectors],
+    [
+      "that a worker cannot give are none",
+      { kind: "failure", reason: "OVERLOADED", error },
+      undefined,
+    ],
+  ])("%s, and until then take up the window", async (_, answer, expected) => {
+    const { window, heard, settle, later } = searching(true);
+
+    const faults = [settle(items)];
+    const pending = [window.pending, window.add(lookupOf(2), () => undefined)];
+    faults.push(settle(answer), settle(answer));
+
+    expect(await later()).toEqual(expected);
+    expect([faults, pending]).toEqual([
+      [undefined, undefined, undefined],
+      [1, undefined],
+    ]);
+    expect([heard.length, window.pending]).toEqual([1, 0]);
+  });
+
+  test("are none once the stream is over, and nothing else is heard", async () => {
+    const { window, heard, settle, later } = searching(true);
+    settle(items);
+
+    window.failAll(error);
+
+    expect(await later()).toBeUndefined();
+    expect([heard.length, window.pending]).toEqual([1, 0]);
+  });
+
+  test.each<[string, true | undefined, readonly WorkerAnswer[]]>([
+    ["where nobody allowed it", undefined, [items]],
+    ["and are items again", true, [items, items]],
+  ])("break the stream off %s", (_, allowed, answers) => {
+    const { settle } = searching(allowed);
+
+    expect(answers.map((answer) => settle(answer)).at(-1)).toBe("INTERNAL");
   });
 });
 

@@ -24,6 +24,8 @@ interface Pending {
   readonly question: Question;
   readonly bytes: number;
   readonly onReply: (reply: WorkerReply) => void;
+  /** Takes the rows of the items, once these have been answered without them. */
+  onItemRows: ((rows: Float32Array | undefined) => void) | undefined;
 }
 
 /** Pending questions by id, and the unsent ones in order. */
@@ -54,7 +56,7 @@ export class QueryWindow {
     }
     if (this.#pending.size >= pendingMax) return undefined;
     if (this.#unsent.size > 0 && this.#unsentBytes + bytes > unsentBytesMax) return undefined;
-    const pending = { id: 0, unsentId: 0, question, bytes, onReply };
+    const pending = { id: 0, unsentId: 0, question, bytes, onReply, onItemRows: undefined };
     pending.id = this.#pending.add(pending);
     pending.unsentId = this.#unsent.add(pending);
     this.#unsentBytes += bytes;
@@ -90,11 +92,26 @@ export class QueryWindow {
   settle(reply: WorkerReply): WinnowError | undefined {
     const pending = this.#pending.get(reply.id);
     if (pending === undefined || pending.unsentId > 0) return undefined;
-    if (!answers(reply, pending.question.ask)) {
-      return new WinnowError("INTERNAL", "The worker answered another question than was asked");
+    const { answer } = reply;
+    if (pending.onItemRows !== undefined) return this.#settleItemRows(pending, answer);
+    if (!answers(reply, pending.question.ask)) return anotherQuestion();
+    if (answer.kind === "topK" && answer.itemRowsLater) {
+      const laterItemRows = new Promise<Float32Array | undefined>((resolve) => {
+        pending.onItemRows = resolve;
+      });
+      pending.onReply({ ...reply, answer: { ...answer, laterItemRows } });
+      return undefined;
     }
     this.#pending.delete(reply.id);
     pending.onReply(reply);
+    return undefined;
+  }
+
+  /** Passes on the second reply to a question: rows, or a failure. */
+  #settleItemRows(pending: Pending, answer: WorkerReply["answer"]): WinnowError | undefined {
+    if (answer.kind === "topK") return anotherQuestion();
+    this.#pending.delete(pending.id);
+    pending.onItemRows?.(answer.kind === "lookup" ? answer.vectors : undefined);
     return undefined;
   }
 
@@ -117,6 +134,7 @@ export class QueryWindow {
 
   #fail(pending: Pending, reason: FailureReason, error: WinnowError): void {
     this.#pending.delete(pending.id);
+    if (pending.onItemRows !== undefined) return pending.onItemRows(undefined);
     const answer = { kind: "failure", reason, error } as const;
     pending.onReply({ id: pending.id, queueUs: 0, computeUs: 0, answer });
   }
@@ -129,11 +147,17 @@ export class QueryWindow {
   }
 }
 
+function anotherQuestion(): WinnowError {
+  return new WinnowError("INTERNAL", "The worker answered another question than was asked");
+}
+
 /** Whether a reply has the form of an answer to what was asked. */
 function answers({ answer }: WorkerReply, ask: WorkerAsk): boolean {
   switch (answer.kind) {
-    case "topK":
-      return ask.kind === "topK" && answer.block.k <= ask.k && answer.block.queries === ask.queries;
+    case "topK": {
+      if (ask.kind !== "topK" || (answer.itemRowsLater && !ask.itemRowsLater)) return false;
+      return answer.block.k <= ask.k && answer.block.queries === ask.queries;
+    }
     case "lookup": {
       if (ask.kind !== "lookup") return false;
       const keys = ask.keys.data.length;

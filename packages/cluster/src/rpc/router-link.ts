@@ -60,6 +60,8 @@ export class RouterLink implements WorkerLink {
   #handlers: LinkHandlers | undefined;
   #waiting: SizedReply[] = [];
   #waitingBytes = 0;
+  /** What runs once the waiting replies have been written to the socket. */
+  #afterReplies: (() => void)[] = [];
   #unsentState: Announcement | undefined;
   /** The latest unsent news of each member; bounded by the number of members. */
   readonly #unsentMembers = new Map<WorkerId, MemberNews>();
@@ -110,6 +112,11 @@ export class RouterLink implements WorkerLink {
     });
   }
 
+  afterReplies(run: () => void): void {
+    if (this.#waiting.length === 0) run();
+    else this.#afterReplies.push(run);
+  }
+
   pong(pong: Pong): void {
     if (!this.#isBlocked) this.#send({ kind: "pong", pong });
   }
@@ -141,9 +148,9 @@ export class RouterLink implements WorkerLink {
     this.#fail(error);
   }
 
-  #send(frame: WorkerFrame): void {
+  #send(frame: WorkerFrame, onWritten?: () => void): void {
     if (this.#isClosed) return;
-    if (!this.#call.write(encodeWorkerFrame(frame))) this.#isBlocked = true;
+    if (!this.#call.write(encodeWorkerFrame(frame), onWritten)) this.#isBlocked = true;
   }
 
   #sendMembers(): void {
@@ -166,8 +173,18 @@ export class RouterLink implements WorkerLink {
       }
       this.#waiting = this.#waiting.slice(replies.length);
       this.#waitingBytes -= bytes;
-      this.#send({ kind: "replies", replies });
+      this.#send({ kind: "replies", replies }, this.#takeAfterReplies());
     }
+  }
+
+  /** What is to run once all replies so far have been written; `undefined` while some wait, or for nothing. */
+  #takeAfterReplies(): (() => void) | undefined {
+    const runs = this.#afterReplies;
+    if (runs.length === 0 || this.#waiting.length > 0) return undefined;
+    this.#afterReplies = [];
+    return () => {
+      for (const run of runs) run();
+    };
   }
 
   #unblock(): void {

@@ -98,6 +98,29 @@ describe("WorkerServer", () => {
     expect(worker.batches.length).toBeLessThan(200);
   });
 
+  test("runs what waits for replies when they have left, and at once where none wait", async () => {
+    worker.isHolding = true;
+    const channel = await openChannel();
+    const answered = ask(channel, 7);
+    await eventually(() => expect(worker.batches).toHaveLength(1));
+    const [link] = worker.links;
+    const ran: string[] = [];
+    link!.afterReplies(() => ran.push("without replies"));
+    link!.reply(rowReply(worker.batches[0]![0]!));
+
+    const left = new Promise<void>((resolve) => {
+      link!.afterReplies(() => {
+        ran.push("after replies");
+        resolve();
+      });
+    });
+    ran.push("later");
+    await left;
+
+    expect(ran).toEqual(["without replies", "later", "after replies"]);
+    expect(await answered).toMatchObject({ answer: { kind: "lookup" } });
+  });
+
   test("a hostile stream ends with an error, and its neighbour feels nothing", async () => {
     const channel = await openChannel();
     const hello = { hello: { router_id: "x" } };

@@ -11,6 +11,8 @@ export interface WorkerLink {
   readonly routerId: string;
   /** Replies of one event-loop turn share a frame. A router that does not read is disconnected. */
   reply(reply: WorkerReply): void;
+  /** Runs something once the replies so far are on their way, as far as this process is concerned. */
+  afterReplies(run: () => void): void;
   pong(pong: Pong): void;
   /** Sends the new state. */
   announce(announcement: Announcement): void;

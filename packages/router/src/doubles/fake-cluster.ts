@@ -96,6 +96,8 @@ export class FakeWorker implements PeerChannel {
   behave: (question: Question) => Behaviour = () => "answer";
   /** What a search brings of the other table, asked or not, instead of the rows of its items. */
   forgedRows: ((rows: Float32Array) => Float32Array) | undefined;
+  /** What comes of the rows of a search's items after these, where that is allowed, instead of rows with them. */
+  laterRows: ((rows: Float32Array) => Promise<Float32Array | undefined>) | undefined;
   readonly #clock: Clock;
   readonly #data: FakeData;
   readonly #crossed = new Set<(reply: WorkerReply) => void>();
@@ -173,7 +175,13 @@ export class FakeWorker implements PeerChannel {
   ): void {
     if (!this.#pending.delete(onReply) && !this.#crossed.delete(onReply)) return;
     const answer = answerOf(this.#data, { question, held: this.held, behaviour });
-    const { forgedRows } = this;
+    const { forgedRows, laterRows } = this;
+    const { ask } = question;
+    if (laterRows !== undefined && ask.kind === "topK" && ask.itemRowsLater) {
+      if (answer.kind !== "topK") return onReply(replyOf(answer));
+      const laterItemRows = laterRows(itemRowsOf(this.#data, answer.block));
+      return onReply(replyOf({ ...answer, itemRows: undefined, laterItemRows }));
+    }
     if (answer.kind !== "topK" || forgedRows === undefined) return onReply(replyOf(answer));
     onReply(replyOf({ ...answer, itemRows: forgedRows(itemRowsOf(this.#data, answer.block)) }));
   }

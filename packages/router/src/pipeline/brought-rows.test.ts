@@ -91,7 +91,7 @@ async function askedBy(stages: readonly PipelineStage[], listed?: Tensor) {
       asked.push(request.itemRows === itemRows ? `${model} with rows` : model);
       const items = request.inputs.get("movie");
       if (items === undefined) itemRows.keep(stringTensor(["a", "b"]), Float32Array.of(1, 2, 3, 4));
-      else if (request.itemRows !== undefined) itemRows.rowsOf(itemRows.wanted, items);
+      else if (request.itemRows !== undefined) void itemRows.rowsOf(itemRows.wanted, items);
       const count = items?.data.length ?? 2;
       const scores = tensor("float32", [1, count], new Float32Array(count));
       const outputs = new Map<string, Tensor>([["s", scores]]);

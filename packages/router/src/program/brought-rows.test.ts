@@ -1,13 +1,18 @@
 // Rows that a ranking looks up, brought by the search that found the items: the same rows, or none.
 
-import type { Tensor, WorkerId } from "@winnow/core";
+import type { SignatureProgram, Tensor, WorkerId } from "@winnow/core";
 import { stringTensor, tensor } from "@winnow/core";
 import { describe, expect, test, vi } from "vitest";
 import { idOf, version } from "../doubles/fake-cluster.ts";
-import type { Behaviour } from "../doubles/fake-cluster.ts";
-import { QueryBench } from "../fixtures/query-bench.ts";
+import type { Behaviour, FakeWorker } from "../doubles/fake-cluster.ts";
+import { NO_CONDITIONS } from "../admission/search-cost.ts";
+import { QueryBench, rowKeys } from "../fixtures/query-bench.ts";
 import type { QueryBenchWords } from "../fixtures/query-bench.ts";
+import { benchProgram } from "../fixtures/router-bench.ts";
 import { ItemRows } from "../item-rows.ts";
+import { RequestContext } from "../request-context.ts";
+import { runRequest } from "./program-execution.ts";
+import { RequestRun } from "./request-run.ts";
 
 const wanted = { version, table: 0 };
 const all = [0, 1, 2, 3];
@@ -20,14 +25,24 @@ interface SearchWords extends QueryBenchWords {
   readonly step?: QueryBench["step"];
   /** Of the last worker. */
   readonly behaviour?: Behaviour;
+  /** Of the first workers: what comes of the rows after the items. */
+  readonly later?: readonly FakeWorker["laterRows"][];
 }
 
 /** A search for the best items of each query, after which rows may be kept. */
-async function searched({ queries = 1, k = 10, of = wanted, exclude, ...words }: SearchWords) {
+async function searched({
+  queries = 1,
+  k = 10,
+  of = wanted,
+  exclude,
+  later = [],
+  ...words
+}: SearchWords) {
   const bench = new QueryBench(words);
   if (words.step !== undefined) bench.step = words.step;
   const { behaviour } = words;
   if (behaviour !== undefined) bench.workers.at(-1)!.behave = () => behaviour;
+  for (const [at, laterRows] of later.entries()) bench.workers[at]!.laterRows = laterRows;
   const onOtherKeys = vi.fn();
   const itemRows = new ItemRows(of, 3, onOtherKeys);
   const ask = { vectors: bench.vectors(queries), k, itemRows, ...(exclude && { exclude }) };
@@ -130,12 +145,77 @@ describe("rows that come with a search", () => {
     expect(rows).toEqual(tensor("float32", [1, 39, 3], bench.rowsOf(numbers)));
   });
 
+  const missing = () => Promise.resolve(undefined);
+  const narrow = (rows: Float32Array) => Promise.resolve(rows.subarray(1));
+  const whole = (rows: Float32Array) => Promise.resolve(rows);
+  const never = () => new Promise<undefined>(() => undefined);
+
+  test.each<[string, Pick<SearchWords, "held" | "later">, boolean]>([
+    [
+      "are those of a look-up where they come after the items",
+      { held: [all], later: [whole] },
+      true,
+    ],
+    ["are those of a look-up where some of them do", { held: [all, all], later: [whole] }, true],
+    ["are none where they do not come", { held: [all], later: [missing] }, false],
+    ["are none where a part does not come", { held: [all, all], later: [whole, missing] }, false],
+    ["are none where they have another length", { held: [all], later: [narrow] }, false],
+    ["are none after the time of an attempt", { held: [all], later: [never] }, false],
+  ])("%s", async (_, words, isBrought) => {
+    const { bench, itemRows, ids, numbers } = await searched({ ...words, queries: 3 });
+
+    const rows = itemRows.rowsOf(wanted, ids);
+    expect(rows).toBeInstanceOf(Promise);
+    const brought = await bench.settle(Promise.resolve(rows));
+
+    const expected = tensor("float32", [3, 10, 3], bench.rowsOf(numbers));
+    expect(brought).toEqual(isBrought ? expected : undefined);
+  });
+
+  const keys = rowKeys([2, 5]);
+  const forged = Float32Array.of(9, 9, 9, 8, 8, 8);
+
+  test.each<[string, Float32Array | Promise<Float32Array | undefined>, number]>([
+    ["that are kept are used", forged, 0],
+    ["that come later are used", Promise.resolve(forged), 0],
+    ["that do not come are looked up", Promise.resolve(undefined), 1],
+  ])("%s", async (_, rows, asked) => {
+    const bench = new QueryBench({ held: [all] });
+    const itemRows = new ItemRows(wanted, 3, () => undefined);
+    itemRows.keep(keys, rows);
+    const context = new RequestContext(bench.clock, { timeoutMs: 1000 });
+    const program = benchProgram(bench.data, 1);
+    const [{ inputs, steps, ...more }] = program.signatures as [SignatureProgram];
+    const outputs = [{ ...inputs[0]!, name: "rows", dtype: "float32" as const, value: 1 }];
+    const signature = { ...more, inputs, outputs, steps: steps.slice(0, 1) };
+    const loaded = {
+      program,
+      vocabularies: [],
+      denseModels: [],
+      localTables: new Map(),
+      warmUp: [],
+    };
+    const admitted = { dueMs: 0, answered: () => undefined };
+    const run = new RequestRun(
+      { loaded, version, table: bench.scope().table },
+      { signature, inputs: new Map([["user", keys]]), context, itemRows },
+      { conditions: NO_CONDITIONS, admitted },
+    );
+
+    const answer = await bench.settle(runRequest(bench.parts, run));
+    context.finish();
+
+    const expected = asked === 0 ? forged : bench.rowsOf([2, 5]);
+    expect(answer.outputs.get("rows")).toEqual(tensor("float32", [2, 3], expected));
+    expect(bench.workers[0]!.asked).toHaveLength(asked);
+  });
+
   test("tell after the ranking that it looked up as many keys, but only others", async () => {
     const told: number[] = [];
     for (const look of [[0], [1], [1, 0], [0, 1], []]) {
       const { itemRows, ids, onOtherKeys } = await searched({ held: [all] });
       const keys = [ids, stringTensor(Array.from({ length: ids.data.length }, () => "other"))];
-      for (const each of look) itemRows.rowsOf(wanted, keys[each]!);
+      for (const each of look) void itemRows.rowsOf(wanted, keys[each]!);
       itemRows.end();
       told.push(onOtherKeys.mock.calls.length);
       expect(itemRows.rowsOf(wanted, ids)).toBeUndefined();

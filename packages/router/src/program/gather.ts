@@ -92,19 +92,20 @@ export function* joinTopK(
   };
 }
 
-/** Rows `[winners, dim]` of another table, in the order of the winners, where every reply of a single slice has them. */
-export function gatherItemRows(
-  slices: readonly GatheredTopK[],
+/** Items of a reply, or of several that are merged. */
+export function itemsOf({ block }: { readonly block: Pick<TopKReply["block"], "counts"> }): number {
+  return block.counts.reduce((sum, count) => sum + count, 0);
+}
+
+/** Rows `[winners, dim]` of another table, in the order of the winners; `brought` are those of each reply's items. */
+export function joinItemRows(
+  { merged, replies }: GatheredTopK,
+  brought: readonly Float32Array[],
   dim: number,
-): Float32Array | undefined {
-  const [slice] = slices;
-  if (slice === undefined || slices.length > 1) return undefined;
-  const { merged, replies } = slice;
-  const brought = replies.map(({ itemRows }) => itemRows).filter((rows) => rows !== undefined);
-  if (brought.length < replies.length) return undefined;
+): Float32Array {
   // The winners of a single reply are all of its own, in its order.
-  if (brought.length === 1) return brought[0];
-  const rows = new Float32Array(merged.counts.reduce((sum, count) => sum + count, 0) * dim);
+  if (brought.length === 1) return brought[0]!;
+  const rows = new Float32Array(itemsOf({ block: merged }) * dim);
   const starts = replies.map(({ block }) => filledBefore(block));
   let to = 0;
   for (let query = 0; query < merged.queries; query += 1) {

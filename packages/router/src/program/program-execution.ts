@@ -6,6 +6,7 @@ import type {
   Filter,
   ProgramExecutors,
   SignatureProgram,
+  Tensor,
   TraceSpan,
 } from "@winnow/core";
 import { ROW_COLUMN, WinnowError, filterText, parseFilterText, runProgram } from "@winnow/core";
@@ -59,10 +60,12 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
       const { table: tableNumber } = step;
       const { itemRows } = run;
       const brought = itemRows?.rowsOf({ version, table: tableNumber }, keys);
-      if (brought !== undefined) return brought;
-      return timed("lookup", (span) =>
-        queryLookup(parts, { tableNumber, table, keys, signal, span }, run),
-      );
+      const ask = (): Promise<Tensor> =>
+        timed("lookup", (span) =>
+          queryLookup(parts, { tableNumber, table, keys, signal, span }, run),
+        );
+      if (brought instanceof Promise) return brought.then((rows) => rows ?? ask());
+      return brought ?? ask();
     },
     dense: async (step, inputs, signal) => {
       const model = denseModels[step.model];

@@ -5,19 +5,20 @@
 import type {
   BoundFunction,
   CandidateTable,
+  GraceTimer,
   Signal,
   SoftmaxSums,
   Tensor,
   TopKStep,
   TraceSpan,
 } from "@winnow/core";
-import { VECTOR_ATTRIBUTE, sumsAttribute } from "@winnow/core";
+import { VECTOR_ATTRIBUTE, setGraceTimer, sumsAttribute } from "@winnow/core";
 import type { TopKAsk } from "@winnow/cluster";
 import { checkQueries } from "../limits/request-limits.ts";
 import { runBounded } from "./bounded-run.ts";
 import type { ItemRows } from "../item-rows.ts";
 import type { DescribedTopK, GatheredTopK } from "./gather.ts";
-import { gatherItemRows, gatherTopK, joinSums, joinTopK } from "./gather.ts";
+import { gatherTopK, itemsOf, joinItemRows, joinSums, joinTopK } from "./gather.ts";
 import {
   NO_CONDITIONS,
   SUMMED_ROWS,
@@ -89,7 +90,7 @@ export async function queryTopK(
   const startMs = clock.nowMs();
   const joined = inTurns(joinTopK(gathered, shape), signal);
   const answer = joined instanceof Promise ? await joined : joined;
-  keepItemRows(itemRows, answer.ids, gathered);
+  keepItemRows(parts, { itemRows, ids: answer.ids, gathered });
   const endMs = clock.nowMs();
   scope.noteStage?.("merge", endMs - startMs);
   span?.child("merge", startMs).end(endMs);
@@ -97,17 +98,53 @@ export async function queryTopK(
   return answer;
 }
 
-/** Keeps the rows that came with the items, if they came with all of them. */
+/** Keeps the rows that came with the items, or are to come, if they come with all of them. */
 function keepItemRows(
-  itemRows: ItemRows | undefined,
-  ids: Tensor | undefined,
-  gathered: readonly GatheredTopK[],
+  parts: TableQueryParts,
+  {
+    itemRows,
+    ids,
+    gathered,
+  }: {
+    readonly itemRows: ItemRows | undefined;
+    readonly ids: Tensor | undefined;
+    readonly gathered: readonly GatheredTopK[];
+  },
 ): void {
   if (itemRows === undefined || ids === undefined) return;
-  const { dim } = itemRows;
-  const rows = gatherItemRows(gathered, dim);
+  const [slice, other] = gathered;
+  if (slice === undefined || other !== undefined) return;
   // Where queries have different numbers of items, ids have gaps.
-  if (rows !== undefined && rows.length === ids.data.length * dim) itemRows.keep(ids, rows);
+  if (itemsOf({ block: slice.merged }) !== ids.data.length) return;
+  const { replies } = slice;
+  const brought = replies.flatMap((reply) => reply.itemRows ?? []);
+  if (brought.length === replies.length) {
+    itemRows.keep(ids, joinItemRows(slice, brought, itemRows.dim));
+  } else if (replies.every((reply) => (reply.itemRows ?? reply.laterItemRows) !== undefined)) {
+    itemRows.keep(ids, laterItemRows(parts, slice, itemRows.dim));
+  }
+}
+
+/** The rows of all replies once the last ones have come; `undefined` if some do not come in the time of an attempt. */
+async function laterItemRows(
+  { environment, settings }: TableQueryParts,
+  slice: GatheredTopK,
+  dim: number,
+): Promise<Float32Array | undefined> {
+  const all = Promise.all(
+    slice.replies.map((reply) => reply.laterItemRows ?? Promise.resolve(reply.itemRows)),
+  );
+  const { attemptTimeoutMs: delayMs, ownLagMs } = settings;
+  let timer: GraceTimer | undefined;
+  const late = new Promise<readonly undefined[]>((resolve) => {
+    timer = setGraceTimer(environment.clock, { delayMs, ownLagMs }, () => resolve([undefined]));
+  });
+  const brought = await Promise.race([all, late]);
+  timer?.clear();
+  const whole = brought.flatMap((rows, at) => {
+    return rows?.length === itemsOf(slice.replies[at]!) * dim ? [rows] : [];
+  });
+  return whole.length < slice.replies.length ? undefined : joinItemRows(slice, whole, dim);
 }
 
 /** Asks for some slices, each of which is asked when the concurrency limiter lets it in; `gathered` gets the answers. */
@@ -231,7 +268,7 @@ function questionOf(
   // Rows of a part of the queries help nobody, and without ids there are none.
   const isWhole = ask.vectors.length === vectors.length && !ask.rowsOnly;
   const brought = isWhole ? itemRows : undefined;
-  const wanting = brought && { ...ask, itemRows: brought.wanted };
+  const wanting = brought && { ...ask, itemRows: brought.wanted, itemRowsLater: true as const };
   return {
     tableNumber: step.table,
     partitions: allPartitions(table.partitions),

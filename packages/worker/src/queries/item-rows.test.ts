@@ -99,10 +99,16 @@ function worker(words: Words = {}) {
   };
   const answers = new QueryAnswer({ clock, compute, find, observer }, limits);
   const replies: WorkerReply[] = [];
-  const link = { routerId: "r", reply: (reply: WorkerReply) => replies.push(reply) };
+  const afterReplies: (() => void)[] = [];
+  const link = {
+    routerId: "r",
+    reply: (reply: WorkerReply) => replies.push(reply),
+    afterReplies: (run: () => void) => afterReplies.push(run),
+  };
   const handlers = answers.serve(link as unknown as WorkerLink);
   const settle = (): Promise<void> => clock.advanceSettled(0);
-  return { clock, handlers, lookups, replies, ended, settle, scans: () => scans };
+  const write = (): void => afterReplies.splice(0).forEach((run) => run());
+  return { clock, handlers, lookups, replies, ended, settle, write, scans: () => scans };
 }
 
 /** A search that wants the rows of a table. */
@@ -238,6 +244,69 @@ describe("rows of the items that a search finds", () => {
       [2, undefined],
       [1, [1, 2, 3, 4]],
     ]);
+  });
+
+  const later = (id: number, itemRows?: TopKAsk["itemRows"]): WorkerQuery => {
+    const now = wanting(id, itemRows);
+    return { ...now, ask: { ...now.ask, itemRowsLater: true } };
+  };
+  const isAhead = ({ answer }: WorkerReply): boolean =>
+    answer.kind === "topK" && answer.itemRowsLater === true;
+
+  test("may come later: items go ahead, and the look-up begins once they have left", async () => {
+    const { handlers, lookups, replies, ended, settle, write } = worker();
+
+    handlers.onQueries([later(1)]);
+    await settle();
+    const early = [lookups.length, replies.map(isAhead), ended.length];
+    write();
+    await settle();
+    lookups[0]?.resolve({ answers: [{ vectors: Float32Array.of(1, 2, 3, 4) }], computeUs: 1 });
+    await settle();
+
+    expect(early).toEqual([0, [true], 0]);
+    expect(replies.map(({ id }) => id)).toEqual([1, 1]);
+    expect(replies[1]?.answer).toEqual({ kind: "lookup", vectors: Float32Array.of(1, 2, 3, 4) });
+    expect([rowsIn(replies[0]!), ended]).toEqual([undefined, ["topK OK"]]);
+  });
+
+  test("that may come later and cannot be looked up are told of as a failure", async () => {
+    const { handlers, lookups, replies, ended, settle, write } = worker();
+
+    handlers.onQueries([later(1)]);
+    await settle();
+    write();
+    lookups[0]?.reject(new Error("the thread has ended"));
+    await settle();
+
+    expect(replies.map(rowsIn)).toEqual([undefined, "failure"]);
+    expect(ended).toEqual(["topK OK"]);
+  });
+
+  test.each<[string, Words, TopKAsk["itemRows"]?]>([
+    ["cannot be given", {}, elsewhere],
+    ["are refused", { ids: many(11), lookupKeysMax: 10 }],
+  ])("that may come later and %s leave one reply", async (_, words, itemRows) => {
+    const { handlers, lookups, replies, ended, settle, write } = worker(words);
+
+    handlers.onQueries([later(1, itemRows)]);
+    await settle();
+    write();
+    await settle();
+
+    expect([lookups.length, replies.map(isAhead), ended]).toEqual([0, [false], ["topK OK"]]);
+  });
+
+  test("(S8) that come later are dropped when their search is cancelled after its items", async () => {
+    const { handlers, lookups, replies, settle, write } = worker();
+
+    handlers.onQueries([later(1)]);
+    await settle();
+    handlers.onCancel(1);
+    write();
+    await settle();
+
+    expect([lookups.length, replies.map(isAhead)]).toEqual([0, [true]]);
   });
 
   test("are not looked up of a search that is refused", () => {

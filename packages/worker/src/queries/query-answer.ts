@@ -156,18 +156,23 @@ export class QueryAnswer {
           const deadlineMs = clock.nowMs() + query.remainingMs;
           const end = (outcome: Outcome<BatchedAnswer>): void => {
             const times = timesOf(outcome);
-            const reply = (answer: WorkerAnswer): void => {
+            const answer = answerOf(outcome);
+            const reply = (given: WorkerAnswer): void => {
               waiting.delete(query.id);
-              link.reply({ id: query.id, ...times, answer });
+              link.reply({ id: query.id, ...times, answer: given });
               const queueMs = outcome.kind === "answer" ? times.queueUs / 1000 : undefined;
               observer?.queryEnded({ kind: query.ask.kind, end: endOf(answer), queueMs });
             };
-            const answer = answerOf(outcome);
             this.#trace(query, outcome, answer);
-            const further = this.#takeItemRows({ ...query, deadlineMs }, answer, reply);
+            const asked = { ...query, deadlineMs };
+            const further = this.#takeItemRows(asked, answer, {
+              all: reply,
+              ahead: (items) => link.reply({ id: query.id, ...times, answer: items }),
+            });
             if (further === undefined) return;
             waiting.set(query.id, further);
-            further.lane.pump();
+            if (areRowsLater(query)) link.afterReplies(() => further.lane.pump());
+            else further.lane.pump();
           };
           const taken = this.#take(query, end);
           if (taken !== undefined) waiting.set(query.id, taken);
@@ -203,11 +208,14 @@ export class QueryAnswer {
     return watchedBatch(batch, { observer, held }, run);
   }
 
-  /** Queues the look-up of items that were found, if their rows are wanted, or replies at once. */
+  /**
+   * Queues the look-up of items that were found, if their rows are wanted, or replies at once. Items whose rows may come
+   * later go ahead of them.
+   */
   #takeItemRows(
     query: WorkerQuery & { readonly deadlineMs: number },
     answer: WorkerAnswer,
-    reply: (answer: WorkerAnswer) => void,
+    reply: FoundReply,
   ): TakenQuery | undefined {
     const { find, clock } = this.#dependencies;
     const wanted = query.ask.kind === "topK" ? query.ask.itemRows : undefined;
@@ -215,15 +223,19 @@ export class QueryAnswer {
     const remainingMs = query.deadlineMs - clock.nowMs();
     const question = itemRowsQuestion(query, answer, { held, remainingMs });
     if (question === undefined || answer.kind !== "topK") {
-      reply(answer);
+      reply.all(answer);
       return undefined;
     }
+    let areAhead = false;
     const taken = this.#take(question, (outcome) => {
       const rows = answerOf(outcome);
       this.#trace(question, outcome, rows);
-      reply(withItemRows(answer, rows));
+      reply.all(areAhead ? rows : withItemRows(answer, rows));
     });
-    return taken && { ...taken, kind: query.ask.kind };
+    if (taken === undefined) return undefined;
+    areAhead = areRowsLater(query);
+    if (areAhead) reply.ahead({ ...answer, itemRowsLater: true });
+    return { ...taken, kind: query.ask.kind };
   }
 
   /** Checks a query and queues it, or ends it with the reason. */
@@ -277,6 +289,18 @@ export class QueryAnswer {
       onFailure: (error) => end({ kind: "failed", error }),
     });
   }
+}
+
+/** How to reply to a search. */
+interface FoundReply {
+  /** With all that there is, or all that is still to come. */
+  readonly all: (answer: WorkerAnswer) => void;
+  /** With items whose rows are still to come. */
+  readonly ahead: (answer: WorkerAnswer) => void;
+}
+
+function areRowsLater({ ask }: WorkerQuery): boolean {
+  return ask.kind === "topK" && ask.itemRowsLater === true;
 }
 
 /** Queries of one group can share a scan (or a gather). */

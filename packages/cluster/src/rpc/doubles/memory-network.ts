@@ -176,6 +176,10 @@ class MemoryStream implements FrameChannel, WorkerLink {
     });
   }
 
+  afterReplies(run: () => void): void {
+    this.#parts.clock.setTimer(0, run);
+  }
+
   pong(pong: Pong): void {
     this.#toRouter({ kind: "pong", pong });
   }

@@ -101,6 +101,8 @@ export interface TopKAsk {
    * all of it, or not at hand, and an older one gives none.
    */
   readonly itemRows?: KeyedRows | undefined;
+  /** Whether these rows may come in a second reply, so that the items need not wait for them. */
+  readonly itemRowsLater?: true | undefined;
 }
 
 /** A keyed table of a version. */
@@ -142,6 +144,10 @@ export type WorkerAnswer =
       readonly vectorBytes?: true | undefined;
       /** `[filled positions, dim]` of the table whose rows were wanted: the row of each id. */
       readonly itemRows?: Float32Array | undefined;
+      /** Whether the rows come in a second reply of the same id: those of a look-up of the ids, or a failure. */
+      readonly itemRowsLater?: true | undefined;
+      /** What a channel makes of the second reply: the rows, or `undefined` if they do not come. */
+      readonly laterItemRows?: Promise<Float32Array | undefined> | undefined;
     }
   /** `[keys, dim]`, in the order of the keys. */
   | {

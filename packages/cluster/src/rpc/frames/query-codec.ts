@@ -34,6 +34,7 @@ const ATTRIBUTES = 8;
 const VECTOR_BYTES = 9;
 const OWN_VECTORS = 10;
 const ITEM_ROWS = 11;
+const ITEM_ROWS_LATER = 12;
 /** About the bytes of the name of a table beside its texts. */
 const KEYED_ROWS_BYTES = 32;
 /** Filters, or names of attributes, of one query at most. Routers send no more. */
@@ -138,6 +139,7 @@ function writeTopK(writer: FrameWriter, ask: TopKAsk): void {
   if (ask.vectorBytes) writer.bool(VECTOR_BYTES, true);
   if (ask.ownVectors) writer.bool(OWN_VECTORS, true);
   if (ask.itemRows !== undefined) writeKeyedRows(writer, ask.itemRows);
+  if (ask.itemRowsLater) writer.bool(ITEM_ROWS_LATER, true);
   writer.end();
 }
 
@@ -234,6 +236,7 @@ interface FurtherFields {
   vectorBytes?: true | undefined;
   ownVectors?: true | undefined;
   itemRows?: KeyedRows;
+  itemRowsLater?: true | undefined;
 }
 
 function readFurther(reader: FrameReader, more: FurtherFields): void {
@@ -245,14 +248,24 @@ function readFurther(reader: FrameReader, more: FurtherFields): void {
       return;
     case ATTRIBUTES * 8 + LENGTH_DELIMITED:
       return addText((more.attributes ??= []), reader.text(), "top_k.attributes");
+    case ITEM_ROWS * 8 + LENGTH_DELIMITED:
+      more.itemRows = reader.nested(readKeyedRows);
+      return;
+    default:
+      readFlag(reader, more);
+  }
+}
+
+function readFlag(reader: FrameReader, more: FurtherFields): void {
+  switch (reader.tag) {
     case VECTOR_BYTES * 8 + VARINT:
       more.vectorBytes = reader.flag() || undefined;
       return;
     case OWN_VECTORS * 8 + VARINT:
       more.ownVectors = reader.flag() || undefined;
       return;
-    case ITEM_ROWS * 8 + LENGTH_DELIMITED:
-      more.itemRows = reader.nested(readKeyedRows);
+    case ITEM_ROWS_LATER * 8 + VARINT:
+      more.itemRowsLater = reader.flag() || undefined;
       return;
   }
 }

@@ -5,7 +5,7 @@
 //                   oneof: top_k 4: TopKAnswer; lookup 5: LookupAnswer; failure 6: Failure }
 //   TopKAnswer    { k 1; counts 2: bytes; scores 3: bytes; rows 4: bytes;
 //                   oneof: id_strings 5: Strings; id_int32 6: bytes; id_int64 7: bytes;
-//                  attributes 8: Strings; vector_bytes 9; item_rows 10: bytes }
+//                  attributes 8: Strings; vector_bytes 9; item_rows 10: bytes; item_rows_later 11 }
 //   LookupAnswer  { vectors 1: bytes; known 2: bytes }
 //   Failure       { code 1; reason 2: string; message 3: string }
 
@@ -31,6 +31,7 @@ const ID_INT64 = 7;
 const ATTRIBUTES = 8;
 const VECTOR_BYTES = 9;
 const ITEM_ROWS = 10;
+const ITEM_ROWS_LATER = 11;
 const KNOWN = 2;
 const UINT32_MAX = 2 ** 32 - 1;
 /** Placeholder until the answer is read. */
@@ -112,6 +113,7 @@ function writeAnswer(writer: FrameWriter, answer: WorkerAnswer, bytes: number): 
       if (answer.attributes !== undefined) writeStrings(writer, ATTRIBUTES, answer.attributes);
       if (answer.vectorBytes) writer.bool(VECTOR_BYTES, true);
       if (answer.itemRows !== undefined) writer.bytes(ITEM_ROWS, answer.itemRows);
+      if (answer.itemRowsLater) writer.bool(ITEM_ROWS_LATER, true);
       break;
     case "lookup":
       writer.begin(LOOKUP, bytes);
@@ -174,10 +176,9 @@ function readTopK(reader: FrameReader): WorkerAnswer {
   while (reader.next()) {
     switch (reader.tag) {
       case VECTOR_BYTES * 8 + VARINT:
-        more.vectorBytes = reader.flag() || undefined;
-        break;
       case ITEM_ROWS * 8 + LENGTH_DELIMITED:
-        more.itemRows = reader.float32Array("top_k.item_rows");
+      case ITEM_ROWS_LATER * 8 + VARINT:
+        readMore(reader, more);
         break;
       case ATTRIBUTES * 8 + LENGTH_DELIMITED:
         more.attributes = readTexts(reader);
@@ -204,11 +205,26 @@ function readTopK(reader: FrameReader): WorkerAnswer {
   return { kind: "topK", block: spread(block), ids, ...more };
 }
 
+function readMore(reader: FrameReader, more: FurtherColumns): void {
+  switch (reader.tag) {
+    case VECTOR_BYTES * 8 + VARINT:
+      more.vectorBytes = reader.flag() || undefined;
+      return;
+    case ITEM_ROWS * 8 + LENGTH_DELIMITED:
+      more.itemRows = reader.float32Array("top_k.item_rows");
+      return;
+    case ITEM_ROWS_LATER * 8 + VARINT:
+      more.itemRowsLater = reader.flag() || undefined;
+      return;
+  }
+}
+
 /** What only some answers have. */
 interface FurtherColumns {
   attributes?: StringColumn;
   vectorBytes?: true | undefined;
   itemRows?: Float32Array;
+  itemRowsLater?: true | undefined;
 }
 
 function readTexts(reader: FrameReader): StringColumn {

@@ -128,6 +128,7 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                     vector_bytes: { type: "bool", id: 9 },
                     own_vectors: { type: "bool", id: 10 },
                     item_rows: { type: "KeyedRows", id: 11 },
+                    item_rows_later: { type: "bool", id: 12 },
                   },
                 },
                 KeyedRows: {
@@ -176,6 +177,7 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                     attributes: { type: "Strings", id: 8 },
                     vector_bytes: { type: "bool", id: 9 },
                     item_rows: { type: "bytes", id: 10 },
+                    item_rows_later: { type: "bool", id: 11 },
                   },
                 },
                 LookupAnswer: {

@@ -43,6 +43,10 @@ export interface TopKAnswer {
    * float32 LE [filled positions, dim]: the row of each id in the table that item_rows names
    */
   item_rows?: Buffer | Uint8Array | string;
+  /**
+   * they come later: a second reply of the same id, a LookupAnswer or Failure, follows
+   */
+  item_rows_later?: boolean;
   ids?: "id_strings" | "id_int32" | "id_int64";
 }
 
@@ -84,5 +88,9 @@ export interface TopKAnswer__Output {
    * float32 LE [filled positions, dim]: the row of each id in the table that item_rows names
    */
   item_rows: Buffer;
+  /**
+   * they come later: a second reply of the same id, a LookupAnswer or Failure, follows
+   */
+  item_rows_later: boolean;
   ids?: "id_strings" | "id_int32" | "id_int64";
 }

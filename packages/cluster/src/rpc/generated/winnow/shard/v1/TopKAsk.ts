@@ -48,6 +48,10 @@ export interface TopKAsk {
    * Rows of the ids returned are wanted of this table, too. Older workers give none, nor do workers that do not hold all of it.
    */
   item_rows?: _winnow_shard_v1_KeyedRows | null;
+  /**
+   * the rows may come in a reply of their own; older workers send them with the items
+   */
+  item_rows_later?: boolean;
 }
 
 export interface TopKAsk__Output {
@@ -89,4 +93,8 @@ export interface TopKAsk__Output {
    * Rows of the ids returned are wanted of this table, too. Older workers give none, nor do workers that do not hold all of it.
    */
   item_rows: _winnow_shard_v1_KeyedRows__Output | null;
+  /**
+   * the rows may come in a reply of their own; older workers send them with the items
+   */
+  item_rows_later: boolean;
 }
