@@ -1,12 +1,14 @@
 // What a filter costs, from request to answer: by the share of items that it admits, once its rows are known and
 // the first time it is asked, beside the same search without a filter, a mask in NumPy and FAISS with a bitmap
-// (their processes alone, without any server, their masks made beforehand). What a worker takes for the search
+// (their processes alone, without any server, their masks made beforehand), and PostgreSQL with pgvector. What a worker takes for the search
 // alone is told beside the whole answer, and what an answer takes whose search is next to nothing: that of 10,000
 // items of 32 values. Ratios within one run count.
 //
 //   npm run bench:filter                                          two minutes
 //   … -- --rows 100000 --instances 1                              a part of it
 //   WINNOW_BENCH_PYTHON=/venv/bin/python npm run bench:filter     with NumPy and FAISS as well
+//   WINNOW_BENCH_PGVECTOR=postgres://… npm run bench:filter       with a PostgreSQL that has pgvector as well; the
+//                                                                 table winnow_bench_items in it is made anew
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import os from "node:os";
@@ -17,6 +19,7 @@ import { benchFolder } from "./bench-folder.mjs";
 import { openConnection, postBytes } from "./http-client.mjs";
 import { startProcesses } from "./local-processes.mjs";
 import { readPage } from "./metrics-page.mjs";
+import { pgvectorRival } from "./rivals/pgvector-contender.mjs";
 import { pythonRival } from "./rivals/rival-process.mjs";
 import { USERS, writeSearched, writeTable } from "./scale-models.mjs";
 
@@ -38,6 +41,8 @@ const [rows, dim, k, repetitions] = ["rows", "dim", "k", "repetitions"].map((nam
 const numbersOf = (text) => text.split(",").map(Number);
 const threads = os.availableParallelism();
 const BUCKETS = 10_000;
+/** Ten thousand buckets of items, spread over all partitions alike. */
+const bucketOf = (row) => (row * 7919) % BUCKETS;
 const FIRST_USES = 9;
 /**
  * Requests without a filter, with one and of the small table take turns in blocks: a search of the whole table leaves
@@ -52,13 +57,13 @@ const say = (text) => process.stdout.write(`${text}\n`);
 const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
 
-/** Ten thousand buckets of items, spread over all partitions alike. */
+/** The items' buckets, as attributes. */
 function describeItems(directory) {
   const folder = path.join(directory, "movies", "1", "assets.extra");
   mkdirSync(folder, { recursive: true });
   let lines = "";
   for (let row = 0; row < rows; row += 1) {
-    lines += `{"id":"item ${row + 1}","bucket":${(row * 7919) % BUCKETS}}\n`;
+    lines += `{"id":"item ${row + 1}","bucket":${bucketOf(row)}}\n`;
   }
   writeFileSync(path.join(folder, "items.jsonl"), lines);
 }
@@ -153,6 +158,12 @@ const rivals = [];
 for (const kind of python === undefined ? [] : ["numpy", "faiss"]) {
   const script = "filtered_contender.py";
   const rival = pythonRival({ name: kind, python, script, loadWords: [kind], threads });
+  await rival.load(data);
+  rivals.push(rival);
+}
+const url = process.env["WINNOW_BENCH_PGVECTOR"];
+if (url !== undefined) {
+  const rival = pgvectorRival({ url, threads, bucketOf });
   await rival.load(data);
   rivals.push(rival);
 }
