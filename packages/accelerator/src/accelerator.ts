@@ -104,6 +104,8 @@ export interface Accelerator {
    * (`cpu/inline-search.ts`), until it is released. Absent where the device does not allow that.
    */
   share?(resident: Resident): number;
+  /** A number by which those threads can search with the filter, until it is released. Absent where `share` is. */
+  shareFilter?(filter: RowFilter): number;
   /** Frees the rows' memory, once the queries under way have finished. */
   release(resident: Resident): Promise<void>;
   close(): Promise<void>;

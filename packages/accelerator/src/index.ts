@@ -16,7 +16,7 @@ export { createAccelerator } from "./create-accelerator.ts";
 export type { OpenedAccelerator } from "./create-accelerator.ts";
 export { codeBytesOf } from "./cpu/code-bytes.ts";
 export { openInlineSearch } from "./cpu/inline-search.ts";
-export type { InlineSearch, InlineTable } from "./cpu/inline-search.ts";
+export type { InlineFilter, InlineSearch, InlineTable } from "./cpu/inline-search.ts";
 export { WaitGuard } from "./cpu/wait-guard.ts";
 export { surveyCpu } from "./cpu/cpu-survey.ts";
 export type { CpuSurvey } from "./cpu/cpu-survey.ts";

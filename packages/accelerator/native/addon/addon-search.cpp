@@ -5,6 +5,7 @@
 
 #include "addon/addon-work.h"
 #include "addon/addon.h"
+#include "addon/shared-objects.h"
 #include "search/search.h"
 #include "threads/thread-team.h"
 
@@ -22,6 +23,8 @@ struct Device {
 constexpr napi_type_tag DEVICE_TAG = {0x6b1f3d0a52c84f17, 0x91c7d5e3a80b264d};
 constexpr napi_type_tag FILTER_TAG = {0x53b8e1d27fc0964a, 0xd60f92c3781ae5b4};
 constexpr napi_type_tag SEARCH_TAG = {0x0e9a7c61b4d25f38, 0xa3f1846bd7590ce2};
+
+using SharedFilters = SharedObjects<const RowFilter>;
 
 void set(napi_env env, napi_value object, const char* name, napi_value value) {
   check(env, napi_set_named_property(env, object, name, value));
@@ -179,6 +182,23 @@ napi_value releaseFilter(napi_env env, napi_callback_info info) {
     const Arguments<1> arguments(env, info);
     fromHandle<const RowFilter>(env, FILTER_TAG, arguments.values[0]).reset();
     return makeUndefined(env);
+  });
+}
+
+napi_value shareFilter(napi_env env, napi_callback_info info) {
+  return guardCall(env, [&] {
+    const Arguments<1> arguments(env, info);
+    const auto& filter = fromHandle<const RowFilter>(env, FILTER_TAG, arguments.values[0]);
+    return makeNumber(env, SharedFilters::ofProcess().add(filter));
+  });
+}
+
+napi_value sharedFilter(napi_env env, napi_callback_info info) {
+  return guardCall(env, [&]() -> napi_value {
+    const Arguments<1> arguments(env, info);
+    RowFilterPointer filter = SharedFilters::ofProcess().at(toNumber(env, arguments.values[0]));
+    if (filter == nullptr) return makeUndefined(env);
+    return makeHandle<const RowFilter>(env, FILTER_TAG, std::move(filter));
   });
 }
 

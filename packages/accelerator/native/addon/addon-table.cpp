@@ -1,13 +1,11 @@
 // Tables for JavaScript: made, filled chunk by chunk, built off the event loop, gathered from.
 
-#include <atomic>
 #include <cstring>
-#include <mutex>
 #include <new>
-#include <unordered_map>
 
 #include "addon/addon-work.h"
 #include "addon/addon.h"
+#include "addon/shared-objects.h"
 
 namespace winnow {
 
@@ -64,39 +62,7 @@ class BuildWork : public AsyncWork {
   bool isOutOfMemory_ = false;
 };
 
-/**
- * Tables that other threads of this process may search, by number. Handles belong to the thread that made
- * them, numbers to all. The tables are not kept alive by it.
- */
-class SharedTables {
- public:
-  double add(const std::shared_ptr<Table>& table) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (auto entry = tables_.begin(); entry != tables_.end();) {
-      entry = entry->second.expired() ? tables_.erase(entry) : std::next(entry);
-    }
-    tables_.emplace(++last_, table);
-    return static_cast<double>(last_);
-  }
-
-  /** Null once the table has been released by all that held it. */
-  std::shared_ptr<Table> at(double number) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = tables_.find(static_cast<uint64_t>(number));
-    return found == tables_.end() ? nullptr : found->second.lock();
-  }
-
- private:
-  std::mutex mutex_;
-  uint64_t last_ = 0;
-  std::unordered_map<uint64_t, std::weak_ptr<Table>> tables_;
-};
-
-SharedTables& sharedTables() {
-  // Never destroyed: threads may still end while the process exits.
-  static auto* tables = new SharedTables();
-  return *tables;
-}
+using SharedTables = SharedObjects<Table>;
 
 TableShape shapeOf(napi_env env, const napi_value* values) {
   TableShape shape{};
@@ -179,14 +145,16 @@ napi_value releaseTable(napi_env env, napi_callback_info info) {
 napi_value shareTable(napi_env env, napi_callback_info info) {
   return guardCall(env, [&] {
     const Arguments<1> arguments(env, info);
-    return makeNumber(env, sharedTables().add(fromHandle<Table>(env, TABLE_TAG, arguments.values[0])));
+    return makeNumber(env, SharedTables::ofProcess().add(
+                                fromHandle<Table>(env, TABLE_TAG, arguments.values[0])));
   });
 }
 
 napi_value sharedTable(napi_env env, napi_callback_info info) {
   return guardCall(env, [&]() -> napi_value {
     const Arguments<1> arguments(env, info);
-    std::shared_ptr<Table> table = sharedTables().at(toNumber(env, arguments.values[0]));
+    std::shared_ptr<Table> table =
+        SharedTables::ofProcess().at(toNumber(env, arguments.values[0]));
     if (table == nullptr) return makeUndefined(env);
     return makeHandle<Table>(env, TABLE_TAG, std::move(table));
   });

@@ -8,7 +8,7 @@ namespace {
 // Names what the functions below take and give. Whoever changes that of any of them, adds one or takes
 // one away raises this number and `ADDON_INTERFACE` in src/cpu/native-addon.ts, so that an addon which
 // was compiled from other sources is refused before it is called.
-constexpr uint32_t INTERFACE_VERSION = 2;
+constexpr uint32_t INTERFACE_VERSION = 3;
 
 struct Export {
   const char* name;
@@ -21,6 +21,7 @@ const Export EXPORTS[] = {
     {"gatherRows", winnow::gatherRows},       {"releaseTable", winnow::releaseTable},
     {"shareTable", winnow::shareTable},       {"sharedTable", winnow::sharedTable},
     {"createFilter", winnow::createFilter},   {"releaseFilter", winnow::releaseFilter},
+    {"shareFilter", winnow::shareFilter},     {"sharedFilter", winnow::sharedFilter},
     {"createDevice", winnow::createDevice},   {"releaseDevice", winnow::releaseDevice},
     {"startSearch", winnow::startSearch},     {"cancelSearch", winnow::cancelSearch},
     {"runSearch", winnow::runSearch},

@@ -20,6 +20,8 @@ napi_value sharedTable(napi_env env, napi_callback_info info);
 
 napi_value createFilter(napi_env env, napi_callback_info info);
 napi_value releaseFilter(napi_env env, napi_callback_info info);
+napi_value shareFilter(napi_env env, napi_callback_info info);
+napi_value sharedFilter(napi_env env, napi_callback_info info);
 
 napi_value createDevice(napi_env env, napi_callback_info info);
 napi_value releaseDevice(napi_env env, napi_callback_info info);

@@ -183,6 +183,10 @@ class CpuAccelerator implements Accelerator {
     return this.#addon.shareTable(this.#residents.held(resident));
   }
 
+  shareFilter(filter: RowFilter): number {
+    return this.#addon.shareFilter(this.#handleOf(filter));
+  }
+
   release(resident: Resident): Promise<void> {
     return this.#residents.release(resident);
   }
@@ -236,15 +240,17 @@ class CpuAccelerator implements Accelerator {
       if (list === undefined) return NO_FILTER;
       const known = numbers.get(list);
       if (known !== undefined) return known;
-      for (const filter of list) {
-        const handle = this.#filters.get(filter);
-        if (handle === undefined) throw new RangeError("the filter is not on this accelerator");
-        handles.push(handle);
-      }
+      for (const filter of list) handles.push(this.#handleOf(filter));
       numbers.set(list, numbers.size);
       return numbers.size - 1;
     });
     return { handles, filterOf };
+  }
+
+  #handleOf(filter: RowFilter): FilterHandle {
+    const handle = this.#filters.get(filter);
+    if (handle === undefined) throw new RangeError("the filter is not on this accelerator");
+    return handle;
   }
 
   #guardOf(resident: Resident): WaitGuard {

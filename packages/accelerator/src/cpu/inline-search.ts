@@ -6,16 +6,23 @@ import { availableParallelism } from "node:os";
 
 import type { TopKBlock } from "@winnow/core";
 import { isFastKernel, loadNativeAddon, outOfMemory } from "./native-addon.ts";
-import type { DeviceHandle, NativeAddon, TableHandle } from "./native-addon.ts";
+import type { DeviceHandle, FilterHandle, NativeAddon, TableHandle } from "./native-addon.ts";
 
 /** A table of another thread. */
 export interface InlineTable {
   readonly handle: TableHandle;
 }
 
+/** A filter of another thread. */
+export interface InlineFilter {
+  readonly handle: FilterHandle;
+}
+
 /** A search for the `k` best rows of distinct tables of equal dim, for each query. */
 export interface InlineQuery {
   readonly tables: readonly InlineTable[];
+  /** Which rows of each table may be returned; default: all. */
+  readonly filters?: readonly InlineFilter[] | undefined;
   /** float32 `[queries, dim]`, with at least one query. */
   readonly vectors: Float32Array;
   /** At least 1, at most the rows of all tables. */
@@ -60,6 +67,17 @@ export class InlineSearch {
     this.#addon.releaseTable(handle);
   }
 
+  /** The filter with this number; `undefined` once it has been released. */
+  openFilter(share: number): InlineFilter | undefined {
+    const handle = this.#addon.sharedFilter(share);
+    return handle && { handle };
+  }
+
+  /** Releases the handle to a filter. */
+  releaseFilter({ handle }: InlineFilter): void {
+    this.#addon.releaseFilter(handle);
+  }
+
   /** Copies rows by local number: `[localRows.length, dim]`. @throws TypeError outside of the table */
   gather({ handle }: InlineTable, localRows: Uint32Array, dim: number): Float32Array {
     const gathered = new Float32Array(localRows.length * dim);
@@ -73,7 +91,7 @@ export class InlineSearch {
    * enough memory
    */
   topK(
-    { tables, vectors, k, withHelpers = false, denseValuesMax }: InlineQuery,
+    { tables, filters, vectors, k, withHelpers = false, denseValuesMax }: InlineQuery,
     queries: number,
   ): InlineAnswer | undefined {
     const handles = tables.map(({ handle }) => handle);
@@ -86,8 +104,9 @@ export class InlineSearch {
         k,
         undefined,
         undefined,
-        undefined,
-        undefined,
+        filters?.map(({ handle }) => handle),
+        // All queries have the first filter.
+        filters && new Uint32Array(queries),
         undefined,
         denseValuesMax,
       );

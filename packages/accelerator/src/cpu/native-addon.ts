@@ -89,7 +89,7 @@ export interface NativeFolder {
  * What the addon's functions take and give has this number, which stands as `INTERFACE_VERSION` in
  * native/addon/addon.cpp too. It is raised with every change of `NativeAddon`.
  */
-const ADDON_INTERFACE = 2;
+const ADDON_INTERFACE = 3;
 
 /** The functions of the addon. Promises reject with `ENOMEM` or `ECANCELED` as the error's code. */
 export interface NativeAddon {
@@ -128,6 +128,10 @@ export interface NativeAddon {
   ): { readonly handle: FilterHandle; readonly admitted: number; readonly bytes: number };
   /** Frees the filter once no search uses it. */
   releaseFilter(filter: FilterHandle): void;
+  /** A number under which every thread of this process can have a handle of its own to the filter. */
+  shareFilter(filter: FilterHandle): number;
+  /** A handle to a filter that another thread has shared; `undefined` once that thread has released it. */
+  sharedFilter(number: number): FilterHandle | undefined;
   startSearch(
     device: DeviceHandle,
     ...query: NativeQuery
@@ -204,6 +208,8 @@ const FUNCTIONS = Object.keys({
   sharedTable: true,
   createFilter: true,
   releaseFilter: true,
+  shareFilter: true,
+  sharedFilter: true,
   startSearch: true,
   runSearch: true,
   cancelSearch: true,

@@ -17,7 +17,7 @@ import type {
   TopKScan,
   VersionDirectory,
 } from "./compute.ts";
-import type { CopyNews } from "./inline/shared-rows.ts";
+import type { AdmittedNews } from "./inline/shared-rows.ts";
 import { buffersOf } from "./packed-keys.ts";
 
 /** A request to the compute thread. */
@@ -45,7 +45,7 @@ export type ComputeRequest =
  * which copies the event loop may search.
  */
 export type ComputeAside =
-  { readonly memory: ComputeMemory } | { readonly lost: ThreadProblem } | CopyNews;
+  { readonly memory: ComputeMemory } | { readonly lost: ThreadProblem } | AdmittedNews;
 
 /** Answers requests that arrive on a port, until it is closed. */
 export function serveCompute(port: ThreadPort, host: ComputeHost): void {
@@ -56,7 +56,7 @@ export function serveCompute(port: ThreadPort, host: ComputeHost): void {
     },
     aside: () => ({ memory: host.memory }),
   });
-  host.onCopyNews(tell);
+  host.onAdmittedNews(tell);
   void host.lost.then(({ code, message }) => tell({ lost: { code, message } }));
 }
 

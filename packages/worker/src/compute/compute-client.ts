@@ -69,7 +69,8 @@ export class ComputeClient implements Compute {
     this.#calls = new ThreadCaller(parts.port, (aside) => {
       if ("lost" in aside) this.#loseDevice(aside.lost);
       else if ("copied" in aside) this.#inline.addCopy(aside.copied);
-      else if ("dropped" in aside) this.#inline.dropCopy(aside.dropped);
+      else if ("masked" in aside) this.#inline.addMask(aside.masked);
+      else if ("dropped" in aside) this.#inline.dropAdmitted(aside.dropped);
       else this.#memory = aside.memory;
     });
   }

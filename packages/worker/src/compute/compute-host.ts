@@ -21,10 +21,10 @@ import type {
 } from "./compute.ts";
 import { ExclusionIndexes } from "./filters/exclusion.ts";
 import { FilterCache } from "./filters/filter-cache.ts";
-import { CopySharing } from "./inline/copy-sharing.ts";
+import { AdmittedSharing } from "./inline/admitted-sharing.ts";
 import { SHARED_VALUES_MAX } from "./inline/shared-rows.ts";
 import { inSharedMemory, sharedOf } from "./inline/partition-sharing.ts";
-import type { CopyNews, SharedRows } from "./inline/shared-rows.ts";
+import type { AdmittedNews, SharedRows } from "./inline/shared-rows.ts";
 import { answerLookups } from "./lookup-batch.ts";
 import type {
   ModelReader,
@@ -87,8 +87,8 @@ export class ComputeHost {
   readonly #parts: ComputeHostParts;
   readonly #indexes: ExclusionIndexes;
   readonly #filters: FilterCache;
-  readonly #sharing: CopySharing;
-  #copyListener: ((news: CopyNews) => void) | undefined;
+  readonly #sharing: AdmittedSharing;
+  #admittedListener: ((news: AdmittedNews) => void) | undefined;
   readonly #contents = new Map<ContentHandle, Content>();
   /** Rows on the device, each held by one content or more. */
   readonly #rows = new Map<Resident, HeldRows>();
@@ -99,7 +99,9 @@ export class ComputeHost {
     this.#parts = parts;
     this.#indexes = new ExclusionIndexes(parts.exclusionBytesMax);
     const onAdded = (): void => parts.progress.raise();
-    this.#sharing = new CopySharing(parts.accelerator, (news) => this.#copyListener?.(news));
+    this.#sharing = new AdmittedSharing(parts.accelerator, (news) =>
+      this.#admittedListener?.(news),
+    );
     const options = { onAdded, shares: this.#sharing, clock: parts.clock };
     this.#filters = new FilterCache(parts.accelerator, parts.filterBytesMax, options);
   }
@@ -110,8 +112,8 @@ export class ComputeHost {
   }
 
   /** `listener` hears of copies that the event loop may search, and of those that are given up. */
-  onCopyNews(listener: (news: CopyNews) => void): void {
-    this.#copyListener = listener;
+  onAdmittedNews(listener: (news: AdmittedNews) => void): void {
+    this.#admittedListener = listener;
   }
 
   get memory(): ComputeMemory {

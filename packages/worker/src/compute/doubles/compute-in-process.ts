@@ -6,6 +6,7 @@ import { MessageChannel } from "node:worker_threads";
 import { createReferenceAccelerator, openInlineSearch } from "@winnow/accelerator";
 import type { Accelerator } from "@winnow/accelerator";
 import { systemClock } from "@winnow/core";
+import type { Clock } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
 
 import { serveCompute } from "../compute-channel.ts";
@@ -23,6 +24,8 @@ export interface InProcessParts {
   readonly filterBytesMax?: number;
   /** Default 0: every scan crosses the channel. */
   readonly inlineScanValuesMax?: number;
+  /** Of the event loop's side. */
+  readonly clock?: Clock;
 }
 
 /** Starts it. */
@@ -43,7 +46,7 @@ export function computeInProcess(parts: InProcessParts): ComputeClient {
   return new ComputeClient({
     port: port2,
     progress,
-    clock: systemClock,
+    clock: parts.clock ?? systemClock,
     inline: { valuesMax: parts.inlineScanValuesMax ?? 0, openSearch: () => openInlineSearch() },
     device: { accelerator: accelerator.kind, device: accelerator.device },
     memory: host.memory,

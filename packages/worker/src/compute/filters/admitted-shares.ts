@@ -1,19 +1,21 @@
-// How a cache of filters hands copies of admitted rows to another thread, which searches them by itself
-// (`inline/copy-sharing.ts`). The cache stays the owner: it says when a copy is given up, and asks whether
-// the copy was used, as it does not see those searches.
+// How a cache of filters hands filters and copies of admitted rows to another thread, which searches by itself
+// (`inline/admitted-sharing.ts`). The cache stays the owner: it says when one is given up, and asks whether
+// it was used, as it does not see those searches.
+
+import type { RowFilter } from "@winnow/accelerator";
 
 import type { ResidentPartition } from "../resident-table.ts";
 import type { AdmittedCopy } from "./admitted-copy.ts";
 
-/** A copy that another thread may search. */
+/** A copy or a filter that another thread may search with. */
 export interface SharedAdmitted {
-  /** Bytes of host memory that sharing takes, beside the copy itself. */
+  /** Bytes of host memory that sharing takes, beside what is shared. */
   readonly bytes: number;
-  /** Whether the copy has been searched since this was last asked. */
+  /** Whether it has been searched with since this was last asked. */
   takeUses(): boolean;
 }
 
-/** Takes copies. */
+/** Takes copies and filters. */
 export interface AdmittedShares {
   /** Whether a filter that admits so many rows of a partition is worth a copy only because it will be shared. */
   wants(partition: ResidentPartition, admitted: number): boolean;
@@ -23,6 +25,12 @@ export interface AdmittedShares {
     text: string,
     copy: AdmittedCopy | undefined,
   ): SharedAdmitted | undefined;
-  /** The copy is given up. To be called before it is released. */
+  /** Shares a filter, for searches of the whole partition; `undefined` if they cannot be shared. */
+  shareMask(
+    partition: ResidentPartition,
+    text: string,
+    filter: RowFilter,
+  ): SharedAdmitted | undefined;
+  /** The copy or the filter is given up. To be called before it is released. */
   drop(partition: ResidentPartition, text: string): void;
 }

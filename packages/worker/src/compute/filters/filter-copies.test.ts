@@ -19,8 +19,11 @@ const HOST_BYTES = 100;
 const textOf = (least: number): string =>
   filterText({ kind: "test", attribute: "row", is: "gte", values: [least] });
 
-/** A cache on a device of plain JavaScript, whose copies are all shared. */
-async function caching(policy: Partial<CopyPolicy> = {}, bytesMax = 2 ** 20) {
+/** A cache on a device of plain JavaScript, whose copies are all shared; `wantedMax` admitted rows are worth one. */
+async function caching(
+  policy: Partial<CopyPolicy> = {},
+  { bytesMax = 2 ** 20, wantedMax = Number.POSITIVE_INFINITY } = {},
+) {
   const device = createReferenceAccelerator({ capacityBytes: 2 ** 24 });
   const builder = new ColumnBuilder();
   for (let row = 0; row < ROWS; row += 1) builder.add(row);
@@ -34,13 +37,21 @@ async function caching(policy: Partial<CopyPolicy> = {}, bytesMax = 2 ** 20) {
   /** Texts of shared copies, and of those that the event loop has searched. */
   const shared = new Set<string>();
   const searched = new Set<string>();
+  const masks = new Set<string>();
   const shares: AdmittedShares = {
-    wants: () => true,
+    wants: (_, admitted) => admitted <= wantedMax,
     share: (_, text) => {
       shared.add(text);
       return { bytes: HOST_BYTES, takeUses: () => searched.delete(text) };
     },
-    drop: (_, text) => void shared.delete(text),
+    shareMask: (_, text) => {
+      masks.add(text);
+      return { bytes: 0, takeUses: () => searched.delete(text) };
+    },
+    drop: (_, text) => {
+      shared.delete(text);
+      masks.delete(text);
+    },
   };
   const clock = new ManualClock();
   const cache = new FilterCache(device, bytesMax, {
@@ -55,7 +66,7 @@ async function caching(policy: Partial<CopyPolicy> = {}, bytesMax = 2 ** 20) {
     await cache.copied;
   };
   const copyBytes = (): number => device.memory().usedBytes - loaded;
-  return { cache, partition, clock, ask, copyBytes, shared, searched };
+  return { cache, partition, clock, ask, copyBytes, shared, masks, searched };
 }
 
 test("copies for the event loop have a budget of their own, whatever the device has room for", async () => {
@@ -107,7 +118,7 @@ test("no more copies wait than may, and a filter whose copy did not wait gets on
 
 test("the limit of bytes of filters holds while copies are shared and no search follows", async () => {
   const bytesMax = 2000;
-  const { cache, ask, copyBytes, shared } = await caching({}, bytesMax);
+  const { cache, ask, copyBytes, shared } = await caching({}, { bytesMax });
   for (let least = 0; least < ROWS; least += 1) {
     await ask(textOf(least));
     expect(cache.bytes).toBeLessThanOrEqual(bytesMax);
@@ -118,4 +129,44 @@ test("the limit of bytes of filters holds while copies are shared and no search 
   await cache.copied;
   expect(shared.size).toBe(0);
   await vi.waitFor(() => expect(copyBytes()).toBe(0));
+});
+
+test("a filter that is not worth a copy is shared by itself once it was used often", async () => {
+  const { cache, partition, ask, copyBytes, shared, masks } = await caching({}, { wantedMax: 10 });
+  const [many, few] = [textOf(ROWS - 11), textOf(ROWS - 10)];
+
+  cache.of(partition, many);
+  cache.of(partition, many);
+  expect(masks.size).toBe(0);
+  await ask(many);
+  await ask(few);
+
+  expect([[...masks], [...shared]]).toEqual([[many], [few]]);
+  const bytes = cache.bytes;
+  cache.dropCopies();
+  expect([masks.size, shared.size, bytes - cache.bytes]).toEqual([0, 0, HOST_BYTES]);
+  await vi.waitFor(() => expect(copyBytes()).toBe(0));
+  await ask(many);
+  expect([...masks]).toEqual([many]);
+  cache.forget(partition);
+  expect(masks.size).toBe(0);
+});
+
+test("a filter that the event loop searches with is a recent one, and a dropped one is known no more", async () => {
+  const bytesMax = 1500;
+  const { cache, partition, ask, masks, searched } = await caching({}, { bytesMax, wantedMax: 0 });
+  const kept = textOf(0);
+  await ask(kept);
+  const once = textOf(1);
+  await ask(once);
+  for (let least = 2; least < ROWS - 1; least += 1) {
+    searched.add(kept);
+    await ask(textOf(least));
+    cache.trim();
+  }
+
+  expect(masks).toContain(kept);
+  expect(masks).not.toContain(once);
+  expect(cache.bytes).toBeLessThanOrEqual(bytesMax);
+  expect(cache.of(partition, kept).copy).toBeUndefined();
 });

@@ -2,7 +2,7 @@
 // filters that are used again and again and admit a small part of many rows, and those that are small enough for
 // the event loop to search (`admitted-shares.ts`). Copies are made one after the other. Where there is no room for
 // another one, those that nobody used for a while are given up; until then, and where there is no memory at all,
-// searches use the bitmap of the filter.
+// searches use the bitmap of the filter. The event loop may use that too, of a filter that is not worth a copy.
 
 import type { Accelerator, RowFilter } from "@winnow/accelerator";
 import type { Clock } from "@winnow/core";
@@ -53,9 +53,9 @@ export type CopiesDevice = Pick<Accelerator, "gather" | "load" | "memory" | "rel
 export interface CopyState {
   /** The copy, once there is one. */
   copy: AdmittedCopy | undefined;
-  /** Set while the event loop may search the copy, or knows that the filter admits nothing. */
+  /** Set while the event loop may search the copy or with the filter, or knows that the filter admits nothing. */
   shared: SharedAdmitted | undefined;
-  /** Set when a copy was begun. One that could not be made is not tried again. */
+  /** Set when a copy was begun, or the filter was found not worth one. What could not be made is not tried again. */
   isTried: boolean;
   /** Bytes of the copy on the device and beside it. */
   bytes: number;
@@ -123,13 +123,14 @@ export class FilterCopies {
     state.uses += 1;
     state.isUsed = true;
     if (state.isTried || this.#waiting >= this.#parts.policy.waitingMax) return;
-    if (!this.#isWorthIt(of)) return;
+    if (state.uses < this.#parts.policy.usesMin) return;
     state.isTried = true;
+    if (!this.#isWorthIt(of)) return this.#shareMask(of);
     this.#waiting += 1;
     this.#making = this.#making.then(() => this.#make(of));
   }
 
-  /** Whether the event loop, whose searches are noticed here alone, has used the copy since this was last asked. */
+  /** Whether the event loop, whose searches are noticed here alone, has used the filter since this was last asked. */
   takeUses({ state }: CopiedFilter): boolean {
     if (state.shared?.takeUses() !== true) return false;
     state.isUsed = true;
@@ -137,8 +138,7 @@ export class FilterCopies {
   }
 
   #isWorthIt({ partition, filter, state }: CopiedFilter): boolean {
-    const { usesMin, rowsMin, fractionMax } = this.#parts.policy;
-    if (state.uses < usesMin) return false;
+    const { rowsMin, fractionMax } = this.#parts.policy;
     const { rows } = partition.resident;
     const { admitted } = filter;
     const isFew = rows >= rowsMin && admitted > 0 && admitted <= rows * fractionMax;
@@ -194,6 +194,13 @@ export class FilterCopies {
     if (state.isForSharing && this.#sharedBytes + bytes > policy.sharedBytesMax) return false;
     const room = capacityBytes * policy.memoryFractionMax - this.#bytes;
     return bytes <= Math.min(room, capacityBytes - usedBytes);
+  }
+
+  /** Shares a filter that is not worth a copy with the event loop, if that can search the whole partition. */
+  #shareMask(of: CopiedFilter): void {
+    const { partition, text, filter, state } = of;
+    state.shared = this.#parts.shares?.shareMask(partition, text, filter);
+    if (state.shared !== undefined) this.#copied.add(of);
   }
 
   /** Keeps a copy, or that nothing is admitted, and shares it with the event loop if that can search it. */

@@ -12,14 +12,14 @@
 // thread scans some together while the event loop reads the others. And only while such scans are short
 // (`scan-pace.ts`), and no row has to be scored beside those that the filter leaves.
 //
-// The same holds for the few rows that a filter admits, of tables of any size, once the compute thread has
-// copied them (`copy-sharing.ts`).
+// The same holds for the rows that a filter admits, once the compute thread has copied them, in tables of any size, or
+// has shared the filter, with which whole partitions are searched (`admitted-sharing.ts`).
 //
 // Both threads run the accelerator's code over the same memory, so an answer has the same bits whichever
 // thread makes it.
 
 import { WaitGuard } from "@winnow/accelerator";
-import type { InlineSearch, InlineTable } from "@winnow/accelerator";
+import type { InlineSearch } from "@winnow/accelerator";
 import { StringColumn, vectorCells } from "@winnow/core";
 import type { Clock, TopKBlock } from "@winnow/core";
 
@@ -37,12 +37,12 @@ import { unpackKeys } from "../packed-keys.ts";
 import type { ProgressCounter } from "../progress-counter.ts";
 import { answersOf, countOf, isPlain, wantedRows } from "../search/scan-answers.ts";
 import { idsOfRows } from "../search/winner-ids.ts";
-import type { IdSource } from "../search/winner-ids.ts";
 import { vectorsAtOnce, wantsVectorsAlone } from "../search/winner-vectors.ts";
-import { SMALL_VALUES_MAX } from "./shared-rows.ts";
-import type { CopyName, SharedCopy, SharedPartition } from "./shared-rows.ts";
+import { Opening, scansOf, scansWhole, wholeOf } from "./found-rows.ts";
+import type { HeldPartition, InlineScan, WholeRows } from "./found-rows.ts";
 import { InlineCopy, replaceCopyRows } from "./inline-copy.ts";
-import type { SearchedRows } from "./inline-copy.ts";
+import { InlineMask } from "./inline-mask.ts";
+import type { AdmittedName, SharedCopy, SharedMask, SharedPartition } from "./shared-rows.ts";
 import { OverlapWatch } from "./overlap-watch.ts";
 import { ScanPace } from "./scan-pace.ts";
 import { TurnBudget } from "./turn-budget.ts";
@@ -80,59 +80,11 @@ export interface InlineTablesParts {
   readonly turn: () => Promise<void>;
 }
 
-/** Rows that are searched. */
-interface InlineRows extends IdSource {
-  readonly resident: SearchedRows;
-  /** `undefined` where there are no rows. */
-  readonly table: InlineTable | undefined;
-}
-
-/** A partition. */
-interface WholeRows extends InlineRows {
-  readonly table: InlineTable;
-}
-
-interface HeldPartition {
-  /** The whole partition, if it is shared. */
-  readonly whole: WholeRows | undefined;
-  /** Copies of the rows that filters admit, by the texts of the filters. */
-  readonly copies: Map<string, InlineCopy>;
-}
-
 interface HeldTable {
   readonly partitions: Map<number, HeldPartition>;
   readonly guard: WaitGuard;
   /** Of scans of large partitions, whichever thread runs them. */
   readonly pace: ScanPace;
-}
-
-/** Neighbouring asks of one filter, or of none. */
-interface AskRun {
-  readonly text: string | undefined;
-  readonly asks: ScanAsk[];
-}
-
-/** What can be searched here for one run of asks. */
-interface Found {
-  readonly tables: readonly InlineTable[];
-  readonly rows: number;
-  /** Rows of the whole partitions. */
-  readonly partitionRows: number;
-  readonly dim: number;
-  readonly vectorDim: number;
-  /** Whether a partition is large, so that helper threads share the scan. */
-  readonly isLarge: boolean;
-  readonly sources: readonly InlineRows[];
-  /** By ascending first row; `undefined`: whole partitions are searched. */
-  readonly copies: readonly InlineCopy[] | undefined;
-}
-
-/** A search that can be run here. */
-interface InlineScan extends Found {
-  readonly asks: readonly ScanAsk[];
-  readonly queries: number;
-  /** Candidates of each query, for which there is room in the answer. */
-  readonly k: number;
 }
 
 /** The queries of a batch, and what searches. */
@@ -165,7 +117,7 @@ export class InlineTables {
     this.#held.set(handle, tables);
     tables[table] ??= newTable();
     const whole = shared && this.#wholeOf(shared);
-    tables[table].partitions.set(partition, { whole, copies: new Map() });
+    tables[table].partitions.set(partition, { whole, admitted: new Map() });
   }
 
   #wholeOf({ share, ids, ...resident }: SharedPartition): WholeRows | undefined {
@@ -178,12 +130,18 @@ export class InlineTables {
   addCopy(shared: SharedCopy): void {
     this.#search ??= this.#parts.openSearch();
     const { name, text } = shared;
-    if (this.#search !== undefined) this.#at(name)?.copies.set(text, new InlineCopy(shared));
+    if (this.#search !== undefined) this.#at(name)?.admitted.set(text, new InlineCopy(shared));
   }
 
-  /** Forgets a copy that the compute thread has given up. */
-  dropCopy({ name, text }: CopyName): void {
-    this.#at(name)?.copies.delete(text);
+  /** Adds a filter with which a whole partition is searched. One of a partition that is not held is ignored. */
+  addMask(shared: SharedMask): void {
+    const { name, text } = shared;
+    this.#at(name)?.admitted.set(text, new InlineMask(shared));
+  }
+
+  /** Forgets a copy or a mask that the compute thread has given up. */
+  dropAdmitted({ name, text }: AdmittedName): void {
+    this.#at(name)?.admitted.delete(text);
   }
 
   /** Removes a partition, and the copies of its rows; to be called before its release. */
@@ -221,13 +179,13 @@ export class InlineTables {
     }
     const partitions = partitionsOf(held, target);
     if (partitions === undefined) return undefined;
-    const opened: InlineTable[] = [];
+    const opening = new Opening(search);
     try {
-      const scans = scansOf(runsOf(asks), partitions, { search, opened });
+      const scans = scansOf(asks, partitions, opening);
       if (scans === undefined || !this.#mayScan(held, scans, { vectors, search })) return undefined;
       return this.#scan(held, scans, { vectors, search });
     } finally {
-      for (const table of opened) search.release(table);
+      opening.close();
     }
   }
 
@@ -262,16 +220,10 @@ export class InlineTables {
   paceOf({ target, asks, vectors }: TopKBatch): ((ms: number) => void) | undefined {
     const held = this.#held.get(target.handle)?.[target.table];
     const [ask] = asks;
-    if (
-      held === undefined ||
-      asks.length > 1 ||
-      !isSearchable(ask!) ||
-      ask!.filters?.length === 1
-    ) {
-      return undefined;
-    }
+    if (held === undefined || asks.length > 1 || !isSearchable(ask!)) return undefined;
     const partitions = partitionsOf(held, target);
-    const found = partitions && wholeOf(partitions);
+    if (partitions === undefined || !scansWhole(partitions, ask!)) return undefined;
+    const found = wholeOf(partitions);
     if (found?.isLarge !== true || hasZeroQuery(vectors, found.dim)) return undefined;
     const values = valuesOf({ ...found, queries: ask!.queries });
     return (ms) => held.pace.note(values, ms);
@@ -329,95 +281,6 @@ function partitionsOf(
     held.push(found);
   }
   return held.length > 0 ? held : undefined;
-}
-
-function runsOf(asks: readonly ScanAsk[]): AskRun[] {
-  const runs: { readonly text: string | undefined; readonly asks: ScanAsk[] }[] = [];
-  for (const ask of asks) {
-    const text = ask.filters?.[0];
-    const last = runs.at(-1);
-    if (last !== undefined && last.text === text) last.asks.push(ask);
-    else runs.push({ text, asks: [ask] });
-  }
-  return runs;
-}
-
-/** Where tables are opened, and the tables opened so far. */
-interface Opening {
-  readonly search: InlineSearch;
-  readonly opened: InlineTable[];
-}
-
-/** The searches of all runs; `undefined` unless each of them can be run here. */
-function scansOf(
-  runs: readonly AskRun[],
-  partitions: readonly HeldPartition[],
-  opening: Opening,
-): InlineScan[] | undefined {
-  const scans: InlineScan[] = [];
-  for (const { text, asks } of runs) {
-    const found = text === undefined ? wholeOf(partitions) : admittedOf(text, partitions, opening);
-    if (found === undefined) return undefined;
-    let [queries, k] = [0, 0];
-    for (const ask of asks) {
-      queries += ask.queries;
-      k = Math.max(k, ask.k);
-    }
-    k = Math.min(k, found.partitionRows);
-    if (queries === 0 || k === 0) return undefined;
-    scans.push({ ...found, asks, queries, k });
-  }
-  return scans;
-}
-
-function wholeOf(partitions: readonly HeldPartition[]): Found | undefined {
-  const sources: WholeRows[] = [];
-  const tables: InlineTable[] = [];
-  let rows = 0;
-  let isLarge = false;
-  for (const { whole } of partitions) {
-    if (whole === undefined) return undefined;
-    const { resident, table } = whole;
-    sources.push(whole);
-    tables.push(table);
-    rows += resident.rows;
-    isLarge ||= resident.rows * resident.dim > SMALL_VALUES_MAX;
-  }
-  const { dim, vectorDim } = sources[0]!.resident;
-  const shape = { rows, partitionRows: rows, dim, vectorDim, isLarge };
-  return { ...shape, tables, sources, copies: undefined };
-}
-
-function admittedOf(
-  text: string,
-  partitions: readonly HeldPartition[],
-  { search, opened }: Opening,
-): Found | undefined {
-  const copies: InlineCopy[] = [];
-  for (const partition of partitions) {
-    const copy = partition.copies.get(text);
-    if (copy === undefined) return undefined;
-    copies.push(copy);
-  }
-  const tables: InlineTable[] = [];
-  const sources: InlineRows[] = [];
-  let rows = 0;
-  let partitionRows = 0;
-  for (const copy of copies) {
-    const { resident, ids } = copy;
-    partitionRows += copy.partitionRows;
-    rows += resident.rows;
-    const table = resident.rows === 0 ? undefined : copy.open(search);
-    sources.push({ resident, ids, table });
-    if (resident.rows === 0) continue;
-    if (table === undefined) return undefined;
-    tables.push(table);
-    opened.push(table);
-  }
-  const ascending = copies.toSorted((a, b) => a.resident.firstRow - b.resident.firstRow);
-  const { dim, vectorDim } = copies[0]!.resident;
-  const shape = { rows, partitionRows, dim, vectorDim, isLarge: false };
-  return { ...shape, tables, sources, copies: ascending };
 }
 
 /** Values of the vectors that a search's asks want of their candidates. */
@@ -514,7 +377,7 @@ function answersOfScans(
     at = end;
     const ids = idsOfRows(wantedRows(block, scan.asks), scan.sources);
     const attributes = vectorsOf(scan, block, search);
-    for (const copy of scan.copies ?? []) copy.used();
+    for (const each of scan.admitted) each.used();
     if (scan.copies !== undefined) replaceCopyRows(block, scan.copies);
     for (const answer of answersOf({ block, ids, attributes }, scan.asks)) {
       answers.push(answer);
@@ -525,16 +388,16 @@ function answersOfScans(
 
 /** Searches, and gives a block with room for `k` candidates though there may be fewer rows. */
 function searchOf(
-  { tables, rows, queries, k, isLarge: withHelpers }: InlineScan,
+  { tables, filters, rows, queries, k, isLarge: withHelpers }: InlineScan,
   { search, vectors, denseValuesMax }: Asked & { readonly denseValuesMax: number },
 ): { readonly block: TopKBlock; readonly denseQueries: number } | undefined {
   const limits = { withHelpers, denseValuesMax };
-  if (k <= rows) return search.topK({ tables, vectors, k, ...limits }, queries);
+  if (k <= rows) return search.topK({ tables, filters, vectors, k, ...limits }, queries);
   const counts = new Uint32Array(queries);
   const room = { scores: new Float32Array(queries * k), rows: new Uint32Array(queries * k) };
   const whole = { queries, k, counts, ...room };
   if (rows === 0) return { block: whole, denseQueries: 0 };
-  const found = search.topK({ tables, vectors, k: rows, ...limits }, queries);
+  const found = search.topK({ tables, filters, vectors, k: rows, ...limits }, queries);
   if (found === undefined) return undefined;
   const { block, denseQueries } = found;
   counts.set(block.counts);

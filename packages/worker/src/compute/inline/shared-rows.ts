@@ -1,5 +1,5 @@
 // What the compute thread tells the event loop of the rows that the event loop may search itself: small
-// partitions, which it is told of with the answer to their load, and copies of the rows that filters admit; and of
+// partitions, which it is told of with the answer to their load, and filters and copies of the rows that they admit; and of
 // partitions in which it may look keys up.
 
 import type { KeyedTable, TableKeys } from "@winnow/core";
@@ -54,14 +54,14 @@ export interface SharedRows {
   readonly sharedKeyed?: SharedKeyedPartition;
 }
 
-/** The filter of a partition whose rows have been copied. */
-export interface CopyName {
+/** The filter of a partition that is known to the event loop. */
+export interface AdmittedName {
   readonly name: ReplicaName;
   readonly text: string;
 }
 
 /** A copy that the event loop can search. */
-export interface SharedCopy extends CopyName {
+export interface SharedCopy extends AdmittedName {
   /** The number that `Accelerator.share` gave the copy; `undefined` where no row is admitted. */
   readonly share: number | undefined;
   /** Row i of the copy is this row of the partition; ascending, in memory shared by all threads. */
@@ -78,5 +78,18 @@ export interface SharedCopy extends CopyName {
   readonly uses: Uint32Array;
 }
 
-/** What the event loop is told. */
-export type CopyNews = { readonly copied: SharedCopy } | { readonly dropped: CopyName };
+/** A filter with which the event loop can search a whole partition. */
+export interface SharedMask extends AdmittedName {
+  /** The number that `Accelerator.shareFilter` gave the filter. */
+  readonly share: number;
+  /** Whether it admits every row of the partition. */
+  readonly admitsAll: boolean;
+  /** As in `SharedCopy`. */
+  readonly uses: Uint32Array;
+}
+
+/** What the event loop is told of filters. */
+export type AdmittedNews =
+  | { readonly copied: SharedCopy }
+  | { readonly masked: SharedMask }
+  | { readonly dropped: AdmittedName };

@@ -1,23 +1,23 @@
-// The compute thread's end of copies that the event loop searches: a copy of the rows that a filter admits is
-// often so small that waking a thread takes longer than its search. Such a copy goes to the event loop with
-// all that an answer needs: which rows of the partition it holds, and their ids.
+// The compute thread's end of filters that the event loop searches with. A copy of the rows that a filter admits is often
+// so small that waking a thread takes longer than its search: such a copy goes to the event loop with all that an answer
+// needs, which rows of the partition it holds, and their ids. A filter that admits too many rows for a copy goes by itself.
 //
-//   compute thread   copy made  ─▶ SharedCopy (number, rows, ids) ─▶ event loop   addCopy
-//                    given up   ─▶ its name                       ─▶ event loop   dropCopy
+//   compute thread   copy made        ─▶ SharedCopy (number, rows, ids) ─▶ event loop   addCopy
+//                    used, not copied ─▶ SharedMask (number)            ─▶ event loop   addMask
+//                    given up         ─▶ its name                       ─▶ event loop   dropAdmitted
 //
-// The event loop never keeps a copy alive: it looks the number up for each search, and asks the compute thread
-// where the copy is gone. So the memory of a copy that is given up is free at once, whenever the event loop
-// hears of it.
+// The event loop never keeps a copy or a filter alive: it looks the number up for each search, and asks the compute
+// thread where it is gone. So the memory of what is given up is free at once, whenever the event loop hears of it.
 
-import type { Accelerator } from "@winnow/accelerator";
+import type { Accelerator, RowFilter } from "@winnow/accelerator";
 
 import type { AdmittedCopy } from "../filters/admitted-copy.ts";
 import type { AdmittedShares, SharedAdmitted } from "../filters/admitted-shares.ts";
 import { bytesOfKeys, sharedKeys, sharedRows, unpackKeys, viewOfKeys } from "../packed-keys.ts";
 import type { ResidentPartition } from "../resident-table.ts";
 import { idsOfRows } from "../search/winner-ids.ts";
-import { SMALL_VALUES_MAX } from "./shared-rows.ts";
-import type { CopyNews, SharedCopy } from "./shared-rows.ts";
+import { SHARED_VALUES_MAX, SMALL_VALUES_MAX } from "./shared-rows.ts";
+import type { AdmittedNews, SharedCopy } from "./shared-rows.ts";
 
 /** Bytes that the ids of a shared copy may take. */
 const IDS_BYTES_MAX = 2 ** 21;
@@ -25,13 +25,13 @@ const IDS_BYTES_MAX = 2 ** 21;
 /** A partition as the event loop knows it. */
 type NamedPartition = Pick<SharedCopy, "name" | "vectorDim">;
 
-/** Shares copies of the partitions that it was told the names of. */
-export class CopySharing implements AdmittedShares {
+/** Shares filters, and copies of the rows that they admit, of the partitions that it was told the names of. */
+export class AdmittedSharing implements AdmittedShares {
   readonly #accelerator: Accelerator;
-  readonly #tell: (news: CopyNews) => void;
+  readonly #tell: (news: AdmittedNews) => void;
   readonly #named = new WeakMap<ResidentPartition, NamedPartition>();
 
-  constructor(accelerator: Accelerator, tell: (news: CopyNews) => void) {
+  constructor(accelerator: Accelerator, tell: (news: AdmittedNews) => void) {
     this.#accelerator = accelerator;
     this.#tell = tell;
   }
@@ -78,14 +78,33 @@ export class CopySharing implements AdmittedShares {
         uses,
       },
     });
-    return {
-      bytes: idBytes + localRows.byteLength,
-      takeUses: () => Atomics.exchange(uses, 0, 0) > 0,
-    };
+    return { bytes: idBytes + localRows.byteLength, takeUses: () => takeUses(uses) };
+  }
+
+  shareMask(
+    partition: ResidentPartition,
+    text: string,
+    filter: RowFilter,
+  ): SharedAdmitted | undefined {
+    const named = this.#named.get(partition);
+    const { rows, dim } = partition.resident;
+    const share = this.#accelerator.shareFilter?.(filter);
+    if (named === undefined || share === undefined || rows * dim > SHARED_VALUES_MAX) {
+      return undefined;
+    }
+    const uses = sharedRows(new Uint32Array(1));
+    const { name } = named;
+    this.#tell({ masked: { name, text, share, admitsAll: filter.admitted === rows, uses } });
+    return { bytes: 0, takeUses: () => takeUses(uses) };
   }
 
   drop(partition: ResidentPartition, text: string): void {
     const named = this.#named.get(partition);
     if (named !== undefined) this.#tell({ dropped: { name: named.name, text } });
   }
+}
+
+/** Whether a flag that searches set was set since this was last asked. */
+function takeUses(uses: Uint32Array): boolean {
+  return Atomics.exchange(uses, 0, 0) > 0;
 }
