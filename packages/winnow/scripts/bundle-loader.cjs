@@ -8,9 +8,13 @@
 //                                        cache/<kind>/<role>/<file>                  bytecode of that file
 //
 // Bytecode lies beside the code and is written only where the code's folder can be: who may write one may write
-// the other. It is used only for the very bytes that it was made of, by the same V8 with the same flags on a processor
-// with the same features: its kind. V8 checks the kind itself. Whatever is amiss with bytecode, the code is compiled
-// as if it were not there.
+// the other. It is used only for the very bytes that it was made of, by the same V8, in a process that began with the same
+// flags on a processor with the same features: its kind. V8 checks the kind itself. Whatever is amiss with bytecode, the
+// code is compiled as if it were not there.
+//
+// The flags that Winnow sets in a running process (src/process/v8-flags.ts) say how V8 optimizes and collects, and
+// change no bytecode. V8 would not take bytecode from before they were set all the same, nor from another time: it lies here
+// as if it had been made when its process began.
 //
 // A role is an entry, and of the command line the roles of a cluster: each uses other functions of a file.
 
@@ -19,7 +23,7 @@
 const { mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } = require("node:fs");
 const { createRequire } = require("node:module");
 const path = require("node:path");
-const { cachedDataVersionTag, setFlagsFromString } = require("node:v8");
+const { cachedDataVersionTag } = require("node:v8");
 const vm = require("node:vm");
 const { getEnvironmentData, isMainThread, setEnvironmentData } = require("node:worker_threads");
 const { crc32 } = require("node:zlib");
@@ -32,23 +36,18 @@ const STEP_MS = 20;
 /** Kinds beside which one more is made. */
 const KINDS_MAX = 8;
 const HEADER_BYTES = 8;
+/** With which bytecode begins, in V8's order: what V8 checks before it takes the rest. */
+const HEAD_WORDS = 8;
 /** Whatever the process' mask is: bytecode is code. */
 const FOLDER_MODE = 0o755;
 const FILE_MODE = 0o644;
-/**
- * In a worker V8 optimizes later while it starts (src/process/start-tiers.ts), which V8 takes for other flags: what is
- * set at the start, and what takes it back. A thread of a worker may be started before or after that.
- */
-const START_FLAGS = startFlagsOf(process.versions.v8);
-const WORKER_ROLES = new Set(["worker", "compute-thread", "reader-thread"]);
-/** Under which a worker's main thread tells its threads V8's mark of the flags of the start. */
-const START_TAG_KEY = "winnow.start-tag";
-
 /**
  * Under which the main thread tells the folder of its kind to the threads that it starts. What else holds for one kind
  * is kept there as well (packages/worker/src/compute/reader/kept-shapes.ts).
  */
 const FOLDER_KEY = "winnow.kept-folder";
+/** Under which it tells them bytecode of nothing, from when the process began. */
+const PROBE_KEY = "winnow.kept-probe";
 
 const PARAMETERS = "exports, require, module, __filename, __dirname, importModule";
 
@@ -59,13 +58,10 @@ const loaded = new Map();
 /** What was compiled without bytecode that could be used. */
 const compiled = [];
 let cache = "";
-/** Whether the files of this thread are loaded under the flags of a worker's start. */
-let isAtStart = false;
-
-function startFlagsOf(v8) {
-  if (v8.startsWith("11.3.")) return ["--interrupt-budget=540672", "--interrupt-budget=67584"];
-  return /^1[234]\./.test(v8) ? ["--efficiency-mode", "--no-efficiency-mode"] : undefined;
-}
+/** Bytecode of nothing, made when the process began. */
+let firstProbe;
+/** Bytecode of nothing that was made last, and V8's mark of its flags at that time. */
+let lastProbe = { tag: 0, bytes: undefined };
 
 function load(file) {
   const known = loaded.get(file);
@@ -90,7 +86,8 @@ function compile(file) {
   const code = `(function (${PARAMETERS}) { ${bytes.toString("latin1")}\n})`;
   if (!isKept) return new vm.Script(code, { filename: file });
   const sum = crc32(bytes);
-  const cachedData = cachedOf(file, sum);
+  const kept = cachedOf(file, sum);
+  const cachedData = kept === undefined ? undefined : withFlags(kept, firstProbe, probe());
   const script = new vm.Script(code, { filename: file, cachedData });
   if (cachedData === undefined) compiled.push({ file, sum, script });
   return script;
@@ -123,7 +120,8 @@ function write({ file, sum, script }) {
     const others = readdirSync(kinds).filter((name) => name !== path.basename(path.dirname(cache)));
     if (others.length >= KINDS_MAX) return;
     mkdirSync(cache, { recursive: true, mode: FOLDER_MODE });
-    const data = createCachedData(script);
+    const data = withFlags(script.createCachedData(), probe(), firstProbe);
+    if (data === undefined) return;
     const header = Buffer.alloc(HEADER_BYTES);
     header.writeUInt32LE(sum, 0);
     header.writeUInt32LE(crc32(data), 4);
@@ -134,12 +132,23 @@ function write({ file, sum, script }) {
   }
 }
 
-/** V8 takes bytecode only under the flags under which it was made. */
-function createCachedData(script) {
-  if (!isAtStart) return script.createCachedData();
-  setFlagsFromString(START_FLAGS[0]);
-  const data = script.createCachedData();
-  setFlagsFromString(START_FLAGS[1]);
+/** Bytecode of nothing, made under the flags of this moment. */
+function probe() {
+  const tag = cachedDataVersionTag();
+  if (lastProbe.tag !== tag) lastProbe = { tag, bytes: new vm.Script("").createCachedData() };
+  return lastProbe.bytes;
+}
+
+/**
+ * Bytecode from the time of one probe, as V8 takes it at the time of another: one word of its head stands for all flags,
+ * the only one in which the heads of the probes differ. `undefined` if they differ in more.
+ */
+function withFlags(data, from, to) {
+  const words = Array.from({ length: HEAD_WORDS }, (_, word) => 4 * word);
+  const [at, ...more] = words.filter((word) => from.readInt32LE(word) !== to.readInt32LE(word));
+  if (at === undefined) return data;
+  if (more.length > 0) return undefined;
+  data.writeInt32LE(to.readInt32LE(at), at);
   return data;
 }
 
@@ -155,22 +164,19 @@ function writeRest() {
   for (const one of compiled.splice(0)) write(one);
 }
 
-/** Of the main thread's kind, before any role changes a flag: threads may be started before or after that. */
+/** The folder of this process' kind. */
 function folderOfKind() {
   const told = isMainThread ? undefined : getEnvironmentData(FOLDER_KEY);
-  if (told !== undefined) return told;
+  if (told !== undefined) {
+    firstProbe = Buffer.from(getEnvironmentData(PROBE_KEY));
+    return told;
+  }
   const kind = `${process.version}-${process.arch}-${cachedDataVersionTag().toString(16)}`;
   const folder = path.join(__dirname, "cache", kind);
+  firstProbe = probe();
   setEnvironmentData(FOLDER_KEY, folder);
+  setEnvironmentData(PROBE_KEY, firstProbe);
   return folder;
-}
-
-/** Whether a thread of a worker begins under the flags of its start, which the main thread sets. */
-function beginsAtStart(role) {
-  if (role !== "worker") return cachedDataVersionTag() === getEnvironmentData(START_TAG_KEY);
-  setFlagsFromString(START_FLAGS[0]);
-  setEnvironmentData(START_TAG_KEY, cachedDataVersionTag());
-  return true;
 }
 
 /** Runs the file of an entry, named as the entry is. */
@@ -178,10 +184,7 @@ module.exports = function run(entry, file) {
   const command = isMainThread && entry === "main" ? process.argv[2] : undefined;
   const role = command === "worker" || command === "router" ? command : entry;
   if (isKept) {
-    const kind = folderOfKind();
-    isAtStart = START_FLAGS !== undefined && WORKER_ROLES.has(role) && beginsAtStart(role);
-    const isLate = WORKER_ROLES.has(role) && !isAtStart;
-    cache = path.join(kind, isLate ? `${role}-later` : role);
+    cache = path.join(folderOfKind(), role);
     setTimeout(writeInSteps, WRITTEN_AFTER_MS).unref();
     process.once("exit", writeRest);
     process.once(STARTED_EVENT, writeRest);

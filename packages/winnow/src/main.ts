@@ -25,7 +25,8 @@ void run();
 async function run(): Promise<void> {
   try {
     const { args, idle } = takeArguments(process.argv);
-    await createCommandLine(winnowVersion, idle).parseAsync(args);
+    const use = { idleFlags: idle, command: args[2] };
+    await createCommandLine(winnowVersion, use).parseAsync(args);
   } catch (error) {
     const code = report(error);
     if (error instanceof CommanderError) process.exitCode = code;

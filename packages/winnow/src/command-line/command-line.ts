@@ -22,7 +22,7 @@ import {
 } from "../settings/settings-file.ts";
 import { benchCommand } from "./bench-command.ts";
 import { completionCommand } from "./completion-command.ts";
-import { type PreparedCommand, configCommand } from "./config-command.ts";
+import { type CommandSupply, type PreparedCommand, configCommand } from "./config-command.ts";
 import { doctorCommand } from "./doctor-command.ts";
 import { k8sCommand } from "./k8s-command.ts";
 import { idleVariables, tellIdle } from "./model-server-flags.ts";
@@ -37,8 +37,22 @@ import type { OrderOptions } from "../commands/order.ts";
 
 const INT32_MAX = 2 ** 31 - 1;
 
-/** The whole command line, ready to parse; `idleFlags`: TensorFlow Serving's flags that were given and have no meaning here; the log names them. */
-export function createCommandLine(version: string, idleFlags: readonly string[] = []): Command {
+/** What a command line is made for. */
+export interface CommandLineUse {
+  /** TensorFlow Serving's flags that were given and have no meaning here; the log names them. */
+  readonly idleFlags?: readonly string[];
+  /**
+   * The command that will run. One that serves is then made alone: to declare the flags of all others takes 10 ms, which
+   * every worker of a machine would pay.
+   */
+  readonly command?: string | undefined;
+}
+
+/** The command line, ready to parse. */
+export function createCommandLine(
+  version: string,
+  { idleFlags = [], command: only }: CommandLineUse = {},
+): Command {
   const root = new Command("winnow")
     .description(
       "Serves TensorFlow Recommenders' SavedModels and PyTorch's ONNX exports on a cluster, exactly, over TensorFlow Serving's REST API",
@@ -52,11 +66,17 @@ export function createCommandLine(version: string, idleFlags: readonly string[] 
       await tellIdle(command, { flags: idleFlags, variables });
     });
   const supply = Object.fromEntries(
-    Object.entries(servingCommands).map(([name, make]) => [name, () => prepared(make(), root)]),
+    Object.entries(servingCommands).map(([name, make]) => [name, () => prepared(make(), version)]),
   );
-  const serving = Object.values(supply).map((make) => make().command);
-  for (const command of [
-    ...serving,
+  const isServing = only !== undefined && Object.hasOwn(supply, only);
+  const commands = isServing ? [supply[only]!().command] : allCommands(supply);
+  for (const command of commands) root.addCommand(command.exitOverride());
+  return root;
+}
+
+function allCommands(supply: CommandSupply): Command[] {
+  return [
+    ...Object.values(supply).map((make) => make().command),
     configCommand(supply),
     inspectCommand(),
     predictCommand(),
@@ -71,17 +91,14 @@ export function createCommandLine(version: string, idleFlags: readonly string[] 
     benchCommand(),
     k8sCommand(),
     completionCommand(),
-  ]) {
-    root.addCommand(command.exitOverride());
-  }
-  return root;
+  ];
 }
 
 /** A command that refuses variables that nothing reads, and reads its settings file. */
-function prepared(command: Command, root: Command): PreparedCommand {
+function prepared(command: Command, version: string): PreparedCommand {
   let places: SettingPlaces = new Map();
   command.hook("preAction", () => {
-    checkVariables(processVariables, variablesOf(root));
+    checkVariables(processVariables, () => variablesOf(createCommandLine(version)));
     const file: unknown = command.getOptionValue("config");
     if (typeof file !== "string" || file === "") return;
     const known = Object.values(servingCommands).flatMap((make) =>

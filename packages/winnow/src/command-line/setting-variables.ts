@@ -47,15 +47,21 @@ function nearestVariable(name: string, known: readonly string[]): string | undef
   return nearest?.startsWith(`${base}_${initial}`) === true ? nearest : base;
 }
 
-/** Refuses variables that nothing reads. @throws WinnowError INVALID_ARGUMENT naming all of them */
+/**
+ * Refuses variables that nothing reads; `ofFlags` is asked only where there are variables of Winnow.
+ * @throws WinnowError INVALID_ARGUMENT naming all of them
+ */
 export function checkVariables(
   variables: Readonly<Record<string, string | undefined>>,
-  ofFlags: readonly string[],
+  ofFlags: () => readonly string[],
 ): void {
-  const known = [...ofFlags, ...VARIABLES_WITHOUT_FLAG].filter((name) => name.startsWith(PREFIX));
-  const unknown = Object.entries(variables).flatMap(([name, value = ""]) => {
-    const isOurs = name.startsWith(PREFIX) && !name.startsWith(BENCHMARKS);
-    if (!isOurs || known.includes(name)) return [];
+  const ours = Object.entries(variables).filter(
+    ([name]) => name.startsWith(PREFIX) && !name.startsWith(BENCHMARKS),
+  );
+  if (ours.length === 0) return;
+  const known = [...ofFlags(), ...VARIABLES_WITHOUT_FLAG].filter((name) => name.startsWith(PREFIX));
+  const unknown = ours.flatMap(([name, value = ""]) => {
+    if (known.includes(name)) return [];
     return SERVICE_LINK.test(name) || SERVICE_ADDRESS.test(value) ? [] : [name];
   });
   if (unknown.length === 0) return;

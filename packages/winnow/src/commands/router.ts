@@ -46,6 +46,7 @@ import { endOnSignals, reportListening } from "../process/process-life.ts";
 import { type AccessLogged, withAccessLog, withGrpcAccessLog } from "../tracing/access-log.ts";
 import { type LogFormat, type LogLevel, processLog } from "../process/process-log.ts";
 import { processEnvironment, wallClock } from "../process/process-settings.ts";
+import { setServingFlags } from "../process/v8-flags.ts";
 import { ProcessTls, type TlsFlags } from "../process/process-tls.ts";
 import { assertGrpcServed } from "../process/ssl-config.ts";
 import { limitsOf } from "../settings/limit-flags.ts";
@@ -182,6 +183,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     await listenForGrpc(server, where, log);
     return server;
   };
+  setServingFlags();
   if (ports.rest !== undefined) {
     await listenForRest(http, { host, port: ports.rest, tls: tls !== undefined }, log);
   }

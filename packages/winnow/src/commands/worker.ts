@@ -26,11 +26,11 @@ import {
 import { modelCache } from "../model-source/model-cache.ts";
 import { type ModelSource, modelSource } from "../model-source/model-source.ts";
 import { type Protection, checkProtection } from "../process/exposure.ts";
-import { startsInLowerTiers } from "../process/start-tiers.ts";
 import { DEVICE_LOST_EXIT_CODE, endOnSignals, reportListening } from "../process/process-life.ts";
 import { type LogFormat, type LogLevel, processLog } from "../process/process-log.ts";
 import { processEnvironment, processVariables } from "../process/process-settings.ts";
 import { ProcessTls, type TlsFlags } from "../process/process-tls.ts";
+import { setServingFlags, startsInLowerTiers } from "../process/v8-flags.ts";
 import { limitsOf } from "../settings/limit-flags.ts";
 import { type TracingFlags, openTracing } from "../tracing/open-tracing.ts";
 import { winnowVersion } from "../version.ts";
@@ -68,7 +68,6 @@ export async function runWorker(
   options: WorkerRoleOptions,
   isMetricsPortChosen: boolean,
 ): Promise<void> {
-  const endStart = startsInLowerTiers(systemClock);
   const name = options.id === undefined ? "worker" : `worker ${options.id}`;
   const log = processLog({
     level: options.logLevel,
@@ -126,13 +125,15 @@ export async function runWorker(
         listen: (parts, settings) => WorkerServer.listen({ ...parts, tls: cluster.tls }, settings),
       },
     );
+    // Only now, since its main thread and its compute thread have loaded what they begin with.
+    setServingFlags();
+    void worker.started.then(startsInLowerTiers(systemClock));
     assertAddressAllowed(worker.address, cluster.addresses);
   } catch (error) {
     await close();
     throw error;
   }
   const started = worker;
-  void started.started.then(endStart);
   metrics.watch(started);
   config?.follow((changed) => started.setModels(changed.models));
   endInOrder = endOnSignals(

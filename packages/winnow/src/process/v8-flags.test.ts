@@ -1,12 +1,11 @@
-// V8's flags of a start hold until it ends, or for half a minute.
+// V8's flags of a start hold until it ends, or for half a minute; those of a process that serves hold for good.
 
-import { readFileSync } from "node:fs";
-import { cachedDataVersionTag } from "node:v8";
+import { cachedDataVersionTag, setFlagsFromString } from "node:v8";
 
 import { expect, test } from "vitest";
 
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
-import { startsInLowerTiers } from "./start-tiers.ts";
+import { setServingFlags, startsInLowerTiers } from "./v8-flags.ts";
 
 test.each([
   ["when a worker is ready", (end: () => void) => end()],
@@ -28,14 +27,14 @@ test.each([
   expect(clock.pendingTimers).toBe(0);
 });
 
-test("the bundle's loader, which keeps what V8 makes under these flags, names the same ones", () => {
-  const flagsIn = (file: string): string[] => {
-    const text = readFileSync(new URL(file, import.meta.url), "utf8");
-    return [...new Set(text.match(/"--[a-z-]+(?:=\d+)?"/g))].toSorted();
-  };
+test("a process that serves may grow its heap to four times what was alive, and pretenures nothing", () => {
+  setServingFlags();
+  const served = cachedDataVersionTag();
 
-  const loader = flagsIn("../../scripts/bundle-loader.cjs");
+  setFlagsFromString("--no-allocation-site-pretenuring --heap-growing-percent=300");
+  const same = cachedDataVersionTag();
+  setFlagsFromString("--allocation-site-pretenuring --heap-growing-percent=0");
 
-  expect(loader).toHaveLength(4);
-  expect(flagsIn("start-tiers.ts")).toEqual(loader);
+  expect(served).toBe(same);
+  expect(cachedDataVersionTag()).not.toBe(served);
 });
