@@ -172,6 +172,33 @@ test.each(["1m", "0S", "0H"])("a deadline of %s ends its call", async (timeout) 
   expect(call.status).toBe(status.DEADLINE_EXCEEDED);
 });
 
+describe("metadata", () => {
+  test("have a length that clients are told", async () => {
+    const client = connect(await open());
+    client.begin(ECHO);
+
+    await eventually(() => expect(client.session.remoteSettings.maxHeaderListSize).toBe(65_535));
+
+    expect(client.session.remoteSettings.maxConcurrentStreams).toBeDefined();
+  });
+
+  test("that are longer end their call alone", async () => {
+    const place = await open();
+    const client = connect(place);
+    const long = client.begin(
+      ECHO,
+      Object.fromEntries("abcd".split("").map((name) => [name, "x".repeat(20_000)])),
+    );
+    const other = client.begin(ECHO);
+    other.stream.end(framed(Buffer.from("hello")));
+
+    await allClosed([long, other]);
+
+    expect(other.status).toBe(status.OK);
+    expect(long.status).not.toBe(status.OK);
+  });
+});
+
 describe("places", () => {
   test("R1: one connection takes its part of them, and others are answered", async () => {
     const place = await open({}, { max: 20, perConnectionMax: 10 });

@@ -315,6 +315,12 @@ interface Http2Listener {
   onStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, serve: () => void): void;
 }
 
+/**
+ * Bytes of a call's metadata, which clients are told. A longer list ends its stream, but a single text of 64 KiB the
+ * connection with all its calls (and under Node 20 their clients then wait for their deadlines).
+ */
+const HEADER_BYTES_MAX = 65_535;
+
 type HandlerSetUp = (http2Server: Http2Server, ...more: unknown[]) => void;
 const SET_UP = "_setupHandlers";
 
@@ -331,6 +337,7 @@ function watchHttp2(server: Server, listener: Http2Listener): void {
   if (setUp === undefined) throw new RangeError(`grpc-js has no ${SET_UP}: see watchHttp2`);
   inner[SET_UP] = (http2Server, ...more) => {
     setUp.call(server, http2Server, ...more);
+    http2Server.updateSettings({ maxHeaderListSize: HEADER_BYTES_MAX });
     const [serve] = http2Server.listeners("stream") as StreamListener[];
     http2Server.removeAllListeners("stream");
     // Node makes a session, and emits it, within the event of its connection; this is how the
