@@ -560,3 +560,41 @@ test("a folder that was removed under the command is told, where a path is relat
   expect(stderr).toMatch(/^FAILED_PRECONDITION: The folder in which this command was started no /);
   expect([status, stderr.split("\n")]).toEqual([1, [expect.anything(), ""]]);
 });
+
+describe("a flag that is empty, as where a script's variable is not set", () => {
+  test.each([
+    [
+      ["router", "--members", "w0@h:1", "--host", ""],
+      2,
+      "It must be an address or a name; 0.0.0.0 is all interfaces.",
+    ],
+    [
+      ["worker", "--members", "w0@h:1", "--host", " "],
+      2,
+      "It must be an address or a name; 0.0.0.0 is all interfaces.",
+    ],
+    [
+      ["router", "--members", ""],
+      1,
+      "INVALID_ARGUMENT: Members find each other through --redis URL",
+    ],
+    [
+      ["router", "--members", " "],
+      1,
+      "INVALID_ARGUMENT: Members find each other through --redis URL",
+    ],
+    [["worker", "--members", "w0@h:1", "--id", ""], 1, 'INVALID_ARGUMENT: --id is ""'],
+  ])("is not taken for everything or nothing: %j", (args, code, text) => {
+    const ended = winnow(args);
+
+    expect(ended.stderr).toContain(text);
+    expect(ended.code).toBe(code);
+  });
+
+  test("is not taken for everything in a variable either", () => {
+    const ended = winnow(["router", "--members", "w0@h:1"], { WINNOW_HOST: "" });
+
+    expect(ended.stderr).toContain("value '' from env 'WINNOW_HOST' is invalid");
+    expect(ended.code).toBe(2);
+  });
+});

@@ -1,6 +1,10 @@
 // Entrance of the package: membership, placement, the routing table and the wire contract.
 
-export { announcementFromJson, announcementToJson } from "./announcement/announcement-codec.ts";
+export {
+  announcementFromJson,
+  announcementToJson,
+  isWorkerId,
+} from "./announcement/announcement-codec.ts";
 export { holdingOf, holdingsOf, newestIncarnations } from "./announcement/announcement.ts";
 export type {
   Announcement,

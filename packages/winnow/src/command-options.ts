@@ -33,6 +33,19 @@ export function portOption(flags: string, description: string, variable?: string
   return option(flags, description, variable).argParser(wholeNumber(0, PORT_MAX));
 }
 
+/**
+ * The address to listen on. It must not be empty, as it is where a script's variable is not set: an empty one means all
+ * interfaces to Node.
+ */
+export function hostOption(fallback: string): Option {
+  return option("--host <address>", "address to listen on", "WINNOW_HOST")
+    .argParser((text) => {
+      if (/^\S+$/.test(text)) return text;
+      throw new InvalidArgumentError("It must be an address or a name; 0.0.0.0 is all interfaces.");
+    })
+    .default(fallback);
+}
+
 /** How much a process logs. */
 export const logLevelOption = (): Option =>
   option("--log-level <level>", "how much is logged on stderr", "WINNOW_LOG_LEVEL")

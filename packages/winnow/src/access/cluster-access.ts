@@ -196,15 +196,17 @@ async function membershipOf(
   parts: MembershipParts,
 ): Promise<MembershipStore> {
   const { redis, members, cluster } = options;
+  // Empty ones are those of a script whose variable is not set, and a list of nobody would serve nothing, without a word.
+  const isListed = members !== undefined && members.trim() !== "";
   const { connector, environment, trust, worker } = parts;
-  if (redis !== undefined && redis !== "" && members === undefined) {
+  if (redis !== undefined && redis !== "" && !isListed) {
     return new RedisMembership(
       environment,
       { url: redis, cluster, ...trust },
       await loadRedis(parts.redis),
     );
   }
-  if (members !== undefined && (redis === undefined || redis === "")) {
+  if (isListed && (redis === undefined || redis === "")) {
     const describe = connector.describe.bind(connector);
     const settings = { members: parseMembers(members), ...trust };
     const streams = worker === undefined ? undefined : { connector, own: workerId(worker) };

@@ -8,7 +8,7 @@ import {
   acceleratorOption,
   addClientOptions,
   addRedisOptions,
-  option,
+  hostOption,
   portOption,
 } from "../command-options.ts";
 import type { RedisFlags } from "../access/redis-access.ts";
@@ -41,9 +41,7 @@ export function doctorCommand(): Command {
         WORKER_PORT,
       ),
     )
-    .addOption(
-      option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
-    )
+    .addOption(hostOption("127.0.0.1"))
     .option("--json", "machine-readable");
   addRedisOptions(command, "a Redis that must be reachable");
   addClientOptions(command);

@@ -21,6 +21,7 @@ import {
   extraMemoryOption,
   grpcPortOption,
   grpcSocketOption,
+  hostOption,
   logFormatOption,
   logLevelOption,
   machineOption,
@@ -74,9 +75,7 @@ function up(): Command {
     .addOption(portOption("--port <port>", "REST port", "WINNOW_PORT").default(REST_PORT))
     .addOption(portOption("--rest_api_port <port>", "the same, TensorFlow Serving's name"))
     .addOption(grpcPortOption())
-    .addOption(
-      option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
-    )
+    .addOption(hostOption("127.0.0.1"))
     .addOption(acceleratorOption())
     .addOption(logLevelOption().default("warn"))
     .addOption(logFormatOption())
@@ -111,7 +110,7 @@ function serve(): Command {
     .addOption(
       portOption("--rest_api_port <port>", "REST port; 0: none", "WINNOW_PORT").default(REST_PORT),
     )
-    .addOption(option("--host <address>", "address to listen on", "WINNOW_HOST").default("0.0.0.0"))
+    .addOption(hostOption("0.0.0.0"))
     .addOption(
       option("--workers <n>", "worker processes; one uses all cores", "WINNOW_WORKERS")
         .argParser(wholeNumber(1, 64))
@@ -160,9 +159,7 @@ function router(): Command {
     )
     .addOption(grpcPortOption())
     .addOption(grpcSocketOption())
-    .addOption(
-      option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
-    )
+    .addOption(hostOption("127.0.0.1"))
     .addOption(replicationOption())
     .addOption(modelReplicationOption())
     .addOption(requestTimeoutOption())
@@ -221,9 +218,7 @@ function worker(): Command {
         "WINNOW_METRICS_PORT",
       ).default(METRICS_PORT, `${METRICS_PORT}, or none if it is taken`),
     )
-    .addOption(
-      option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
-    )
+    .addOption(hostOption("127.0.0.1"))
     .addOption(
       option(
         "--advertise <host:port>",

@@ -3,8 +3,14 @@
 
 import path from "node:path";
 import { exitAtOnce } from "@winnow/accelerator";
-import { type AddressRules, type TlsSource, WorkerServer, stateFileName } from "@winnow/cluster";
-import { type Logger, WinnowError, systemClock } from "@winnow/core";
+import {
+  type AddressRules,
+  type TlsSource,
+  WorkerServer,
+  isWorkerId,
+  stateFileName,
+} from "@winnow/cluster";
+import { type Logger, WinnowError, excerpt, systemClock } from "@winnow/core";
 import { CacheCounts, type CacheSettings } from "@winnow/model";
 import {
   type MetricsOptions,
@@ -68,6 +74,10 @@ export async function runWorker(
   options: WorkerRoleOptions,
   isMetricsPortChosen: boolean,
 ): Promise<void> {
+  if (options.id !== undefined && !isWorkerId(options.id)) {
+    const text = `--id is "${excerpt(options.id)}": it must be 1 to 128 characters without control characters`;
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  }
   const name = options.id === undefined ? "worker" : `worker ${options.id}`;
   const log = processLog({
     level: options.logLevel,
