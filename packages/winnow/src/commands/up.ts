@@ -37,7 +37,7 @@ import { processLog } from "../process/process-log.ts";
 import { processVariables } from "../process/process-settings.ts";
 import { assertGrpcServed } from "../process/ssl-config.ts";
 import { progressLine, waitingLine } from "../progress-line.ts";
-import { terminalLine, terminalText } from "../terminal-text.ts";
+import { terminalJson, terminalLine, terminalText } from "../terminal-text.ts";
 import { watchVersions } from "../local-cluster/version-news.ts";
 import { exampleInstances } from "./example.ts";
 
@@ -98,7 +98,7 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
   try {
     cluster = await startLocalCluster(shape, log);
     await assertAnswered(cluster);
-    say(`loading ${versions.map(({ model }) => model).join(", ")}`);
+    say(`loading ${versions.map(({ model }) => terminalLine(model)).join(", ")}`);
     const isServed = ({ model }: VersionDirectory): boolean =>
       config !== undefined || source.kind !== "directory" || isModelName(model);
     const loaded = await loadedStates(cluster, versions.filter(isServed), {
@@ -192,6 +192,7 @@ function versionsOf(source: ModelSource): Promise<VersionDirectory[]> {
   return namedVersionsAt(source.model, source.basePath);
 }
 
+/** Models that a cluster was started for. */
 interface StartedModels {
   readonly versions: readonly VersionDirectory[];
   /** The state of each version, with a request that it answers. */
@@ -199,14 +200,21 @@ interface StartedModels {
   readonly examples: readonly string[];
 }
 
-function readyText(cluster: LocalCluster, { versions, states, examples }: StartedModels): string {
+/** What is told of a cluster that has started. @internal tests call it */
+export function readyText(
+  cluster: Pick<LocalCluster, "processIds" | "workerMetricsUrls" | "url">,
+  { versions, states, examples }: StartedModels,
+): string {
   const blocks = states.map(({ model, state, error }, index) => {
     const found = versions[index]!;
     if (state !== "AVAILABLE") {
       const why = error === "" ? `version ${found.version} is gone, or not wanted any more` : error;
-      return `${picocolors.red("failed")}  ${model}, version ${found.version}: ${terminalLine(why)}\n`;
+      return `${picocolors.red("failed")}  ${terminalLine(model)}, version ${found.version}: ${terminalLine(why)}\n`;
     }
-    const body = `{"instances":${examples[index]!}}`.replaceAll("'", String.raw`'\''`);
+    const body = `{"instances":${terminalJson(examples[index]!)}}`.replaceAll(
+      "'",
+      String.raw`'\''`,
+    );
     const curl = `curl -d '${body}' ${cluster.url}/v1/models/${model}:predict`;
     return `${picocolors.green("ready")}   ${model}, version ${found.version}\n        ${curl}\n`;
   });

@@ -1,0 +1,33 @@
+// What `winnow up` tells of models whose names and items others wrote.
+
+import { expect, test } from "vitest";
+import { readyText } from "./up.ts";
+
+const cluster = { processIds: new Map(), workerMetricsUrls: [], url: "http://x" };
+const versionOf = (model: string) => ({ model, version: 1, directory: `/models/${model}/1` });
+
+test("a model's name moves no cursor, ends no line and turns no direction", () => {
+  const model = "a\u001b[31m\nready b\u202e";
+
+  const text = readyText(cluster, {
+    versions: [versionOf(model)],
+    states: [{ model, state: "END", error: "no\nname" }],
+    examples: ["[]"],
+  });
+
+  expect(text).toContain("a\ufffd[31m\ufffdready b\ufffd, version 1: no\ufffdname\n");
+});
+
+test("an example holds the same item, with such characters escaped", () => {
+  const item = "a\u009b31m\u202eb\u{e0041}";
+
+  const text = readyText(cluster, {
+    versions: [versionOf("m")],
+    states: [{ model: "m", state: "AVAILABLE", error: "" }],
+    examples: [JSON.stringify([item])],
+  });
+
+  const [, body = ""] = /curl -d '(.*)' http/.exec(text) ?? [];
+  expect(body).toMatch(/^[ -~]*$/);
+  expect(JSON.parse(body)).toEqual({ instances: [item] });
+});
