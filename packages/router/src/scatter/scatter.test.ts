@@ -245,6 +245,34 @@ describe("a search over faulty workers", () => {
     expect(slow.cancelled).toBe(1);
   });
 
+  test.each([
+    { meanwhile: "answers another question", kinds: [] },
+    { meanwhile: "answers nothing", kinds: ["hedge"] },
+  ])("a worker that is late and $meanwhile meanwhile is hedged: $kinds", async ({ kinds }) => {
+    const found: string[] = [];
+    const bench = new QueryBench({
+      ...allAsked,
+      settings: { hedge: true, hedgeDelayMinMs: 10, hedgeDelayMaxMs: 10 },
+      observer: { secondAttempt: (kind) => found.push(kind) },
+    });
+    const vectors = bench.vectors(1);
+    // All workers are known to be as quick.
+    for (const worker of bench.workers) worker.delayMs = 3;
+    for (let turn = 0; turn < 20; turn += 1) await bench.settle(bench.search({ vectors, k: 5 }));
+    await bench.clock.advanceSettled(250);
+
+    const [late] = bench.workers;
+    late!.delayMs = 18;
+    const first = bench.search({ vectors, k: 5 });
+    await bench.clock.advanceSettled(5);
+    late!.delayMs = kinds.length > 0 ? 18 : 3;
+    const second = bench.search({ vectors, k: 5 });
+
+    expect(plain(await bench.settle(first, 40))).toEqual(bench.expected(vectors, 5));
+    expect(plain(await bench.settle(second, 40))).toEqual(bench.expected(vectors, 5));
+    expect(found.slice(0, 1)).toEqual(kinds);
+  });
+
   test("stops second attempts when the budget is spent", async () => {
     const spent: string[] = [];
     const bench = new QueryBench({

@@ -6,7 +6,7 @@ import { setGraceTimer, toWinnowError, WinnowError } from "@winnow/core";
 import type { Clock, Environment, TraceSpan, WorkerId } from "@winnow/core";
 import type { Asked, WorkerAnswer, WorkerAsk, WorkerReply } from "@winnow/cluster";
 import type { RetryBudget } from "./hedging/retry-budget.ts";
-import { areAllLate, hedgeDelayMs, othersOf } from "./hedging/hedge-delay.ts";
+import { areAllLate, hedgeDelayMs, isKeepingUp, othersOf } from "./hedging/hedge-delay.ts";
 import type { PlanRotation } from "./plan-rotation.ts";
 import { chooseReplicas } from "./replica-choice.ts";
 import type { RouterObserver, SecondAttempt } from "../router-observer.ts";
@@ -241,7 +241,7 @@ class Scatter {
         () => {
           const leftMs = attemptTimeoutMs - waitedMs - hedgeMs;
           const isBusy = this.#parts.limiter.waiting > 0;
-          const mayHelp = !isBusy && !this.#areAllLate(slot, hedgeMs);
+          const mayHelp = !isBusy && !this.#isVain(slot, hedgeMs);
           if (!mayHelp && !isBusy && leftMs > hedgeMs) return waitToHedge(waitedMs + hedgeMs);
           setTimer(leftMs, onTimeout);
           if (mayHelp) this.#onSlow(slot, "hedge", "slow");
@@ -251,10 +251,13 @@ class Scatter {
     waitToHedge(0);
   }
 
-  #areAllLate(slot: Slot, delayMs: number): boolean {
+  /** Whether a second question would be answered no sooner than the first. */
+  #isVain(slot: Slot, delayMs: number): boolean {
     const { environment, peers } = this.#parts;
-    const nowMs = environment.clock.nowMs();
-    return areAllLate(slot, othersOf(peers, this.#attempt.table, slot), { delayMs, nowMs });
+    const { table } = this.#attempt;
+    const others = othersOf(peers, table, slot);
+    const waited = { delayMs, nowMs: environment.clock.nowMs() };
+    return areAllLate(slot, others, waited) || isKeepingUp(slot, others, { ...waited, table });
   }
 
   /** A busy worker may take half of the time until the deadline, and at most `busyTimeoutMs`. */
@@ -282,6 +285,7 @@ class Scatter {
   #onReply(slot: Slot, reply: WorkerReply, ask: WorkerAsk): void {
     const { peer } = slot;
     this.#endSpan(slot, reply);
+    if (reply.answer.kind !== "failure") peer.noteTableAnswer(this.#attempt.table);
     if (this.#ended || slot.settled || !slot.waiting) {
       this.#parts.observer.lateReply?.(peer.id);
       return;

@@ -22,6 +22,7 @@ import type {
   Asked,
   Pong,
   Question,
+  RoutedTable,
   WorkerChannel,
   WorkerReply,
 } from "@winnow/cluster";
@@ -64,6 +65,7 @@ export class WorkerPeer {
   readonly #onWork: (() => void) | undefined;
   readonly #waiting = new Outstanding<WaitingQuestion>();
   #answeredAtMs = Number.NEGATIVE_INFINITY;
+  readonly #tableAnsweredAtMs = new WeakMap<RoutedTable, number>();
   #channel: PeerChannel | undefined;
   #aimedAt: string | undefined;
   #announcement: Announcement | undefined;
@@ -172,6 +174,16 @@ export class WorkerPeer {
   /** When a question was last answered; -Infinity: never. */
   get answeredAtMs(): number {
     return this.#answeredAtMs;
+  }
+
+  /** Notes that a question for this table was answered. */
+  noteTableAnswer(table: RoutedTable): void {
+    this.#tableAnsweredAtMs.set(table, this.#environment.clock.nowMs());
+  }
+
+  /** When a question for this table was last answered; -Infinity: never. */
+  tableAnsweredAtMs(table: RoutedTable): number {
+    return this.#tableAnsweredAtMs.get(table) ?? Number.NEGATIVE_INFINITY;
   }
 
   /** Query vectors in its queue, as it last said. */

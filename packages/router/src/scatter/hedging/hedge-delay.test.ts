@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import type { LatencyPercentiles } from "../../workers/latency-window.ts";
 import type { WorkerPeer } from "../../workers/worker-peer.ts";
 import type { RouterSettings } from "../../router-settings.ts";
-import { areAllLate, hedgeDelayMs } from "./hedge-delay.ts";
+import { areAllLate, hedgeDelayMs, isKeepingUp } from "./hedge-delay.ts";
 import type { Slot } from "../slot.ts";
 
 const settings = { hedgeDelayMinMs: 2, hedgeDelayMaxMs: 50 } as RouterSettings;
@@ -78,5 +78,52 @@ describe("where the slot was asked at 1000 and has waited for 40 ms", () => {
     expect(isLate([990, -Infinity], [undefined, 995])).toBe(false);
     expect(isLate([1001, -Infinity])).toBe(false);
     expect(isLate([900, 1001])).toBe(false);
+  });
+
+  const isKept = (
+    { answeredAtMs, ownMs }: { readonly answeredAtMs: number; readonly ownMs: number | undefined },
+    otherMs: readonly (number | undefined)[],
+    of: RoutedTable = table,
+  ) => {
+    const peerOf = (id: string, p50Ms: number | undefined) => ({
+      id: workerId(id),
+      latency: { percentiles: () => (p50Ms === undefined ? undefined : { p50Ms }) },
+      tableAnsweredAtMs: (asked: RoutedTable) => (asked === of ? answeredAtMs : 1039),
+    });
+    const slot = { askedAtMs: 1000, peer: peerOf("a", ownMs) } as unknown as Slot;
+    const others = otherMs.map((ms, at) => peerOf("bc"[at]!, ms)) as unknown as WorkerPeer[];
+    return isKeepingUp(slot, others, { ...waited, table: of });
+  };
+
+  test("its worker keeps up if it has answered for the table since, and is as quick as the others", () => {
+    expect(isKept({ answeredAtMs: 1000, ownMs: 20 }, [10, 30])).toBe(true);
+  });
+
+  test.each([
+    ["has answered none since", { answeredAtMs: 999, ownMs: 10 }, [10]],
+    ["is usually more than twice as slow as another", { answeredAtMs: 1039, ownMs: 21 }, [30, 10]],
+    ["has answered nothing lately", { answeredAtMs: 1039, ownMs: undefined }, [10]],
+    ["could rest where another does", { answeredAtMs: 1039, ownMs: 10 }, [10, undefined]],
+  ])("its worker does not keep up if it %s", (_, own, others) => {
+    expect(isKept(own, others)).toBe(false);
+  });
+
+  test("others of its machine are no quicker, rest though they may", () => {
+    const own = { answeredAtMs: 1039, ownMs: 21 };
+
+    expect(isKept(own, [10, undefined], onOneMachine)).toBe(true);
+  });
+
+  test("what it answered long before counts no more", () => {
+    const slot = { askedAtMs: 1000 } as Slot;
+    const peer = {
+      id: workerId("a"),
+      latency: { percentiles: () => ({ p50Ms: 10 }) },
+      tableAnsweredAtMs: () => 1010,
+    };
+    const isKeptAt = (nowMs: number) =>
+      isKeepingUp({ ...slot, peer } as unknown as Slot, [], { table, delayMs: 40, nowMs });
+
+    expect([isKeptAt(1050), isKeptAt(1051)]).toEqual([true, false]);
   });
 });

@@ -1,7 +1,8 @@
 // When a slow answer is worth asking another replica: after twice the time that the *other* replicas almost
 // never exceed, because a slow worker drags its own percentile up and would never be helped ("The Tail at
 // Scale", Dean and Barroso 2013; CASSANDRA-14293). A worker that is only as slow as the others is not hedged:
-// on a busy machine a second question would make all of them slower. Of workers that share a machine one
+// on a busy machine a second question would make all of them slower. Nor is one that has just answered other
+// questions, and is usually as quick. Of workers that share a machine one
 // answers and the others rest: another one helps where the process hangs, not where the machine is busy.
 
 import type { WorkerId } from "@winnow/core";
@@ -39,7 +40,19 @@ export function hedgeDelayMs(
   return delayMs;
 }
 
-function sharesMachine({ machines }: RoutedTable, a: WorkerPeer, b: WorkerPeer): boolean {
+/** A slot whose answer is late. */
+interface LateSlot {
+  readonly table: RoutedTable;
+  /** How long it has waited, at least. */
+  readonly delayMs: number;
+  readonly nowMs: number;
+}
+
+function sharesMachine(
+  { machines }: RoutedTable,
+  a: Pick<WorkerPeer, "id">,
+  b: Pick<WorkerPeer, "id">,
+): boolean {
   const machine = machines.get(a.id);
   return machine !== undefined && machine === machines.get(b.id);
 }
@@ -52,7 +65,7 @@ function sharesMachine({ machines }: RoutedTable, a: WorkerPeer, b: WorkerPeer):
 export function areAllLate(
   slot: Slot,
   others: readonly Pick<WorkerPeer, "oldestAskedAtMs" | "answeredAtMs">[],
-  { delayMs, nowMs }: { readonly delayMs: number; readonly nowMs: number },
+  { delayMs, nowMs }: Omit<LateSlot, "table">,
 ): boolean {
   return others.every(
     ({ oldestAskedAtMs, answeredAtMs }) =>
@@ -60,6 +73,25 @@ export function areAllLate(
       nowMs - oldestAskedAtMs >= delayMs &&
       answeredAtMs < slot.askedAtMs,
   );
+}
+
+/**
+ * Whether the slot's own worker is as quick as the others and at work: it has answered another question for the
+ * table since the slot was asked, no longer than `delayMs` ago, and its median is at most twice that of each of them on another machine.
+ * It was late because its machine had other work, and will answer before a worker that would have to begin.
+ */
+export function isKeepingUp(
+  { askedAtMs, peer }: Slot,
+  others: readonly Pick<WorkerPeer, "id" | "latency">[],
+  { table, delayMs, nowMs }: LateSlot,
+): boolean {
+  if (peer.tableAnsweredAtMs(table) < Math.max(askedAtMs, nowMs - delayMs)) return false;
+  const ownMs = peer.latency.percentiles()?.p50Ms ?? Number.POSITIVE_INFINITY;
+  return others.every((other) => {
+    if (sharesMachine(table, other, peer)) return true;
+    const usual = other.latency.percentiles();
+    return usual !== undefined && ownMs <= RARE_RATIO * usual.p50Ms;
+  });
 }
 
 /** The other trusted workers that could be asked for a slot. */
