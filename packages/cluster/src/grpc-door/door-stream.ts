@@ -37,6 +37,8 @@ type Write = (chunk: Buffer, written: Written) => boolean;
 /** Memory of a received chunk beside its bytes: most of it when bytes trickle in one by one. */
 const PIECE_OVERHEAD_BYTES = 256;
 const PREFIX_BYTES = 5;
+/** A piece of a stream of messages: routers read fast, and what they wait for should be one piece. */
+const STREAM_PIECE_BYTES = 4 * PIECE_BYTES;
 
 /** One stream, from its headers to its close. */
 export class DoorStream {
@@ -197,20 +199,25 @@ export class DoorStream {
       transfer.close();
       written(error);
     };
-    if (message.length <= PIECE_BYTES) return this.#write(message, finish);
+    if (message.length <= this.#pieceBytes) return this.#write(message, finish);
     this.#writePieces(message, transfer, finish);
     return false;
+  }
+
+  /** How much is written at once: the next piece waits for a turn of the event loop, and for its client to read. */
+  get #pieceBytes(): number {
+    return this.#keeps === "nothing" ? STREAM_PIECE_BYTES : PIECE_BYTES;
   }
 
   #writePieces(message: Buffer, transfer: Transfer, finish: Written): void {
     let at = 0;
     const next: Written = (error) => {
       if (error !== undefined && error !== null) return finish(error);
-      if (at > 0) transfer.moved(PIECE_BYTES);
+      if (at > 0) transfer.moved(this.#pieceBytes);
       if (at >= message.length) return finish();
       // A status has ended the answer in the meantime: the rest of the message is not needed.
       if (this.#stream.writableEnded) return;
-      const piece = message.subarray(at, at + PIECE_BYTES);
+      const piece = message.subarray(at, at + this.#pieceBytes);
       at += piece.length;
       this.#write(piece, next);
     };

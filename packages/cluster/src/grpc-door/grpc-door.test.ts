@@ -1,11 +1,12 @@
 // A door at a real server of grpc-js, under clients that misbehave as no stub does: what they hold
 // is bounded, they are given up in time, and another client is answered meanwhile.
 
+import { Duplex } from "node:stream";
 import { gzipSync } from "node:zlib";
 import { Server, status } from "@grpc/grpc-js";
 import type { ServerDuplexStream, ServerUnaryCall, sendUnaryData } from "@grpc/grpc-js";
 import { systemClock } from "@winnow/core";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { eventually } from "../fixtures/eventually.ts";
 import { portCredentials } from "../tls/grpc-credentials.ts";
 import { GrpcDoor } from "./grpc-door.ts";
@@ -467,6 +468,26 @@ describe("answers", () => {
 
     expect(await otherClient(place)).toBe(status.UNAVAILABLE);
     expect(held(place, "answers")).toBe(0);
+  });
+
+  test.each([
+    ["of a call are written in pieces of 64 KiB", ECHO, [64, 64, 64, 64, 44]],
+    ["of a stream of messages in pieces of 256 KiB", STREAM, [256, 44]],
+  ])("%s", async (_, path, pieces) => {
+    const place = await open();
+    place.answerBytes = 300 * KIBIBYTE - 5;
+    const call = connect(place).begin(path);
+    const writes = vi.spyOn(Duplex.prototype, "write");
+
+    call.stream.end(framed(Buffer.from("hello")));
+    await call.closed;
+    const written = writes.mock.calls.map(([chunk]) => (chunk as Buffer).length);
+    writes.mockRestore();
+
+    // A call of grpc-js takes the message, which has 5 bytes less than what it writes to its stream.
+    const large = written.filter((bytes) => bytes >= KIBIBYTE && bytes !== place.answerBytes);
+    expect(large).toEqual(pieces.map((kibibytes) => kibibytes * KIBIBYTE));
+    expect(call.receivedBytes).toBe(300 * KIBIBYTE);
   });
 
   test("that are read slowly arrive whole", async () => {
