@@ -50,6 +50,8 @@ export interface ComputeHostParts {
   readonly exclusionBytesMax: number;
   /** Bytes that filters kept on the device for later queries may take together. */
   readonly filterBytesMax: number;
+  /** Called when a version has been closed. */
+  readonly onClosed?: () => void;
 }
 
 const FLOAT_BYTES = 4;
@@ -298,6 +300,11 @@ export class ComputeHost {
   }
 
   async close(handle: ContentHandle): Promise<void> {
+    await this.#close(handle);
+    this.#parts.onClosed?.();
+  }
+
+  async #close(handle: ContentHandle): Promise<void> {
     const { tables, reader } = this.#contentOf(handle);
     this.#contents.delete(handle);
     for (const table of tables) {

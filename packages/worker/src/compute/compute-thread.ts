@@ -13,6 +13,7 @@ import { ProgressCounter } from "./progress-counter.ts";
 import { keptFolder } from "./reader/kept-shapes.ts";
 import { RemoteModelReader } from "./reader/reader-channel.ts";
 import { StartReader } from "./reader/start-reader.ts";
+import { freeUnheldArrays } from "./unheld-arrays.ts";
 
 async function run(data: ComputeThreadData): Promise<void> {
   const port = parentPort;
@@ -35,6 +36,7 @@ async function run(data: ComputeThreadData): Promise<void> {
       clock: systemClock,
       exclusionBytesMax: data.exclusionBytesMax,
       filterBytesMax: data.filterBytesMax,
+      onClosed: freeUnheldArrays,
     });
     serveCompute(port, host);
     const { kind, device } = accelerator;

@@ -7,6 +7,8 @@ import type { ReaderSettings } from "./compute-thread-data.ts";
 import { directoryReader } from "./reader/directory-reader.ts";
 import { keptFolder } from "./reader/kept-shapes.ts";
 import { serveReader } from "./reader/reader-channel.ts";
+import { freeUnheldArrays } from "./unheld-arrays.ts";
 
 if (parentPort === null) throw new RangeError("this file runs in a thread");
-serveReader(parentPort, directoryReader(workerData as ReaderSettings, keptFolder()));
+const reader = directoryReader(workerData as ReaderSettings, keptFolder());
+serveReader(parentPort, reader, freeUnheldArrays);

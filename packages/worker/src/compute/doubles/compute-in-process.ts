@@ -24,6 +24,8 @@ export interface InProcessParts {
   readonly filterBytesMax?: number;
   /** Default 0: every scan crosses the channel. */
   readonly inlineScanValuesMax?: number;
+  /** Called by either side when a version has been closed. */
+  readonly onClosed?: (side: "compute" | "reader") => void;
   /** Of the event loop's side. */
   readonly clock?: Clock;
 }
@@ -36,11 +38,12 @@ export function computeInProcess(parts: InProcessParts): ComputeClient {
   const accelerator = parts.accelerator ?? createReferenceAccelerator({ capacityBytes });
   const host = new ComputeHost({
     accelerator,
-    reader: remoteReader(parts.openModel),
+    reader: remoteReader(parts),
     progress,
     clock: systemClock,
     exclusionBytesMax: parts.exclusionBytesMax ?? 2 ** 20,
     filterBytesMax: parts.filterBytesMax ?? 2 ** 20,
+    onClosed: () => parts.onClosed?.("compute"),
   });
   serveCompute(port1, host);
   return new ComputeClient({
@@ -55,8 +58,8 @@ export function computeInProcess(parts: InProcessParts): ComputeClient {
 }
 
 /** Reading behind its channel as well. */
-function remoteReader(openModel: (directory: string) => ModelVersion): RemoteModelReader {
+function remoteReader({ openModel, onClosed }: InProcessParts): RemoteModelReader {
   const { port1, port2 } = new MessageChannel();
-  serveReader(port1, new LocalModelReader(openModel));
+  serveReader(port1, new LocalModelReader(openModel), () => onClosed?.("reader"));
   return new RemoteModelReader(port2, async () => port1.close());
 }

@@ -77,19 +77,24 @@ interface OpenPartition {
   readonly chunks: ChunkStream;
 }
 
-/** Answers a compute thread's requests from a reader, for as long as the port is open. */
-export function serveReader(port: ThreadPort, reader: ModelReader): void {
-  const server = new ReaderServer(reader);
+/**
+ * Answers a compute thread's requests from a reader, for as long as the port is open. `onClosed` is called when a
+ * version has been closed.
+ */
+export function serveReader(port: ThreadPort, reader: ModelReader, onClosed?: () => void): void {
+  const server = new ReaderServer(reader, onClosed);
   answerCalls<ReaderRequest>(port, { perform: (request) => server.perform(request) });
 }
 
 class ReaderServer {
   readonly #reader: ModelReader;
+  readonly #onClosed: (() => void) | undefined;
   readonly #partitions = new Map<number, OpenPartition>();
   #lastHandle = 0;
 
-  constructor(reader: ModelReader) {
+  constructor(reader: ModelReader, onClosed: (() => void) | undefined) {
     this.#reader = reader;
+    this.#onClosed = onClosed;
   }
 
   async perform(request: ReaderRequest): Promise<ThreadAnswer> {
@@ -109,6 +114,7 @@ class ReaderServer {
       }
       case "close":
         await this.#reader.close(request.version);
+        this.#onClosed?.();
         return { value: undefined };
     }
   }
