@@ -6,7 +6,7 @@ import { setGraceTimer, toWinnowError, WinnowError } from "@winnow/core";
 import type { Clock, Environment, TraceSpan, WorkerId } from "@winnow/core";
 import type { Asked, WorkerAnswer, WorkerAsk, WorkerReply } from "@winnow/cluster";
 import type { RetryBudget } from "./hedging/retry-budget.ts";
-import { areAllLate, hedgeDelayMs, isKeepingUp, othersOf } from "./hedging/hedge-delay.ts";
+import { areAllLate, hedgeDelayMs, othersOf, patienceMs } from "./hedging/hedge-delay.ts";
 import type { PlanRotation } from "./plan-rotation.ts";
 import { chooseReplicas } from "./replica-choice.ts";
 import type { RouterObserver, SecondAttempt } from "../router-observer.ts";
@@ -234,30 +234,31 @@ class Scatter {
     }
     // If the timer is late by half of a short delay, this process was slow.
     const hedgeLagMs = Math.min(ownLagMs, hedgeMs / 2);
-    const waitToHedge = (waitedMs: number): void => {
-      slot.timer = setGraceTimer(
-        environment.clock,
-        { delayMs: hedgeMs, ownLagMs: hedgeLagMs },
-        () => {
-          const leftMs = attemptTimeoutMs - waitedMs - hedgeMs;
-          const isBusy = this.#parts.limiter.waiting > 0;
-          const mayHelp = !isBusy && !this.#isVain(slot, hedgeMs);
-          if (!mayHelp && !isBusy && leftMs > hedgeMs) return waitToHedge(waitedMs + hedgeMs);
-          setTimer(leftMs, onTimeout);
-          if (mayHelp) this.#onSlow(slot, "hedge", "slow");
-        },
-      );
+    const waitToHedge = (waitedMs: number, delayMs: number): void => {
+      const decide = (): void => {
+        const leftMs = attemptTimeoutMs - waitedMs - delayMs;
+        const isBusy = this.#parts.limiter.waiting > 0;
+        const furtherMs = isBusy ? undefined : this.#furtherMs(slot, hedgeMs);
+        if (furtherMs !== undefined && leftMs > furtherMs) {
+          return waitToHedge(waitedMs + delayMs, furtherMs);
+        }
+        setTimer(leftMs, onTimeout);
+        if (!isBusy && furtherMs === undefined) this.#onSlow(slot, "hedge", "slow");
+      };
+      slot.timer = setGraceTimer(environment.clock, { delayMs, ownLagMs: hedgeLagMs }, decide);
     };
-    waitToHedge(0);
+    waitToHedge(0, hedgeMs);
   }
 
-  /** Whether a second question would be answered no sooner than the first. */
-  #isVain(slot: Slot, delayMs: number): boolean {
-    const { environment, peers } = this.#parts;
+  /** How long to wait further where a second question would be answered no sooner; `undefined` where it would. */
+  #furtherMs(slot: Slot, delayMs: number): number | undefined {
+    const { environment, peers, settings } = this.#parts;
     const { table } = this.#attempt;
     const others = othersOf(peers, table, slot);
-    const waited = { delayMs, nowMs: environment.clock.nowMs() };
-    return areAllLate(slot, others, waited) || isKeepingUp(slot, others, { ...waited, table });
+    const late = { table, delayMs, nowMs: environment.clock.nowMs() };
+    if (areAllLate(slot, others, late)) return delayMs;
+    const ms = patienceMs(slot, others, late);
+    return ms === undefined ? undefined : Math.max(ms, settings.hedgeDelayMinMs);
   }
 
   /** A busy worker may take half of the time until the deadline, and at most `busyTimeoutMs`. */

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import type { LatencyPercentiles } from "../../workers/latency-window.ts";
 import type { WorkerPeer } from "../../workers/worker-peer.ts";
 import type { RouterSettings } from "../../router-settings.ts";
-import { areAllLate, hedgeDelayMs, isKeepingUp } from "./hedge-delay.ts";
+import { areAllLate, hedgeDelayMs, patienceMs } from "./hedge-delay.ts";
 import type { Slot } from "../slot.ts";
 
 const settings = { hedgeDelayMinMs: 2, hedgeDelayMaxMs: 50 } as RouterSettings;
@@ -80,7 +80,7 @@ describe("where the slot was asked at 1000 and has waited for 40 ms", () => {
     expect(isLate([900, 1001])).toBe(false);
   });
 
-  const isKept = (
+  const patience = (
     { answeredAtMs, ownMs }: { readonly answeredAtMs: number; readonly ownMs: number | undefined },
     otherMs: readonly (number | undefined)[],
     of: RoutedTable = table,
@@ -92,38 +92,25 @@ describe("where the slot was asked at 1000 and has waited for 40 ms", () => {
     });
     const slot = { askedAtMs: 1000, peer: peerOf("a", ownMs) } as unknown as Slot;
     const others = otherMs.map((ms, at) => peerOf("bc"[at]!, ms)) as unknown as WorkerPeer[];
-    return isKeepingUp(slot, others, { ...waited, table: of });
+    return patienceMs(slot, others, { nowMs: 1040, table: of });
   };
 
-  test("its worker keeps up if it has answered for the table since, and is as quick as the others", () => {
-    expect(isKept({ answeredAtMs: 1000, ownMs: 20 }, [10, 30])).toBe(true);
+  test("it waits further for a worker that answers others within its usual time, and is as quick", () => {
+    expect(patience({ answeredAtMs: 1020, ownMs: 20 }, [10, 30])).toBe(20);
+    expect(patience({ answeredAtMs: 1000, ownMs: 60 }, [30])).toBe(60);
   });
 
   test.each([
-    ["has answered none since", { answeredAtMs: 999, ownMs: 10 }, [10]],
+    ["has answered nothing since", { answeredAtMs: 999, ownMs: 60 }, [60]],
+    ["has answered nothing within its usual time", { answeredAtMs: 1019, ownMs: 20 }, [20]],
     ["is usually more than twice as slow as another", { answeredAtMs: 1039, ownMs: 21 }, [30, 10]],
-    ["has answered nothing lately", { answeredAtMs: 1039, ownMs: undefined }, [10]],
+    ["has not been timed lately", { answeredAtMs: 1039, ownMs: undefined }, [10]],
     ["could rest where another does", { answeredAtMs: 1039, ownMs: 10 }, [10, undefined]],
-  ])("its worker does not keep up if it %s", (_, own, others) => {
-    expect(isKept(own, others)).toBe(false);
+  ])("it waits no longer for a worker that %s", (_, own, others) => {
+    expect(patience(own, others)).toBeUndefined();
   });
 
   test("others of its machine are no quicker, rest though they may", () => {
-    const own = { answeredAtMs: 1039, ownMs: 21 };
-
-    expect(isKept(own, [10, undefined], onOneMachine)).toBe(true);
-  });
-
-  test("what it answered long before counts no more", () => {
-    const slot = { askedAtMs: 1000 } as Slot;
-    const peer = {
-      id: workerId("a"),
-      latency: { percentiles: () => ({ p50Ms: 10 }) },
-      tableAnsweredAtMs: () => 1010,
-    };
-    const isKeptAt = (nowMs: number) =>
-      isKeepingUp({ ...slot, peer } as unknown as Slot, [], { table, delayMs: 40, nowMs });
-
-    expect([isKeptAt(1050), isKeptAt(1051)]).toEqual([true, false]);
+    expect(patience({ answeredAtMs: 1039, ownMs: 21 }, [10, undefined], onOneMachine)).toBe(21);
   });
 });

@@ -76,22 +76,25 @@ export function areAllLate(
 }
 
 /**
- * Whether the slot's own worker is as quick as the others and at work: it has answered another question for the
- * table since the slot was asked, no longer than `delayMs` ago, and its median is at most twice that of each of them on another machine.
- * It was late because its machine had other work, and will answer before a worker that would have to begin.
+ * How long a slot should wait further, in ms, because its own worker is at work and as quick as the others: within its
+ * median time it has answered another question for the table, asked when the slot was or later, and that median is at
+ * most twice that of each of them on another machine. It was late because its machine had other work, and will answer
+ * before a worker that would have to begin. `undefined`: it stands still, or is slow.
  */
-export function isKeepingUp(
+export function patienceMs(
   { askedAtMs, peer }: Slot,
   others: readonly Pick<WorkerPeer, "id" | "latency">[],
-  { table, delayMs, nowMs }: LateSlot,
-): boolean {
-  if (peer.tableAnsweredAtMs(table) < Math.max(askedAtMs, nowMs - delayMs)) return false;
-  const ownMs = peer.latency.percentiles()?.p50Ms ?? Number.POSITIVE_INFINITY;
-  return others.every((other) => {
+  { table, nowMs }: Omit<LateSlot, "delayMs">,
+): number | undefined {
+  const ownMs = peer.latency.percentiles()?.p50Ms;
+  if (ownMs === undefined) return undefined;
+  if (peer.tableAnsweredAtMs(table) < Math.max(askedAtMs, nowMs - ownMs)) return undefined;
+  const isQuick = others.every((other) => {
     if (sharesMachine(table, other, peer)) return true;
     const usual = other.latency.percentiles();
     return usual !== undefined && ownMs <= RARE_RATIO * usual.p50Ms;
   });
+  return isQuick ? ownMs : undefined;
 }
 
 /** The other trusted workers that could be asked for a slot. */
