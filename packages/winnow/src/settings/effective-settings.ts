@@ -22,10 +22,6 @@ export interface PlainVariables {
   readonly secret: (name: string) => boolean;
 }
 
-const defaults = new Map(
-  limitsAndTimes.map((limit) => [limitAttributeOf(limit), defaultOf(limit)]),
-);
-
 /** The settings of a command that has been parsed; those with a flag in order of their names. */
 export function effectiveSettings(
   command: Command,
@@ -51,7 +47,8 @@ function effectiveSetting(
   places: SettingPlaces,
 ): EffectiveSetting {
   const attribute = option.attributeName();
-  const value: unknown = command.getOptionValue(attribute) ?? defaults.get(attribute);
+  const limit = limitsAndTimes.find((each) => limitAttributeOf(each) === attribute);
+  const value: unknown = command.getOptionValue(attribute) ?? (limit && defaultOf(limit));
   const source = command.getOptionValueSource(attribute);
   const name = option.long!.slice(2);
   return { name, value: shown(value), source: placeOf(option, source, places) };

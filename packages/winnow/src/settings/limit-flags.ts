@@ -174,10 +174,10 @@ export function limitArguments(flags: object, owners: readonly SettingOwner[]): 
 /** The default where a process may use so much memory. */
 export function defaultOf(
   { fallback, memoryRatio }: LimitOrTime,
-  memoryBytes: number = memoryLimitBytes(),
+  memoryBytes?: number,
 ): number | boolean {
   if (typeof fallback === "boolean" || memoryRatio === undefined) return fallback;
-  return fittingMemory(fallback, memoryRatio, memoryBytes);
+  return fittingMemory(fallback, memoryRatio, memoryBytes ?? memoryLimitBytes());
 }
 
 /** Arguments for a process that has only so much of the memory: its defaults where they are lower then. */
