@@ -47,7 +47,7 @@ export async function startProcesses(cluster) {
     process.off("exit", kill);
   };
   try {
-    await Promise.all(names.map((name) => answers(routerPort, name, readyWithinMs)));
+    await Promise.all(names.map((name) => answers({ routerPort, name, readyWithinMs, children })));
   } catch (error) {
     await stop();
     throw error;
@@ -105,22 +105,26 @@ function costOf(pid) {
   return { seconds: (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND, switches };
 }
 
-/** Resolves once the model's status says AVAILABLE. */
-async function answers(port, name, withinMs = READY_WITHIN_MS) {
-  const endMs = performance.now() + withinMs;
+/** Resolves once the model's status says AVAILABLE; rejects if one of the processes ends before. */
+async function answers({ routerPort, name, readyWithinMs = READY_WITHIN_MS, children }) {
+  const endMs = performance.now() + readyWithinMs;
   for (;;) {
-    const text = await fetch(`http://127.0.0.1:${port}/v1/models/${name}`).then(
+    const text = await fetch(`http://127.0.0.1:${routerPort}/v1/models/${name}`).then(
       (response) => response.text(),
       () => "",
     );
     if (text.includes("AVAILABLE")) return;
+    const ended = [...children].find(([, child]) => !isRunning(child));
+    if (ended !== undefined) throw new Error(`${ended[0]} ended before ${name} was loaded`);
     if (performance.now() > endMs) throw new Error(`${name} did not load`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
 
+const isRunning = ({ exitCode, signalCode }) => (exitCode ?? signalCode) === null;
+
 async function stopAll(children) {
-  const running = children.filter(({ exitCode, signalCode }) => (exitCode ?? signalCode) === null);
+  const running = children.filter((child) => isRunning(child));
   await Promise.all(
     running.map(
       (child) =>

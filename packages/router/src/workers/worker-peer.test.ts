@@ -176,7 +176,7 @@ describe("what is usual", () => {
     const afterShort = peer.latency.percentiles();
     give(80);
 
-    expect(afterShort).toEqual({ p50Ms: 5, p95Ms: 5, p99Ms: 5 });
+    expect(afterShort).toEqual({ p50Ms: 5, p95Ms: 5, p99Ms: 5, answers: 10 });
     expect(peer.latency.percentiles()?.p50Ms).toBe(5);
     for (let each = 0; each < 10; each += 1) give(80);
     expect(peer.latency.percentiles()?.p99Ms).toBe(80);

@@ -16,17 +16,27 @@ const table = {
 } as unknown as RoutedTable;
 const onOneMachine = { ...table, machines: new Map(table.replicas[0]!.map((id) => [id, "m"])) };
 
-type Usual = Omit<LatencyPercentiles, "p50Ms">;
+/** Of a hundred answers, unless it says otherwise. */
+type Usual = Omit<LatencyPercentiles, "p50Ms" | "answers"> & Partial<LatencyPercentiles>;
+
+interface DelayParts {
+  readonly of?: RoutedTable;
+  readonly own?: Usual;
+  /** Workers that have never answered anything. */
+  readonly unasked?: string;
+}
 
 function delayMs(
   others: readonly (Usual | "untrusted" | undefined)[],
-  { of = table, own }: { readonly of?: RoutedTable; readonly own?: Usual } = {},
+  { of = table, own, unasked = "" }: DelayParts = {},
 ) {
   const peers = new Map(
     [own, ...others].map((usual, at) => {
       const id = workerId("abc"[at]!);
       const trusted = usual !== "untrusted";
-      return [id, { id, trusted, askable: true, latency: { percentiles: () => usual } }] as const;
+      const percentiles = typeof usual === "object" ? { answers: 100, ...usual } : usual;
+      const latency = { percentiles: () => percentiles, isEmpty: unasked.includes("abc"[at]!) };
+      return [id, { id, trusted, askable: true, latency }] as const;
     }),
   ) as unknown as ReadonlyMap<ReturnType<typeof workerId>, WorkerPeer>;
   const slot = { partitions: [0], peer: peers.get(workerId("a")) } as unknown as Slot;
@@ -48,6 +58,13 @@ test("waits longer where all are slow: the machine is busy, and a hedge would ad
   expect(delayMs([{ p95Ms: 20, p99Ms: 400 }])).toBe(100);
 });
 
+test("what is usual of the worker itself counts where the others have answered nothing lately", () => {
+  const slow = { p95Ms: 40, p99Ms: 60 };
+
+  expect(delayMs([undefined], { own: slow })).toBe(200);
+  expect(delayMs([{ p95Ms: 1, p99Ms: 3 }], { own: slow })).toBe(6);
+});
+
 test("waits long before it asks another worker of the machine, which rests and is no quicker", () => {
   const quick = { p95Ms: 1, p99Ms: 3 };
   const slow = { p95Ms: 40, p99Ms: 60 };
@@ -55,6 +72,21 @@ test("waits long before it asks another worker of the machine, which rests and i
   expect(delayMs([undefined], { of: onOneMachine, own: quick })).toBe(50);
   expect(delayMs([undefined], { of: onOneMachine, own: slow })).toBe(200);
   expect(delayMs([quick], { of: onOneMachine, own: slow })).toBe(200);
+});
+
+test("what is rare is not known of a few answers", () => {
+  expect(delayMs([{ p95Ms: 1, p99Ms: 3, answers: 20 }])).toBe(6);
+  expect(delayMs([{ p95Ms: 1, p99Ms: 3, answers: 19 }])).toBe(50);
+  expect(delayMs([{ p95Ms: 20, p99Ms: 20, answers: 1 }])).toBe(100);
+});
+
+test("there is no hedge before anything is known of the worker or of one of the others", () => {
+  const quick = { p95Ms: 1, p99Ms: 3 };
+
+  expect(delayMs([quick, undefined], { unasked: "ac" })).toBeUndefined();
+  expect(delayMs([quick, undefined], { unasked: "c", own: quick })).toBe(50);
+  expect(delayMs([quick, quick], { unasked: "a" })).toBe(50);
+  expect(delayMs([quick], { unasked: "a", of: onOneMachine })).toBeUndefined();
 });
 
 test("there is no hedge where no other replica can be trusted", () => {
@@ -82,12 +114,15 @@ describe("where the slot was asked at 1000 and has waited for 40 ms", () => {
 
   const patience = (
     { answeredAtMs, ownMs }: { readonly answeredAtMs: number; readonly ownMs: number | undefined },
-    otherMs: readonly (number | undefined)[],
+    otherMs: readonly (number | "never" | undefined)[],
     of: RoutedTable = table,
   ) => {
-    const peerOf = (id: string, p50Ms: number | undefined) => ({
+    const peerOf = (id: string, p50Ms: number | "never" | undefined) => ({
       id: workerId(id),
-      latency: { percentiles: () => (p50Ms === undefined ? undefined : { p50Ms }) },
+      latency: {
+        isEmpty: p50Ms === "never",
+        percentiles: () => (typeof p50Ms === "number" ? { p50Ms } : undefined),
+      },
       tableAnsweredAtMs: (asked: RoutedTable) => (asked === of ? answeredAtMs : 1039),
     });
     const slot = { askedAtMs: 1000, peer: peerOf("a", ownMs) } as unknown as Slot;
@@ -98,6 +133,7 @@ describe("where the slot was asked at 1000 and has waited for 40 ms", () => {
   test("it waits further for a worker that answers others within its usual time, and is as quick", () => {
     expect(patience({ answeredAtMs: 1020, ownMs: 20 }, [10, 30])).toBe(20);
     expect(patience({ answeredAtMs: 1000, ownMs: 60 }, [30])).toBe(60);
+    expect(patience({ answeredAtMs: 1020, ownMs: 20 }, [10, "never"])).toBe(20);
   });
 
   test.each([

@@ -9,12 +9,15 @@ import type { WorkerId } from "@winnow/core";
 import type { RoutedTable } from "@winnow/cluster";
 import type { RouterSettings } from "../../router-settings.ts";
 import type { Slot } from "../slot.ts";
+import type { LatencyWindow } from "../../workers/latency-window.ts";
 import type { WorkerPeer } from "../../workers/worker-peer.ts";
 
 /** An answer is slow for a reason of its own if it takes this many times the 99th percentile of the others. */
 const RARE_RATIO = 2;
 /** The longest delay grows with the load: it is at least this many times what one answer in twenty exceeds. */
 const OFTEN_RATIO = 5;
+/** Of fewer answers than this nobody knows what is rare. */
+const KNOWN_FROM = 20;
 
 /** What the hedge delay is computed from. */
 export interface HedgeDelayParts {
@@ -22,22 +25,36 @@ export interface HedgeDelayParts {
   readonly peers: ReadonlyMap<WorkerId, WorkerPeer>;
 }
 
-/** Ms until a slot is asked elsewhere too; `undefined` where no trusted replica could answer. */
+/** Ms until a slot is asked elsewhere too; `undefined` where no trusted replica could answer, or nothing is known. */
 export function hedgeDelayMs(
   { settings, peers }: HedgeDelayParts,
   table: RoutedTable,
   slot: Slot,
 ): number | undefined {
-  const { hedgeDelayMinMs, hedgeDelayMaxMs } = settings;
-  let delayMs: number | undefined;
-  for (const peer of othersOf(peers, table, slot)) {
-    const isNeighbour = sharesMachine(table, peer, slot.peer);
-    const usual = (isNeighbour ? slot.peer : peer).latency.percentiles();
-    const longestMs = Math.max(hedgeDelayMaxMs, OFTEN_RATIO * (usual?.p95Ms ?? 0));
-    const rareMs = isNeighbour || usual === undefined ? longestMs : RARE_RATIO * usual.p99Ms;
-    delayMs = Math.max(delayMs ?? hedgeDelayMinMs, Math.min(longestMs, rareMs));
-  }
-  return delayMs;
+  const own = slot.peer.latency;
+  const delaysMs = othersOf(peers, table, slot).map((peer) =>
+    // Workers that share a machine are as quick as each other.
+    lateAfterMs(settings, own, sharesMachine(table, peer, slot.peer) ? undefined : peer.latency),
+  );
+  if (delaysMs.length === 0 || delaysMs.includes(undefined)) return undefined;
+  return Math.max(settings.hedgeDelayMinMs, ...delaysMs.map((ms) => ms!));
+}
+
+/**
+ * Ms after which an answer is late, beside what one other worker usually takes; `undefined` where neither has ever
+ * answered: the first questions of new processes wait for compilers and caches, nobody knows yet how long they take.
+ */
+function lateAfterMs(
+  { hedgeDelayMaxMs }: RouterSettings,
+  own: LatencyWindow,
+  theirs: LatencyWindow | undefined,
+): number | undefined {
+  if (own.isEmpty && (theirs?.isEmpty ?? true)) return undefined;
+  const usual = theirs?.percentiles();
+  const p95Ms = (usual ?? own.percentiles())?.p95Ms ?? 0;
+  const longestMs = Math.max(hedgeDelayMaxMs, OFTEN_RATIO * p95Ms);
+  const isKnown = usual !== undefined && usual.answers >= KNOWN_FROM && !own.isEmpty;
+  return isKnown ? Math.min(longestMs, RARE_RATIO * usual.p99Ms) : longestMs;
 }
 
 /** A slot whose answer is late. */
@@ -90,7 +107,8 @@ export function patienceMs(
   if (ownMs === undefined) return undefined;
   if (peer.tableAnsweredAtMs(table) < Math.max(askedAtMs, nowMs - ownMs)) return undefined;
   const isQuick = others.every((other) => {
-    if (sharesMachine(table, other, peer)) return true;
+    // Of one that has never answered nobody knows that it is quicker.
+    if (sharesMachine(table, other, peer) || other.latency.isEmpty) return true;
     const usual = other.latency.percentiles();
     return usual !== undefined && ownMs <= RARE_RATIO * usual.p50Ms;
   });
