@@ -104,6 +104,20 @@ describe.skipIf(!isRecorded)("TensorFlow Serving's recorded answers, on a real c
 
     expect(differences).toEqual([]);
   });
+
+  test("columns of unequal lengths are refused by their names and lengths", async () => {
+    const inputs = { user_id: ["1", "2"], movie_title: ["Heat (1995)", "Alien", "Babe"] };
+
+    const response = await fetch(`${cluster.urls[0]}/v1/models/ranking:predict`, {
+      method: "POST",
+      body: JSON.stringify({ inputs }),
+    });
+
+    expect(response.status).toBe(400);
+    expect(((await response.json()) as { error: string }).error).toMatch(
+      /^Input tensors must have equal 0th-dimension size: (user_id has 2, movie_title has 3|movie_title has 3, user_id has 2)$/,
+    );
+  });
 });
 
 afterAll(() => rmSync(directory, { recursive: true, force: true }));

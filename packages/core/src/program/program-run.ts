@@ -49,6 +49,7 @@ import {
   checkTopKAnswer,
   questionOf,
 } from "./step-contract.ts";
+import { errorOfLengths } from "./unequal-inputs.ts";
 import type { VocabularyIndex } from "./vocabulary-index.ts";
 import type { TopKAnswer, TopKQuestion } from "./step-contract.ts";
 
@@ -196,7 +197,7 @@ class ProgramRun {
     try {
       asked = this.#ask(step);
     } catch (error) {
-      this.#fail(failureOf(step, error));
+      this.#fail(this.#failureOf(step, error));
       return;
     }
     if (!(asked instanceof Promise)) {
@@ -211,8 +212,17 @@ class ProgramRun {
         }
         return undefined;
       },
-      (error: unknown) => this.#fail(failureOf(step, error)),
+      (error: unknown) => this.#fail(this.#failureOf(step, error)),
     );
+  }
+
+  /** Adds the node's name to INVALID_ARGUMENT; not to overload or the loss of workers. */
+  #failureOf(step: RemoteStep, error: unknown): unknown {
+    if (step.kind === "dense") {
+      return errorOfLengths(error, this.#signature, this.#request.inputs);
+    }
+    const isRefusal = error instanceof WinnowError && error.code === "INVALID_ARGUMENT";
+    return isRefusal ? errorAtNode(error, step.node) : error;
   }
 
   /** Whether a step belongs to a branch that is not taken, or reads what such a branch would define. */
@@ -392,12 +402,6 @@ class ProgramRun {
 interface Ranking {
   readonly functions: readonly BoundFunction[];
   readonly sums: SoftmaxSums | undefined;
-}
-
-/** Adds the node's name to INVALID_ARGUMENT; not to overload or the loss of workers. */
-function failureOf(step: Step, error: unknown): unknown {
-  const isRefusal = error instanceof WinnowError && error.code === "INVALID_ARGUMENT";
-  return isRefusal && "node" in step ? errorAtNode(error, step.node) : error;
 }
 
 /** A step that leaves this file. */
