@@ -584,6 +584,26 @@ describe("a flag that is empty, as where a script's variable is not set", () => 
       "INVALID_ARGUMENT: Members find each other through --redis URL",
     ],
     [["worker", "--members", "w0@h:1", "--id", ""], 1, 'INVALID_ARGUMENT: --id is ""'],
+    [
+      ["router", "--members", "w0@h:1", "--api-keys", ""],
+      2,
+      "It must name a file of keys; leave it out to answer everybody without a key.",
+    ],
+    [
+      ["worker", "--members", "w0@h:1", "--api-keys", " "],
+      2,
+      "It must name a file of keys; leave it out to answer everybody without a key.",
+    ],
+    [
+      ["up", "--api-keys", ""],
+      2,
+      "It must name a file of keys; leave it out to answer everybody without a key.",
+    ],
+    [
+      ["serve", "--api-keys", ""],
+      2,
+      "It must name a file of keys; leave it out to answer everybody without a key.",
+    ],
   ])("is not taken for everything or nothing: %j", (args, code, text) => {
     const ended = winnow(args);
 
@@ -591,10 +611,13 @@ describe("a flag that is empty, as where a script's variable is not set", () => 
     expect(ended.code).toBe(code);
   });
 
-  test("is not taken for everything in a variable either", () => {
-    const ended = winnow(["router", "--members", "w0@h:1"], { WINNOW_HOST: "" });
+  test.each([["WINNOW_HOST"], ["WINNOW_API_KEYS"]])(
+    "is not taken for everything in a variable either: %s",
+    (name) => {
+      const ended = winnow(["router", "--members", "w0@h:1"], { [name]: "" });
 
-    expect(ended.stderr).toContain("value '' from env 'WINNOW_HOST' is invalid");
-    expect(ended.code).toBe(2);
-  });
+      expect(ended.stderr).toContain(`value '' from env '${name}' is invalid`);
+      expect(ended.code).toBe(2);
+    },
+  );
 });

@@ -186,13 +186,21 @@ export const sslConfigOption = (): Option =>
     "WINNOW_SSL_CONFIG_FILE",
   );
 
-/** The file of keys of the clients that are answered. */
+/**
+ * The file of keys of the clients that are answered. An empty name, as where a script's variable is not set, would let
+ * everybody in.
+ */
 export const apiKeysOption = (answered: string): Option =>
   option(
     "--api-keys <file>",
     `file of keys, made by winnow keys create: ${answered}; read again when it changes`,
     "WINNOW_API_KEYS",
-  );
+  ).argParser((file) => {
+    if (file.trim() !== "") return file;
+    throw new InvalidArgumentError(
+      "It must name a file of keys; leave it out to answer everybody without a key.",
+    );
+  });
 
 /** Names by which browsers and proxies may ask a router. */
 export const allowedHostsOption = (): Option =>

@@ -21,7 +21,7 @@ export async function openApiKeys(
   environment: Environment,
   observe?: KeyObserver,
 ): Promise<OpenedKeys | undefined> {
-  if (file === undefined || file === "") return undefined;
+  if (file === undefined) return undefined;
   const settings = { file, read: readKeys, pollMs: KEYS_POLL_MS };
   const opened = await openConfigFile<ApiKeys>(settings, environment);
   const guard = new KeyGuard(opened.initial, environment.clock, observe);
