@@ -3,9 +3,10 @@
 // was ordered stands, whoever is away, restarts or joins later, until it is withdrawn.
 
 import { execFile } from "node:child_process";
-import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
 import { writeDemo } from "@winnow/model-writer";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -115,6 +116,25 @@ class OrderedCluster {
     const url = `${this.cluster.url}/v1/models/movies/labels/${label}:predict`;
     const response = await fetch(url, { method: "POST", body: '{"instances":["42"]}' });
     return response.headers.get("x-winnow-model-version");
+  }
+
+  /** What requests for a label are answered, one after the other, up to the first that is answered with a prediction. */
+  async statusesUntilAnswered(label: string): Promise<readonly number[]> {
+    const url = `${this.cluster.url}/v1/models/movies/labels/${label}:predict`;
+    const statuses: number[] = [];
+    while (statuses.at(-1) !== 200) {
+      const asked = fetch(url, { method: "POST", body: '{"instances":["42"]}' });
+      const status = await asked.then(
+        async (response) => {
+          await response.arrayBuffer();
+          return response.status;
+        },
+        () => undefined,
+      );
+      if (status === undefined) await pause(10);
+      else statuses.push(status);
+    }
+    return statuses;
   }
 
   /** The version that a label means, once it is that one. */
@@ -253,6 +273,22 @@ describe.each([
     expect(await on.means("stable", "1")).toBe("1");
   });
 
+  test.skipIf(!isPossible)(
+    "has labels that are waited for, and never unknown, by a router without its state",
+    async () => {
+      await on.kill("router0");
+      const state = path.join(directory, `state-${kind}`);
+      const kept = readdirSync(state).filter((name) => name.startsWith("router-order"));
+      for (const name of kept) rmSync(path.join(state, name));
+      on.cluster.restart("router0");
+
+      const statuses = await on.statusesUntilAnswered("stable");
+
+      expect(kept).toHaveLength(1);
+      expect(statuses.filter((status) => status !== 503)).toEqual([200]);
+    },
+  );
+
   test.skipIf(kind !== "redis" || !isPossible)(
     "is refused while Redis is away; what stands outlives a Redis that forgets it",
     async () => {
@@ -280,7 +316,7 @@ describe.each([
 
     for (const worker of WORKERS) await on.serves(worker, "films", "movies");
     await on.cluster.loaded(["movies", "films"]);
-    // Labels follow once the router has the order again.
+    // A label waits until the router has the order again.
     expect(await on.means("stable", "1")).toBe("1");
   });
 

@@ -1,9 +1,24 @@
 // A whole router: resolving, wishes, limits, deadlines, drain. The network is pretended.
 
-import { WinnowError, stringTensor, tensor } from "@winnow/core";
+import { OrderBook, RefusedRecords, noSecret } from "@winnow/cluster";
+import { WinnowError, silentLogger, stringTensor, tensor } from "@winnow/core";
 import { describe, expect, test } from "vitest";
+import { ManualClock } from "../../../test/doubles/manual-clock.ts";
 import { idleCounters, plainOutputs, RouterBench } from "./fixtures/router-bench.ts";
 import { RequestContext } from "./request-context.ts";
+
+/** An order of the model "movies" with these labels, as a worker gives it to routers. */
+async function orderOf(labels: Readonly<Record<string, number>>) {
+  const environment = { clock: new ManualClock(), random: () => 0.5, log: silentLogger };
+  const refused = new RefusedRecords(silentLogger);
+  const book = new OrderBook({ environment, cluster: "default", secret: noSecret(), refused });
+  const policy = { kind: "all" } as const;
+  const models = [
+    { model: "movies", basePath: "/m", policy, labels: new Map(Object.entries(labels)) },
+  ];
+  const { number, id } = await book.make(models, { author: { by: "test", at: "" } });
+  return { mark: { number, id }, signed: book.signed()! };
+}
 
 const twice = [
   [0, 1, 2],
@@ -57,6 +72,36 @@ describe("a router", () => {
     const pin = bench.router.pin(target);
 
     await expect(pin).rejects.toMatchObject({ code, message });
+  });
+
+  test("waits for the workers' order before it says what a label means, or is ready", async () => {
+    const labels = new Map([["movies", new Map([["stable", 7]])]]);
+    const bench = new RouterBench({ held: twice, options: { labels } });
+    const target = { model: "movies", label: "canary" };
+    const { signed, mark } = await orderOf({ canary: 7 });
+    let give: () => void = () => undefined;
+    const given = new Promise<void>((resolve) => (give = resolve));
+    bench.network.order = { mark, ask: () => given.then(() => signed) };
+
+    await expect(bench.router.pin(target)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    bench.announceAll();
+    await bench.clock.advanceSettled(100);
+    for (const label of ["canary", "stable"]) {
+      await expect(bench.router.pin({ ...target, label })).rejects.toMatchObject({
+        code: "UNAVAILABLE",
+        message: expect.stringContaining("does not know yet what labels mean") as string,
+      });
+    }
+    (await bench.router.pin({ model: "movies" })).release();
+    expect(bench.router.ready).toBe(false);
+
+    give();
+    await bench.clock.advanceSettled(0);
+    expect(bench.router.ready).toBe(true);
+    (await bench.router.pin(target)).release();
+    await expect(bench.router.pin({ ...target, label: "stable" })).rejects.toMatchObject({
+      code: "INVALID_ARGUMENT",
+    });
   });
 
   test("resolves a label to its version", async () => {

@@ -129,7 +129,7 @@ class ClusterRouter implements Router {
   readonly #pins: Pins;
   readonly #predictions: Predictions;
   #idle: (() => void)[] = [];
-  /** Whether some table was settled (`isSettled`): the router is ready from then on. */
+  /** Whether some table was settled (`isSettled`): the router is ready from then on, once it knows what labels mean. */
   #seenComplete = false;
   #draining = false;
   #closed = false;
@@ -180,6 +180,7 @@ class ClusterRouter implements Router {
         this.#warmUp.follow(table);
         this.#noteLabels(this.#known.follow(table));
         this.#seenComplete ||= isSettled(table);
+        if (!this.orders.isKnown) this.orders.pass();
       },
     });
     this.#known = new KnownModels({
@@ -187,6 +188,7 @@ class ClusterRouter implements Router {
       settings,
       table: () => this.#routing.table,
       unreachable: () => this.#links.unreachable(),
+      knowsOrder: () => this.orders.isKnown,
       programErrorOf: (fingerprint) => this.#programs.errorOf(fingerprint),
       programNoticeOf: (fingerprint) => this.#programs.noticeOf(fingerprint),
     });
@@ -235,7 +237,7 @@ class ClusterRouter implements Router {
   }
 
   get ready(): boolean {
-    return this.#seenComplete && !this.#draining && !this.#closed;
+    return this.#seenComplete && this.orders.isKnown && !this.#draining && !this.#closed;
   }
 
   get counters(): RouterCounters {

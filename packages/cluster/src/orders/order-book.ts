@@ -9,7 +9,7 @@
 //                                            `model-orders.ts`)
 
 import { WinnowError, sleep, toWinnowError } from "@winnow/core";
-import type { Environment, Timer } from "@winnow/core";
+import type { Clock, Environment, Timer } from "@winnow/core";
 import type { StateFile } from "../state/state-file.ts";
 import type { ClusterSecret } from "../trust/cluster-secret.ts";
 import { refusalReason } from "../trust/refused-records.ts";
@@ -66,6 +66,7 @@ export class OrderBook {
   #written: Promise<void> = Promise.resolve();
   #isFileFailing = false;
   #fileTimer: Timer | undefined;
+  #isOpened = false;
   #isClosed = false;
 
   constructor(parts: OrderBookParts) {
@@ -78,6 +79,11 @@ export class OrderBook {
     return this.#newest;
   }
 
+  /** Whether the state file has been read, and the store too or in vain. */
+  get isOpened(): boolean {
+    return this.#isOpened;
+  }
+
   /** Resolves when the order in force is in the state file, or writing it has failed. */
   get kept(): Promise<void> {
     return this.#written;
@@ -87,8 +93,11 @@ export class OrderBook {
   async open(): Promise<void> {
     await this.#readFile();
     const { store, environment } = this.#parts;
-    if (store === undefined) return;
-    const { clock } = environment;
+    if (store !== undefined) await this.#readStore(store, environment.clock);
+    this.#isOpened = true;
+  }
+
+  async #readStore(store: OrderStore, clock: Clock): Promise<void> {
     const untilMs = clock.nowMs() + OPEN_MS_MAX;
     do {
       try {

@@ -10,6 +10,7 @@ import type {
   FrameHandlers,
   MembershipStore,
   MembershipView,
+  OrderMark,
   RouterFrame,
   WorkerConnector,
   WorkerFrame,
@@ -58,6 +59,8 @@ export class FakeNetwork implements WorkerConnector {
   readonly #data: FakeData;
   readonly #streams = new Set<Stream>();
   programsSent = 0;
+  /** The models order that all workers follow, and how it gets to who asks for it. */
+  order: { readonly mark: OrderMark; readonly ask: () => Promise<string> } | undefined;
   /** What becomes of a program on its way, if anything. */
   damage: ((bytes: Uint8Array) => Uint8Array) | undefined;
 
@@ -100,7 +103,7 @@ export class FakeNetwork implements WorkerConnector {
   }
 
   announcementOf(worker: NetworkWorker): Announcement {
-    return announcementOf(this.#data, worker);
+    return { ...announcementOf(this.#data, worker), order: this.order?.mark };
   }
 
   /** The worker tells all its routers where others are. */
@@ -181,8 +184,8 @@ export class FakeNetwork implements WorkerConnector {
     return Promise.reject(new WinnowError("FAILED_PRECONDITION", "Pretended workers keep theirs"));
   }
 
-  askOrder(): Promise<undefined> {
-    return Promise.resolve(undefined);
+  askOrder(): Promise<string | undefined> {
+    return this.order === undefined ? Promise.resolve(undefined) : this.order.ask();
   }
 
   forget(): void {}

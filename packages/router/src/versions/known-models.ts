@@ -2,7 +2,8 @@
 // It is put together from the routing table (live versions), the history (versions that have ended) and the
 // label book (what labels mean).
 
-import type { Fingerprint, Logger, WinnowError } from "@winnow/core";
+import { WinnowError, excerpt } from "@winnow/core";
+import type { Fingerprint, Logger } from "@winnow/core";
 import type { Announcement, RoutedVersion, RoutingTable } from "@winnow/cluster";
 import { isServable } from "@winnow/cluster";
 import { LabelBook } from "./label-book.ts";
@@ -18,6 +19,8 @@ export interface KnownModelsParts {
   readonly table: () => RoutingTable;
   /** Last announcements of workers that cannot be asked at present. */
   readonly unreachable: () => readonly Announcement[];
+  /** Whether the order that says what labels mean is known (`ModelOrders.isKnown`). */
+  readonly knowsOrder: () => boolean;
   /** Why a program is not ready in this router. */
   readonly programErrorOf: (fingerprint: Fingerprint) => WinnowError | undefined;
   /** A notice on a program that is ready; "" for most. */
@@ -96,10 +99,18 @@ export class KnownModels {
     return resolveVersion(target, {
       table,
       unreachable: this.#parts.unreachable,
-      versionOfLabel: (model, label) => this.#labels.versionOf(model, label),
+      versionOfLabel: (model, label) => {
+        if (!this.#parts.knowsOrder()) throw unknownYet(model, label);
+        return this.#labels.versionOf(model, label);
+      },
       isOver: (model) => this.#history.isOver(model),
     });
   }
+}
+
+function unknownYet(model: string, label: string): WinnowError {
+  const text = `Label ${excerpt(label)} of model ${excerpt(model)}: this router has just started and does not know yet what labels mean; try again`;
+  return new WinnowError("UNAVAILABLE", text);
 }
 
 /** Whether some model answers by default, and no model that could is still being loaded. */

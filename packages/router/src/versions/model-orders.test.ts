@@ -20,6 +20,7 @@ class PretendedWorker {
   readonly book: OrderBook;
   isConnected = true;
   isAnnounced = true;
+  hasDecided = true;
   fault: WinnowError | undefined;
   told = 0;
 
@@ -38,6 +39,7 @@ class PretendedWorker {
       trusted: true,
       questions: 0,
       isLive: this.isConnected || this.isAnnounced,
+      hasDecided: this.hasDecided,
       order,
     };
   }
@@ -54,7 +56,9 @@ class Stage {
   readonly workers = ["w0", "w1", "w2"].map((id) => new PretendedWorker(id, this.clock));
   readonly router = this.startRouter();
 
-  startRouter(): ModelOrders {
+  /** A router; its book was opened unless it says otherwise. */
+  startRouter(orders = bookOn(this.clock)): ModelOrders {
+    void orders.open();
     const environment = { clock: this.clock, random: () => 0.5, log: silentLogger };
     const reach = (address: string): PretendedWorker => {
       const worker = this.workers.find(({ id }) => id === address)!;
@@ -65,7 +69,7 @@ class Stage {
     };
     return new ModelOrders({
       environment,
-      orders: bookOn(this.clock),
+      orders,
       settings: { orderPassMs: 1000, orderTimeoutMs: 5000 },
       workers: () => this.workers.map(({ status }) => status),
       connector: {
@@ -161,6 +165,57 @@ describe("orders of models", () => {
 
     for (const worker of stage.workers) worker.isConnected = false;
     await expect(stage.give()).rejects.toMatchObject({ code: "UNAVAILABLE" });
+  });
+
+  test("are known to a router that starts anew once it follows what the workers follow, and from then on", async () => {
+    const stage = new Stage();
+    await stage.give();
+    await stage.clock.advanceSettled(0);
+    stage.router.close();
+
+    const router = stage.startRouter();
+    await stage.clock.advanceSettled(0);
+    expect(router.isKnown).toBe(false);
+    router.pass();
+    await stage.clock.advanceSettled(0);
+    expect(router.isKnown).toBe(true);
+
+    await stage.workers[0]!.book.make(undefined, { author, above: 6 });
+    expect(router.newest?.number).toBe(1);
+    expect(router.isKnown).toBe(true);
+  });
+
+  test("are not known before the own file was read and a worker has said which models it serves", async () => {
+    const stage = new Stage();
+    stage.router.close();
+    for (const worker of stage.workers) worker.hasDecided = false;
+
+    const router = stage.startRouter();
+    stage.workers[1]!.hasDecided = true;
+    expect(router.isKnown).toBe(false);
+    stage.workers[1]!.hasDecided = false;
+    await stage.clock.advanceSettled(0);
+    expect(router.isKnown).toBe(false);
+
+    stage.workers[1]!.hasDecided = true;
+    expect(router.isKnown).toBe(true);
+  });
+
+  test("that cannot be fetched are not waited for", async () => {
+    const stage = new Stage();
+    await stage.give();
+    await stage.clock.advanceSettled(0);
+    stage.router.close();
+    for (const worker of stage.workers) worker.fault = new WinnowError("UNAUTHENTICATED", "who?");
+
+    const router = stage.startRouter();
+    await stage.clock.advanceSettled(0);
+    expect(router.isKnown).toBe(false);
+
+    router.pass();
+    await stage.clock.advanceSettled(0);
+    expect(router.newest).toBeUndefined();
+    expect(router.isKnown).toBe(true);
   });
 
   test("are learnt from a worker by a router that starts anew, and counted on from there", async () => {

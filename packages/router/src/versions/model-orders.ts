@@ -67,6 +67,7 @@ export class ModelOrders {
   readonly #busy = new Set<WorkerId>();
   readonly #rests = new Map<WorkerId, Rest>();
   #timer: Timer | undefined;
+  #isKnown = false;
   #isClosed = false;
 
   constructor(parts: ModelOrdersParts) {
@@ -81,6 +82,25 @@ export class ModelOrders {
   /** The highest order known. */
   get newest(): ModelsOrder | undefined {
     return this.#parts.orders.newest;
+  }
+
+  /**
+   * Whether this router knows the order that its workers follow, or knows that there is none. A router that has just
+   * started may hear of the models before it has fetched the order, which says what labels mean. Once true, it stays
+   * so: a later order changes labels when it arrives. An order that cannot be fetched is not waited for.
+   */
+  get isKnown(): boolean {
+    this.#isKnown ||= this.#hasCaughtUp();
+    return this.#isKnown;
+  }
+
+  #hasCaughtUp(): boolean {
+    const { orders, workers } = this.#parts;
+    if (!orders.isOpened) return false;
+    const heard = workers().filter(({ askable, hasDecided }) => askable && hasDecided);
+    const isAhead = ({ id, order }: WorkerStatus): boolean =>
+      order !== undefined && isAbove(order, this.newest) && !this.#rests.has(id);
+    return heard.length > 0 && !heard.some(isAhead);
   }
 
   /** How many workers follow the highest order known. */

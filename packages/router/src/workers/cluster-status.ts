@@ -24,6 +24,8 @@ export interface WorkerStatus {
   readonly questions: number;
   /** Whether it is live: connected, or announced in the membership store, and not in drain. */
   readonly isLive: boolean;
+  /** Whether it has said which models it serves: it has decided then which order it follows. */
+  readonly hasDecided: boolean;
   /** The models order that it follows, as it last said; `undefined`: none, or it was never heard. */
   readonly order: OrderMark | undefined;
 }
@@ -39,7 +41,10 @@ export function workerStatuses(
     const said = askable ? peer.announcement : announced.get(id);
     const isLive = askable || (said !== undefined && said.state !== "draining");
     const { order } = said ?? peer.announcement ?? {};
-    return { id, address: peer.address ?? "", askable, trusted, questions, isLive, order };
+    const hasDecided =
+      said !== undefined && (said.state !== "starting" || said.versions.length > 0);
+    const address = peer.address ?? "";
+    return { id, address, askable, trusted, questions, isLive, hasDecided, order };
   });
   return statuses.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
