@@ -6,6 +6,8 @@
 //   socket ─▶ (TLS) ─▶ fastify ─▶ routeOf ─▶ ApiHandler ─▶ answer ─▶ Exchange ─▶ socket
 //                         │                        deadline, client gone: its RequestContext
 //                         └ broken HTTP: answerBrokenRequest
+//
+// Of several requests on one connection at the same time, `pipelined-requests.ts` decides when each reaches fastify.
 
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -33,6 +35,7 @@ import type {
   RoomLoss,
 } from "../http-observer.ts";
 import { leaveWanted } from "../body/request-body.ts";
+import { PipelinedRequests } from "./pipelined-requests.ts";
 import { RequestTimeline, TIMELINE_HEADER } from "./request-timeline.ts";
 import { RequestIds } from "../../request-id.ts";
 import { resolveHttpOptions } from "../http-settings.ts";
@@ -111,6 +114,7 @@ class FastifyServer implements HttpServer {
   readonly #requestIds: RequestIds;
   /** The latest exchange on each connection. */
   readonly #exchanges = new WeakMap<Socket, Exchange>();
+  readonly #pipelined = new PipelinedRequests();
   readonly #access: AccessParts;
   readonly #rooms = new Set<ConnectionRoom>();
   #isDraining = false;
@@ -200,7 +204,9 @@ class FastifyServer implements HttpServer {
       rewriteUrl: () => "/",
       serverFactory: (handler) => this.#createServer(handler),
       clientErrorHandler: (error, socket) =>
-        answerBrokenRequest(error, socket, this.#exchanges.get(socket)),
+        this.#pipelined.whenIdle(socket, () =>
+          answerBrokenRequest(error, socket, this.#exchanges.get(socket)),
+        ),
     });
     // Fastify leaves bodies and their content types alone for methods that it takes to have no body.
     for (const method of app.supportedMethods) {
@@ -227,7 +233,8 @@ class FastifyServer implements HttpServer {
     const { tls, observer } = this.#environment;
     const onLoss = (loss: RoomLoss): void => observer?.gaveUp?.("connection", loss);
     const secure = { tls, onFailure: () => onLoss("handshake") };
-    const server = listeningServer(handler, this.#settings, secure);
+    const listener = this.#pipelined.listener(handler);
+    const server = listeningServer(listener, this.#settings, secure);
     const room = keepRoom(server, this.#settings.connectionsMax, onLoss);
     this.#rooms.add(room);
     if (tls === undefined) {

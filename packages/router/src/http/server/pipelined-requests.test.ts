@@ -1,0 +1,108 @@
+// Clients that send requests before the ones ahead of them are answered: all are answered, in order, and others are not
+// delayed by them.
+
+import { afterEach, describe, expect, test } from "vitest";
+import { RawClient, predictHead } from "../fixtures/http-client.ts";
+import { BODY, closeAll, gate, speakTls, start, until } from "./fixtures/running-server.ts";
+
+afterEach(async () => {
+  speakTls(false);
+  await closeAll();
+});
+
+const PREDICT = predictHead(BODY.length) + BODY;
+const HEALTH = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+const UNDER_WAY_MAX = 32;
+const BEGUN_IN_TURN_MAX = 16;
+
+const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+
+async function turns(count: number): Promise<void> {
+  for (let at = 0; at < count; at++) await turn();
+}
+
+describe.each([
+  ["without TLS", false],
+  ["with TLS", true],
+])(
+  "requests on one connection, before those ahead of them are answered, %s",
+  (_title, isSecure) => {
+    test("begin up to 32 at a time, and are all answered", async () => {
+      speakTls(isSecure);
+      const { port, predictor } = await start();
+      const held = gate();
+      predictor.beforeAnswer = () => held.opened;
+
+      const client = await RawClient.open(port, PREDICT.repeat(200));
+      await until(() => predictor.requests.length >= UNDER_WAY_MAX);
+      await turns(50);
+      const begun = predictor.requests.length;
+      held.open();
+      await until(() => client.statuses.length === 200 || client.isClosed);
+
+      expect(begun).toBe(UNDER_WAY_MAX);
+      expect(new Set(client.statuses)).toEqual(new Set([200]));
+      expect(client.statuses).toHaveLength(200);
+    });
+
+    test("begin a few in each turn of the event loop, however many there are", async () => {
+      speakTls(isSecure);
+      const { port, answered } = await start();
+      const client = await RawClient.open(port, HEALTH);
+      await until(() => answered.length === 1);
+
+      client.socket.write(HEALTH.repeat(3000));
+      let most = 0;
+      while (answered.length < 3001) {
+        const before = answered.length;
+        await turn();
+        most = Math.max(most, answered.length - before);
+      }
+
+      // The first one begins at once, and two turns may pass between two looks.
+      expect(most).toBeLessThanOrEqual(2 * (BEGUN_IN_TURN_MAX + 1));
+    });
+
+    test("are answered in their order, with bodies longer than what is read at once", async () => {
+      speakTls(isSecure);
+      const { port } = await start();
+      const long = BODY + " ".repeat(200_000);
+      const others = ["/v1/models/nothing", "/healthz"].map((path) =>
+        HEALTH.replace("/healthz", path),
+      );
+      const three = predictHead(long.length) + long + others.join("");
+
+      const client = await RawClient.open(port, three.repeat(20));
+      await until(() => client.statuses.length === 60 || client.isClosed);
+
+      expect(client.statuses).toEqual(Array.from({ length: 20 }, () => [200, 404, 200]).flat());
+    });
+
+    test("are answered before what follows them and is no request", async () => {
+      speakTls(isSecure);
+      const { port } = await start();
+
+      const client = await RawClient.open(port, `${HEALTH.repeat(40)}garbage\r\n\r\n`);
+      await until(() => client.isClosed);
+
+      expect(client.statuses).toEqual([...Array.from({ length: 40 }, () => 200), 400]);
+    });
+
+    test("do not begin once the client has left", async () => {
+      speakTls(isSecure);
+      const { port, predictor } = await start();
+      const held = gate();
+      predictor.beforeAnswer = () => held.opened;
+      const client = await RawClient.open(port, PREDICT.repeat(100));
+      await until(() => predictor.requests.length >= UNDER_WAY_MAX);
+
+      client.reset();
+      await until(() => client.isClosed);
+      await turns(20);
+      held.open();
+      await turns(50);
+
+      expect(predictor.requests.length).toBe(UNDER_WAY_MAX);
+    });
+  },
+);

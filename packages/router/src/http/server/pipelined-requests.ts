@@ -1,0 +1,125 @@
+// Requests that arrive on a connection while an earlier one of it is being answered (HTTP/1.1 pipelining). Node reads
+// up to 2 MB of a connection in one turn of the event loop and hands out every request in them, so that a client with
+// thousands of requests on one connection would delay all others by a second. Here only the first one begins at once:
+//
+//   arrives ── nothing under way on its connection ──────────────────────▶ begun ──▶ answered
+//      └── else: waits; nothing more is read of its connection ── turn ───▶ begun
+//
+// In each turn a few of those that wait begin, one of a connection after the other, so that a client that sends more has
+// no more of a turn than one that sends little. Answers keep their order, which Node sees to.
+
+import type { RequestListener, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { nextLoopTurn } from "@winnow/core";
+
+/** Requests of one connection that are under way at the same time. */
+const UNDER_WAY_MAX = 32;
+
+/** Requests of all connections that begin in one turn after they have waited: about a millisecond of work. */
+const BEGUN_IN_TURN_MAX = 16;
+
+interface WaitingRequest {
+  readonly response: ServerResponse;
+  readonly handle: () => void;
+}
+
+/** One connection. */
+interface Line {
+  readonly socket: Socket;
+  underWay: number;
+  readonly waiting: WaitingRequest[];
+  /** Whether the connection is not read. */
+  isHeld: boolean;
+  /** Called once nothing waits and nothing is under way. */
+  onIdle: (() => void) | undefined;
+}
+
+/** The requests of a server's connections. */
+export class PipelinedRequests {
+  readonly #lines = new WeakMap<Socket, Line>();
+  /** Connections of which a request may begin, the next one first. */
+  readonly #next = new Set<Line>();
+  #isTurning = false;
+
+  /** Hands requests to `listener`, those of one connection in order, and none of a connection that is closed. */
+  listener(listener: RequestListener): RequestListener {
+    return (request, response) => {
+      const handle = (): void => listener(request, response);
+      this.#take(this.#lineOf(request.socket), { response, handle });
+    };
+  }
+
+  #take(line: Line, taken: WaitingRequest): void {
+    if (line.underWay === 0 && line.waiting.length === 0) return this.#begin(line, taken);
+    line.waiting.push(taken);
+    if (!line.isHeld) {
+      line.isHeld = true;
+      line.socket.pause();
+    }
+    this.#offer(line);
+  }
+
+  /** Calls `act` once no request of a connection waits or is under way, at once if none does; one call, the first, of each connection. */
+  whenIdle(socket: Socket, act: () => void): void {
+    const line = this.#lines.get(socket);
+    if (line === undefined || line.waiting.length === 0) act();
+    else line.onIdle ??= act;
+  }
+
+  #lineOf(socket: Socket): Line {
+    const known = this.#lines.get(socket);
+    if (known !== undefined) return known;
+    const line: Line = { socket, underWay: 0, waiting: [], isHeld: false, onIdle: undefined };
+    this.#lines.set(socket, line);
+    // Node resumes a connection whenever a request of it has arrived, or its body is read.
+    const resume = socket.resume.bind(socket);
+    socket.resume = () => (line.isHeld ? socket : resume());
+    socket.once("close", () => {
+      line.waiting.length = 0;
+      this.#next.delete(line);
+    });
+    return line;
+  }
+
+  #begin(line: Line, { response, handle }: WaitingRequest): void {
+    line.underWay += 1;
+    handle();
+    // After the listeners of `handle`, for whom the request has ended then.
+    response.once("close", () => {
+      line.underWay -= 1;
+      if (line.waiting.length > 0) this.#offer(line);
+      else if (line.underWay === 0) line.onIdle?.();
+    });
+  }
+
+  /** Has the next request of a connection begin in one of the next turns, if it has one and may have one more. */
+  #offer(line: Line): void {
+    if (line.waiting.length === 0 || line.underWay >= UNDER_WAY_MAX) return;
+    this.#next.add(line);
+    if (!this.#isTurning) void this.#turn(); // Never rejects.
+  }
+
+  async #turn(): Promise<void> {
+    this.#isTurning = true;
+    while (this.#next.size > 0) {
+      await nextLoopTurn();
+      this.#beginSome();
+    }
+    this.#isTurning = false;
+  }
+
+  #beginSome(): void {
+    let left = BEGUN_IN_TURN_MAX;
+    for (const line of this.#next) {
+      if (left === 0) return;
+      left -= 1;
+      this.#next.delete(line);
+      this.#begin(line, line.waiting.shift()!);
+      // It goes behind the others.
+      this.#offer(line);
+      if (line.waiting.length > 0) continue;
+      line.isHeld = false;
+      line.socket.resume();
+    }
+  }
+}
