@@ -19,6 +19,15 @@ const CLIENTS = 8;
 /** Of 25 turns of 8 clients, the one before which a worker dies. */
 const [TURNS, DEATH] = [25, 8];
 
+/** Requests that leave few items or none, a different number for each user, or want vectors themselves. */
+const OTHERS = [
+  { filter: { year: { $lt: 1932 } } },
+  { filter: { year: { $lt: 0 } } },
+  { filter: [{ year: 1990 }, { year: { $gte: 0 } }, { year: { $lt: 0 } }] },
+  { filter: { year: { $lt: 1960 } }, return_vectors: true },
+  { return: ["$vector", "year"] },
+];
+
 const clusters: RunningCluster[] = [];
 
 beforeAll(async () => {
@@ -49,8 +58,11 @@ async function started(shape: Pick<ClusterShape, "workers" | "replication">) {
 }
 
 /** The body of the answer for a user, or users. */
-async function ask({ url }: RunningCluster, ...users: readonly string[]): Promise<string> {
-  const body = JSON.stringify({ instances: users });
+const ask = (cluster: RunningCluster, ...users: readonly string[]): Promise<string> =>
+  askFor(cluster, { instances: users });
+
+async function askFor({ url }: RunningCluster, asked: object): Promise<string> {
+  const body = JSON.stringify(asked);
   const answer = await fetch(`${url}/v1/models/feed:predict`, { method: "POST", body });
   const text = await answer.text();
   if (answer.status !== 200) throw new Error(text);
@@ -68,6 +80,9 @@ async function answersOf(cluster: RunningCluster, beforeTurn?: (turn: number) =>
     answers.push(...(await Promise.all(users.map((user) => ask(cluster, user)))));
   }
   answers.push(await ask(cluster, "1", "nobody knows", "2", "1"));
+  for (const more of OTHERS) {
+    answers.push(await askFor(cluster, { instances: ["1", "2", "3"], ...more }));
+  }
   return answers;
 }
 
@@ -84,7 +99,7 @@ test("answers have the same bits on one worker, on several, and while one dies",
     if (turn === DEATH) setImmediate(() => three.signal("w1", "SIGKILL"));
   });
 
-  expect(one).toHaveLength(TURNS * CLIENTS + 1);
+  expect(one).toHaveLength(TURNS * CLIENTS + 1 + OTHERS.length);
   expect(two).toEqual(one);
   expect(whole).toEqual(one);
   expect(meanwhile).toEqual(one);

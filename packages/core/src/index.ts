@@ -258,7 +258,7 @@ export {
   vectorTextLength,
 } from "./attributes/attribute-column.ts";
 export { memberTexts } from "./attributes/attribute-text.ts";
-export { cellOf, cellPartsAt, vectorCells } from "./attributes/item-cell.ts";
+export { cellOf, cellPartsAt, vectorCells, vectorsOfCells } from "./attributes/item-cell.ts";
 export type { CellParts } from "./attributes/item-cell.ts";
 export type {
   AttributeColumn,

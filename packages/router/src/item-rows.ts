@@ -26,11 +26,17 @@ interface SearchAttempt {
 /** Rows, or those that a worker is still looking up; `undefined` if they do not come. */
 type KeptRows = Float32Array | Promise<Float32Array | undefined>;
 
-/** Rows of one keyed table, for one request. */
+/** Vectors `[...ids, dim]`, with zeros where ids have gaps; `undefined` if they do not come. Never rejects. */
+export type LaterVectors = Promise<Float32Array | undefined>;
+
+/** Rows of one keyed table, for one request; and the vectors of the items, where these come behind the rows. */
 export class ItemRows {
   /** The table. */
   readonly wanted: KeyedRows;
   readonly dim: number;
+  /** Whether the vectors of the items, if nothing else is wanted of these, may come behind the rows. */
+  vectorsMayFollow = false;
+  #vectors: LaterVectors | undefined;
   readonly #onOtherKeys: () => void;
   #kept: { readonly ids: Tensor; readonly rows: KeptRows } | undefined;
   /** Whether as many keys as ids were looked up: those ids, or only others. */
@@ -82,6 +88,18 @@ export class ItemRows {
     return rows instanceof Promise ? rows.then((values) => values && shaped(values)) : shaped(rows);
   }
 
+  /** Keeps the vectors of the items found last. */
+  keepVectors(vectors: LaterVectors): void {
+    this.#vectors = vectors;
+  }
+
+  /** Gives the vectors of the items found last, once; `undefined` if they came with the items, or none were wanted. */
+  takeVectors(): LaterVectors | undefined {
+    const vectors = this.#vectors;
+    this.#vectors = undefined;
+    return vectors;
+  }
+
   /** To be called after the ranking, to which alone the rows belong. */
   end(): void {
     this.#kept = undefined;
@@ -112,7 +130,8 @@ function holdersOf(table: RoutedTable): ReadonlySet<WorkerId> {
 }
 
 /** Whether as many ids and keys are the same, in the same order. */
-function areSame(ids: Tensor, keys: Tensor): boolean {
+export function areSame(ids: Tensor, keys: Tensor): boolean {
+  if (ids.data.length !== keys.data.length) return false;
   if (ids.dtype === "string") return keys.dtype === "string" && areSameStrings(ids.data, keys.data);
   if (ids.dtype !== keys.dtype) return false;
   return ids.data.every((id, at) => id === keys.data[at]);

@@ -1,6 +1,6 @@
 // A worker that reads too slowly costs bounded memory, and no question is lost or sent twice.
 
-import { WinnowError, silentLogger } from "@winnow/core";
+import { StringColumn, WinnowError, silentLogger } from "@winnow/core";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import type { TopKBlock } from "@winnow/core";
 import { describe, expect, test } from "vitest";
@@ -168,10 +168,11 @@ describe("rows of items that come after them", () => {
   };
 
   /** A window with a search whose rows may come later, and what its question has heard. */
-  function searching(itemRowsLater?: true) {
+  function searching(itemRowsLater?: true, vectorsLater?: true) {
     const window = new QueryWindow({ pendingMax: 1, unsentBytesMax: 2 ** 20 });
     const heard: WorkerReply[] = [];
-    const question = { ...lookupOf(1), ask: { kind: "topK", ...ask, itemRowsLater } as const };
+    const asked = { kind: "topK", ...ask, itemRowsLater, vectorsLater } as const;
+    const question = { ...lookupOf(1), ask: asked };
     const id = window.add(question, (reply) => heard.push(reply))!;
     window.takeUnsent(0);
     const settle = (answer: WorkerAnswer) =>
@@ -180,7 +181,11 @@ describe("rows of items that come after them", () => {
       const answer = heard[0]?.answer;
       return answer?.kind === "topK" ? answer.laterItemRows : undefined;
     };
-    return { window, heard, settle, later };
+    const vectors = () => {
+      const answer = heard[0]?.answer;
+      return answer?.kind === "topK" ? answer.laterVectors : undefined;
+    };
+    return { window, heard, settle, later, vectors };
   }
 
   test.each<[string, WorkerAnswer, Float32Array | undefined]>([
@@ -205,21 +210,63 @@ describe("rows of items that come after them", () => {
     expect([heard.length, window.pending]).toEqual([1, 0]);
   });
 
-  test("are none once the stream is over, and nothing else is heard", async () => {
-    const { window, heard, settle, later } = searching(true);
-    settle(items);
+  const failure = { kind: "failure", reason: "OVERLOADED", error } as const;
+  const itemsAlone = { ...items, vectorsLater: true } as const;
+  const values = { kind: "lookup", vectors: Float32Array.of(5, 6, 7) } as const;
+
+  test.each<[string, readonly WorkerAnswer[], readonly (Float32Array | undefined)[]]>([
+    ["vectors", [rows, values], [rows.vectors, values.vectors]],
+    ["vectors, even if rows cannot be given", [failure, values], [undefined, values.vectors]],
+    ["no vectors, if they cannot be given", [rows, failure], [rows.vectors, undefined]],
+  ])(
+    "are followed by %s, and until then take up the window",
+    async (_, [second, third], expected) => {
+      const { window, settle, later, vectors } = searching(true, true);
+
+      const faults = [itemsAlone, second!].map(settle);
+      const { pending } = window;
+      faults.push(settle(third!), settle(third!));
+
+      expect(await Promise.all([later(), vectors()])).toEqual(expected);
+      expect([new Set(faults), pending, window.pending]).toEqual([new Set([undefined]), 1, 0]);
+    },
+  );
+
+  test("are none once the stream is over, nor are vectors, and nothing else is heard", async () => {
+    const { window, heard, settle, later, vectors } = searching(true, true);
+    settle(itemsAlone);
 
     window.failAll(error);
 
-    expect(await later()).toBeUndefined();
+    expect(await Promise.all([later(), vectors()])).toEqual([undefined, undefined]);
     expect([heard.length, window.pending]).toEqual([1, 0]);
   });
 
-  test.each<[string, true | undefined, readonly WorkerAnswer[]]>([
-    ["where nobody allowed it", undefined, [items]],
-    ["and are items again", true, [items, items]],
+  test("that have come stay, when the stream is over before their vectors", async () => {
+    const { window, heard, settle, later, vectors } = searching(true, true);
+    [itemsAlone, rows].map(settle);
+
+    window.failAll(error);
+
+    expect(await Promise.all([later(), vectors()])).toEqual([rows.vectors, undefined]);
+    expect([heard.length, window.pending]).toEqual([1, 0]);
+  });
+
+  const attributes = StringColumn.fromText(["{}"]);
+
+  test.each<[string, readonly (true | undefined)[], readonly WorkerAnswer[]]>([
+    ["where nobody allowed it", [], [items]],
+    ["and are items again", [true], [items, items]],
+    ["where vectors come later and nobody allowed it", [true], [itemsAlone]],
+    [
+      "where vectors come later without them",
+      [true, true],
+      [{ ...itemsAlone, itemRowsLater: undefined }],
+    ],
+    ["where vectors come later and attributes now", [true, true], [{ ...itemsAlone, attributes }]],
+    ["and vectors are items again", [true, true], [itemsAlone, rows, items]],
   ])("break the stream off %s", (_, allowed, answers) => {
-    const { settle } = searching(allowed);
+    const { settle } = searching(...allowed);
 
     expect(answers.map((answer) => settle(answer)).at(-1)).toBe("INTERNAL");
   });

@@ -2,7 +2,14 @@
 // under backpressure. Ids are never used twice, so a late reply matches no question (S8).
 
 import { Outstanding, WinnowError } from "@winnow/core";
-import type { FailureReason, WorkerAsk, WorkerQuery, WorkerReply } from "./frames/frames.ts";
+import type {
+  FailureReason,
+  TopKAsk,
+  WorkerAnswer,
+  WorkerAsk,
+  WorkerQuery,
+  WorkerReply,
+} from "./frames/frames.ts";
 import { queryBytes } from "./frames/query-codec.ts";
 
 /** Queries, and bytes, of one frame at most. */
@@ -24,8 +31,8 @@ interface Pending {
   readonly question: Question;
   readonly bytes: number;
   readonly onReply: (reply: WorkerReply) => void;
-  /** Takes the rows of the items, once these have been answered without them. */
-  onItemRows: ((rows: Float32Array | undefined) => void) | undefined;
+  /** Take what follows the items, reply after reply, once these have been answered. */
+  readonly onLater: ((rows: Float32Array | undefined) => void)[];
 }
 
 /** Pending questions by id, and the unsent ones in order. */
@@ -56,7 +63,7 @@ export class QueryWindow {
     }
     if (this.#pending.size >= pendingMax) return undefined;
     if (this.#unsent.size > 0 && this.#unsentBytes + bytes > unsentBytesMax) return undefined;
-    const pending = { id: 0, unsentId: 0, question, bytes, onReply, onItemRows: undefined };
+    const pending = { id: 0, unsentId: 0, question, bytes, onReply, onLater: [] };
     pending.id = this.#pending.add(pending);
     pending.unsentId = this.#unsent.add(pending);
     this.#unsentBytes += bytes;
@@ -93,13 +100,14 @@ export class QueryWindow {
     const pending = this.#pending.get(reply.id);
     if (pending === undefined || pending.unsentId > 0) return undefined;
     const { answer } = reply;
-    if (pending.onItemRows !== undefined) return this.#settleItemRows(pending, answer);
+    if (pending.onLater.length > 0) return this.#settleLater(pending, answer);
     if (!answers(reply, pending.question.ask)) return anotherQuestion();
     if (answer.kind === "topK" && answer.itemRowsLater) {
-      const laterItemRows = new Promise<Float32Array | undefined>((resolve) => {
-        pending.onItemRows = resolve;
-      });
-      pending.onReply({ ...reply, answer: { ...answer, laterItemRows } });
+      const later = (): Promise<Float32Array | undefined> =>
+        new Promise((resolve) => void pending.onLater.push(resolve));
+      const laterItemRows = later();
+      const laterVectors = answer.vectorsLater && later();
+      pending.onReply({ ...reply, answer: { ...answer, laterItemRows, laterVectors } });
       return undefined;
     }
     this.#pending.delete(reply.id);
@@ -107,11 +115,12 @@ export class QueryWindow {
     return undefined;
   }
 
-  /** Passes on the second reply to a question: rows, or a failure. */
-  #settleItemRows(pending: Pending, answer: WorkerReply["answer"]): WinnowError | undefined {
+  /** Passes on the second or third reply to a question: rows or vectors, or a failure. */
+  #settleLater(pending: Pending, answer: WorkerReply["answer"]): WinnowError | undefined {
     if (answer.kind === "topK") return anotherQuestion();
-    this.#pending.delete(pending.id);
-    pending.onItemRows?.(answer.kind === "lookup" ? answer.vectors : undefined);
+    const onRows = pending.onLater.shift();
+    if (pending.onLater.length === 0) this.#pending.delete(pending.id);
+    onRows?.(answer.kind === "lookup" ? answer.vectors : undefined);
     return undefined;
   }
 
@@ -134,7 +143,7 @@ export class QueryWindow {
 
   #fail(pending: Pending, reason: FailureReason, error: WinnowError): void {
     this.#pending.delete(pending.id);
-    if (pending.onItemRows !== undefined) return pending.onItemRows(undefined);
+    if (pending.onLater.length > 0) return pending.onLater.forEach((onRows) => onRows(undefined));
     const answer = { kind: "failure", reason, error } as const;
     pending.onReply({ id: pending.id, queueUs: 0, computeUs: 0, answer });
   }
@@ -151,11 +160,20 @@ function anotherQuestion(): WinnowError {
   return new WinnowError("INTERNAL", "The worker answered another question than was asked");
 }
 
+/** Whether what an answer leaves to later replies may come later: rows of items, and their vectors behind these. */
+function mayFollow(
+  { itemRowsLater, vectorsLater, attributes }: Extract<WorkerAnswer, { kind: "topK" }>,
+  ask: TopKAsk,
+): boolean {
+  if (itemRowsLater && !ask.itemRowsLater) return false;
+  return !vectorsLater || (itemRowsLater && ask.vectorsLater && attributes === undefined) === true;
+}
+
 /** Whether a reply has the form of an answer to what was asked. */
 function answers({ answer }: WorkerReply, ask: WorkerAsk): boolean {
   switch (answer.kind) {
     case "topK": {
-      if (ask.kind !== "topK" || (answer.itemRowsLater && !ask.itemRowsLater)) return false;
+      if (ask.kind !== "topK" || !mayFollow(answer, ask)) return false;
       return answer.block.k <= ask.k && answer.block.queries === ask.queries;
     }
     case "lookup": {

@@ -71,6 +71,25 @@ export function cellPartsAt(column: StringColumn, position: number): CellParts |
   throw new WinnowError("INTERNAL", "A worker described an item without the vector wanted");
 }
 
+/**
+ * The vectors of some strings that `cellOf` made, one behind the other.
+ * @throws WinnowError INTERNAL for a string without a vector, or vectors of different lengths
+ */
+export function vectorsOfCells(column: StringColumn): Float32Array<ArrayBuffer> {
+  const dim = column.length === 0 ? 0 : (cellPartsAt(column, 0)?.dim ?? 0);
+  const values = new Float32Array(column.length * dim);
+  const target = new Uint8Array(values.buffer);
+  const size = VALUE_BYTES * dim;
+  for (let at = 0; at < column.length; at += 1) {
+    const part = cellPartsAt(column, at);
+    if (part?.dim !== dim) {
+      throw new WinnowError("INTERNAL", "Vectors of one table have different lengths");
+    }
+    target.set(column.bytes.subarray(part.vectorAt, part.vectorAt + size), size * at);
+  }
+  return values;
+}
+
 const BRACE = "}".charCodeAt(0);
 
 function uint32At(bytes: Uint8Array, at: number): number {

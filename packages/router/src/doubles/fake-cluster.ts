@@ -20,6 +20,7 @@ import {
   StringColumn,
   tensor,
   VECTOR_ATTRIBUTE,
+  vectorsOfCells,
   WinnowError,
   workerId,
 } from "@winnow/core";
@@ -98,6 +99,10 @@ export class FakeWorker implements PeerChannel {
   forgedRows: ((rows: Float32Array) => Float32Array) | undefined;
   /** What comes of the rows of a search's items after these, where that is allowed, instead of rows with them. */
   laterRows: ((rows: Float32Array) => Promise<Float32Array | undefined>) | undefined;
+  /** What a search answers instead. */
+  alter: ((answer: FoundItems) => FoundItems) | undefined;
+  /** What comes of the vectors of a search's items behind the rows, where that is allowed, instead of vectors with them. */
+  laterVectors: ((vectors: Float32Array) => Promise<Float32Array | undefined>) | undefined;
   readonly #clock: Clock;
   readonly #data: FakeData;
   readonly #crossed = new Set<(reply: WorkerReply) => void>();
@@ -174,18 +179,30 @@ export class FakeWorker implements PeerChannel {
     behaviour: Exclude<Behaviour, "silent">,
   ): void {
     if (!this.#pending.delete(onReply) && !this.#crossed.delete(onReply)) return;
-    const answer = answerOf(this.#data, { question, held: this.held, behaviour });
+    const given = answerOf(this.#data, { question, held: this.held, behaviour });
+    const answer = given.kind === "topK" && this.alter ? this.alter(given) : given;
     const { forgedRows, laterRows } = this;
     const { ask } = question;
     if (laterRows !== undefined && ask.kind === "topK" && ask.itemRowsLater) {
       if (answer.kind !== "topK") return onReply(replyOf(answer));
       const laterItemRows = laterRows(itemRowsOf(this.#data, answer.block));
-      return onReply(replyOf({ ...answer, itemRows: undefined, laterItemRows }));
+      const items = ask.vectorsLater ? this.#withLaterVectors(answer) : answer;
+      return onReply(replyOf({ ...items, itemRows: undefined, laterItemRows }));
     }
     if (answer.kind !== "topK" || forgedRows === undefined) return onReply(replyOf(answer));
     onReply(replyOf({ ...answer, itemRows: forgedRows(itemRowsOf(this.#data, answer.block)) }));
   }
+
+  #withLaterVectors(answer: FoundItems): FoundItems {
+    const { attributes, ...items } = answer;
+    const { laterVectors: comes } = this;
+    if (attributes === undefined || comes === undefined) return answer;
+    const laterVectors = comes(vectorsOfCells(attributes));
+    return { ...items, vectorBytes: undefined, vectorsLater: true, laterVectors };
+  }
 }
+
+type FoundItems = Extract<WorkerAnswer, { kind: "topK" }>;
 
 /** What an announcement tells of a pretended worker. */
 export interface FakeStatus {

@@ -31,8 +31,8 @@ export interface Candidates {
   readonly attributes?: Tensor | undefined;
   /** Vectors of items by position among the retrieved ids, where a stage needs them. */
   readonly vectors?: ItemVectors | undefined;
-  /** The same, where they are read while a ranking is under way. */
-  readonly vectorsLater?: Promise<ItemVectors> | undefined;
+  /** Gives the same, where they come or are read while a ranking is under way. */
+  readonly vectorsLater?: (() => Promise<ItemVectors>) | undefined;
 }
 
 /** Vectors of items by position among the retrieved ids. */

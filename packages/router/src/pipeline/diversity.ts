@@ -27,7 +27,7 @@ export async function diversified(
 ): Promise<Candidates> {
   const steps =
     stage.by === "mmr"
-      ? byRelevance(candidates, candidates.vectors ?? (await candidates.vectorsLater), stage)
+      ? byRelevance(candidates, candidates.vectors ?? (await candidates.vectorsLater?.()), stage)
       : byAttribute(candidates, stage);
   return chosen(candidates, await inTurns(steps, signal));
 }

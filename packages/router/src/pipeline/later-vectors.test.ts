@@ -15,6 +15,8 @@ import {
 import { expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import { version } from "../doubles/fake-cluster.ts";
+import { ItemRows } from "../item-rows.ts";
+import type { LaterVectors } from "../item-rows.ts";
 import type { PinnedModel } from "../predictor.ts";
 import { RequestContext } from "../request-context.ts";
 import { runPipeline } from "./pipeline-run.ts";
@@ -71,10 +73,28 @@ interface Case {
   readonly describedValuesMax?: number;
   /** Called when the ranking is asked. */
   readonly onRanking?: () => void;
+  readonly onStart?: (context: RequestContext) => void;
+  readonly allowPartial?: boolean;
+  /** What comes of vectors behind the items, where it may. */
+  readonly following?: () => LaterVectors;
+  /** What the second question about the same user finds. */
+  readonly foundAgain?: readonly string[];
 }
 
-async function run({ found, stages, rankingFails = false, users = ["u"], ...words }: Case) {
-  const { attributes, describedValuesMax = PIPELINE_BOUNDS.describedValuesMax, onRanking } = words;
+/** Items of a ranking; of a retrieval three. */
+const countIn = (items: Tensor | undefined): number => items?.data.length ?? 3;
+
+/** A ranking that takes a while. */
+async function ranksSlowly({ onRanking, rankingFails = false }: Partial<Case>): Promise<void> {
+  onRanking?.();
+  await new Promise((resolve) => void setTimeout(resolve, 5));
+  if (rankingFails) throw new WinnowError("UNAVAILABLE", "No ranking");
+}
+
+async function run({ found, stages, users = ["u"], ...words }: Case) {
+  const { attributes, describedValuesMax = PIPELINE_BOUNDS.describedValuesMax } = words;
+  const { onStart, allowPartial, following, foundAgain = ["a", "b", "c"] } = words;
+  const itemRows = new ItemRows({ version, table: 0 }, 2, () => undefined);
   const asked: string[] = [];
   const context = new RequestContext(new ManualClock(), { timeoutMs: 1000 });
   const answer = runPipeline({
@@ -84,29 +104,31 @@ async function run({ found, stages, rankingFails = false, users = ["u"], ...word
       inputs: new Map([["user", stringTensor(users)]]),
       context,
       attributes,
+      allowPartial,
     },
     pinned,
     clock: new ManualClock(),
     ...PIPELINE_BOUNDS,
     describedValuesMax,
-    ask: async ({ model }, { inputs }) => {
-      asked.push(model);
+    ...(following && { itemRows: () => itemRows }),
+    ask: async ({ model }, { inputs, itemRows: brought }) => {
+      const isAgain = following !== undefined && brought === undefined && model === "movies";
+      const isLater = brought?.vectorsMayFollow === true && model === "movies";
+      asked.push(isAgain ? "movies again" : model);
+      if (isLater) brought.keepVectors(following!());
       const isRanking = model === "ranking";
-      if (isRanking) {
-        onRanking?.();
-        await new Promise((resolve) => void setTimeout(resolve, 5));
-        if (rankingFails) throw new WinnowError("UNAVAILABLE", "No ranking");
-      }
-      const lists = (inputs.get("movie")?.data.length ?? 3) / 3;
+      if (isRanking) await ranksSlowly(words);
+      const lists = countIn(inputs.get("movie")) / 3;
       const all = Float32Array.from({ length: 3 * lists }, (_, at) => 3 - (at % 3));
       const scores = tensor("float32", [1, 3 * lists], all);
       const outputs = new Map<string, Tensor>([["s", scores]]);
-      outputs.set("i", stringTensor(["a", "b", "c"], [1, 3]));
+      outputs.set("i", stringTensor(isAgain ? foundAgain : ["a", "b", "c"], [1, 3]));
       const attributes: Tensor = { dtype: "string", shape: [1, 3], data: found };
       const of = { version: { ...version, model }, outputs, coverage: 1 };
-      return isRanking ? of : { ...of, attributes };
+      return isRanking || isLater ? of : { ...of, attributes };
     },
   }).finally(() => context.finish());
+  onStart?.(context);
   const told = await answer.catch((error: unknown) => error as WinnowError);
   return { asked, told };
 }
@@ -209,4 +231,72 @@ test("vectors are read after the ranking was asked", async () => {
 
   expect(readsBefore).toEqual([0]);
   expect(reads).toBeGreaterThan(0);
+});
+
+/** Of c and b being alike, unlike the cells. */
+const following = (): LaterVectors => Promise.resolve(Float32Array.of(1, 0, 0, 1, 0, 1));
+const missing = (): LaterVectors => Promise.resolve(undefined);
+const wholeRun = [retrieval, ranking, mmr];
+
+test.each<[string, Omit<Case, "found" | "stages">, Record<"models" | "chosen", readonly string[]>]>(
+  [
+    [
+      "are those that come behind the items",
+      { following },
+      { models: ["movies", "ranking"], chosen: ["a", "b"] },
+    ],
+    [
+      "are asked for again where they do not come, after the ranking",
+      { following: missing },
+      { models: ["movies", "ranking", "movies again"], chosen: ["a", "c"] },
+    ],
+    [
+      "come with the items where an answer may lack items",
+      { following, allowPartial: true },
+      { models: ["movies", "ranking"], chosen: ["a", "c"] },
+    ],
+    [
+      "come with the items where the request wants attributes",
+      { following, attributes: [VECTOR_ATTRIBUTE] },
+      { models: ["movies", "ranking"], chosen: ["a", "c"] },
+    ],
+    [
+      "come with the items of users whose items are asked for one after the other",
+      { following, users: ["u", "v"], describedValuesMax: 3 * valuesOfVector(2) },
+      { models: ["movies", "movies", "ranking"], chosen: ["a", "c", "a", "c"] },
+    ],
+  ],
+)("vectors %s", async (_, words, expected) => {
+  const { asked, told } = await run({ found: cells, stages: wholeRun, ...words });
+
+  const chosen = told instanceof Error ? told : (told.outputs.get("i")!.data as StringColumn);
+  expect(chosen).toEqual(StringColumn.fromText(expected.chosen));
+  expect(asked).toEqual(expected.models);
+});
+
+test("vectors of other items than those that were ranked are not compared", async () => {
+  const words = { following: missing, foundAgain: ["a", "c", "b"] };
+  const { told } = await run({ found: cells, stages: wholeRun, ...words });
+
+  expect(told).toMatchObject({ code: "UNAVAILABLE" });
+});
+
+test("vectors that do not come are not asked for again where nothing is compared any more", async () => {
+  const words = { following: missing, rankingFails: true };
+  const { asked } = await run({ found: cells, stages: wholeRun, ...words });
+
+  expect(asked).toEqual(["movies", "ranking"]);
+});
+
+test("(S8) a request that is aborted does not wait for vectors that may still come", async () => {
+  const never = (): LaterVectors => new Promise(() => undefined);
+  const onStart = (context: RequestContext): void => {
+    const gone = new WinnowError("CANCELLED", "The client has gone");
+    setTimeout(() => context.abort(() => gone), 30);
+  };
+
+  const { asked, told } = await run({ found: cells, stages: wholeRun, following: never, onStart });
+
+  expect(asked).toEqual(["movies", "ranking"]);
+  expect(told).toMatchObject({ code: "CANCELLED" });
 });

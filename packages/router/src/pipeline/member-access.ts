@@ -45,6 +45,8 @@ export interface PipelineRun {
         of: { readonly signature: PredictRequest["signature"]; readonly input: string },
       ) => ItemRows | undefined)
     | undefined;
+  /** What the questions of a retrieval bring beside their answers, if they do. */
+  readonly brought?: ItemRows | undefined;
   /** The only items, in this order: instead of what the retrieval finds, for users that its model does not know. */
   readonly listed?: Tensor | undefined;
   /** To be called with work that outlives the answer: the models stay pinned until it has settled. */

@@ -142,8 +142,8 @@ function broughtRows(run: PipelineRun): BroughtRows | undefined {
   const { pinned, signature } = memberOf(run, ranking);
   const itemRows = run.itemRows?.(pinned, { signature, input: item.name });
   if (itemRows === undefined) return undefined;
-  const ask: PipelineRun["ask"] = (member, request) => run.ask(member, { ...request, itemRows });
-  return { ranking, itemRows, run: { ...run, ask } };
+  const ask: PipelineRun["ask"] = (member, request) => run.ask(member, { itemRows, ...request });
+  return { ranking, itemRows, run: { ...run, ask, brought: itemRows } };
 }
 
 /** What a stage changes. */

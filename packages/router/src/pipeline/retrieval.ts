@@ -10,7 +10,9 @@ import {
   toWinnowError,
   valuesOfVector,
 } from "@winnow/core";
-import type { Prediction } from "../predictor.ts";
+import type { Prediction, PredictRequest } from "../predictor.ts";
+import { areSame } from "../item-rows.ts";
+import type { LaterVectors } from "../item-rows.ts";
 import { instancesOf } from "../limits/request-limits.ts";
 import type { Candidates, ItemVectors } from "./candidates.ts";
 import { candidatesOf, joinedInstances, take, withNamed } from "./candidates.ts";
@@ -93,6 +95,7 @@ async function retrieve(
   for (let from = 0; from < instances;) {
     const atOnce = instancesAtOnce(run, { k, isDeeper: k > stage.k }, description);
     const end = Math.min(instances, from + atOnce, endOfListed(from, exclude, run.limits));
+    const isWhole = end - from === instances;
     const rows = Array.from({ length: end - from }, (_, at) => from + at);
     const asked = listed && searchOfItems(pinned, signature, { ...stage, k });
     const inputs = asked?.inputs(rows.length) ?? inputsOf(run, stage, { signature, rows });
@@ -101,7 +104,9 @@ async function retrieve(
     const own = { k, attributes: names, ...(description.isCompared && VECTOR_BYTES) };
     const question = { inputs, context, allowPartial, ...own };
     const of = asked?.signature ?? signature;
-    const answer = await run.ask(pinned, { signature: of, ...question, ...lists });
+    const ask: AskItems = (more) =>
+      run.ask(pinned, { signature: of, ...question, ...lists, ...more });
+    const { answer, following } = await askedItems(run, ask, isWhole ? description : undefined);
     leastCoverage = Math.min(leastCoverage, answer.coverage);
     const scores = outputOf(answer.outputs, stage.scores, stage);
     const ids = outputOf(answer.outputs, stage.ids, stage);
@@ -112,12 +117,31 @@ async function retrieve(
       continue;
     }
     const list = listed === undefined ? found : listedFirst(found, listed);
-    const isWhole = end - from === instances;
-    const later = isWhole ? laterDescribed(run, answer, description) : undefined;
-    parts.push({ ...list, ...(later ?? (await described(run, answer, description))) });
+    const vectorsLater = following && vectorsBehind(run, following, { ids, ask, stage });
+    const how = { description, isWhole, vectorsLater };
+    parts.push({ ...list, ...(await told(run, answer, how)) });
     from = end;
   }
   return { candidates: withOwnName(joinedInstances(parts), stage), coverage: leastCoverage };
+}
+
+/** Asks for items; `more` stands for what the question would bring beside its answer. */
+type AskItems = (more?: Pick<PredictRequest, "itemRows">) => Promise<Prediction>;
+
+/**
+ * Asks for items, and gives the vectors that come behind them, if they do. They may where they are all that is described of
+ * the items of all instances.
+ */
+async function askedItems(
+  run: PipelineRun,
+  ask: AskItems,
+  description: Description | undefined,
+): Promise<{ readonly answer: Prediction; readonly following: LaterVectors | undefined }> {
+  const { brought } = run;
+  if (brought === undefined) return { answer: await ask(), following: undefined };
+  brought.vectorsMayFollow = description !== undefined && mayVectorsFollow(run, description);
+  const answer = await ask();
+  return { answer, following: brought.takeVectors() };
 }
 
 /** Candidates whose scores have the name of the retrieval, if it has one. */
@@ -212,18 +236,35 @@ export const WITHOUT_EFFECT_ON_LISTS: ReadonlySet<PipelineStage["kind"]> = new S
 
 const VECTOR_BYTES = { vectorBytes: true } as const;
 
+/** The descriptions of an answer's items, or what gives them later: vectors on their way, or of all instances at once. */
+async function told(
+  run: PipelineRun,
+  answer: Prediction,
+  {
+    description,
+    isWhole,
+    vectorsLater,
+  }: Pick<Candidates, "vectorsLater"> & {
+    readonly description: Description;
+    readonly isWhole: boolean;
+  },
+): Promise<Pick<Candidates, "attributes" | "vectors" | "vectorsLater">> {
+  if (vectorsLater !== undefined) return { vectorsLater };
+  const later = isWhole ? laterDescribed(run, answer, description) : undefined;
+  return later ?? (await described(run, answer, description));
+}
+
 /** The descriptions of an answer's items, with vectors split from texts. */
 async function described(
-  { request: { attributes: wanted = [], context } }: PipelineRun,
+  { request }: PipelineRun,
   { attributes: cells }: Prediction,
-  { isCompared, names }: Description,
+  description: Description,
 ): Promise<Pick<Candidates, "attributes" | "vectors">> {
-  if (cells === undefined || !isCompared) return { attributes: cells };
-  const isVectorAlone = names.length === 1 && wanted.length === 0;
-  const steps = isVectorAlone
+  if (cells === undefined || !description.isCompared) return { attributes: cells };
+  const steps = isVectorAlone(request, description)
     ? vectorsIn(cells)
-    : splitCells(cells, wanted.includes(VECTOR_ATTRIBUTE));
-  const split: CellVectors & Partial<SplitCells> = await inTurns(steps, context.signal);
+    : splitCells(cells, request.attributes?.includes(VECTOR_ATTRIBUTE) === true);
+  const split: CellVectors & Partial<SplitCells> = await inTurns(steps, request.context.signal);
   return { attributes: split.texts, vectors: vectorsOf(split) };
 }
 
@@ -234,21 +275,74 @@ async function described(
 function laterDescribed(
   run: PipelineRun,
   { attributes: cells }: Prediction,
-  { isCompared, names }: Description,
+  description: Description,
 ): Pick<Candidates, "vectorsLater"> | undefined {
-  const { attributes: wanted = [], context } = run.request;
-  const isVectorAlone = isCompared && names.length === 1 && wanted.length === 0;
-  if (cells === undefined || !isVectorAlone || !isRankedNext(run)) return undefined;
+  const { context } = run.request;
+  if (cells === undefined || !isVectorAlone(run.request, description) || !isRankedNext(run)) {
+    return undefined;
+  }
   const vectorsLater = (async () => {
     await nextTurn(context.signal);
     return vectorsOf(await inTurns(vectorsIn(cells), context.signal));
   })();
   // If the ranking fails first, nobody waits for them.
   vectorsLater.catch(() => undefined);
-  return { vectorsLater };
+  return { vectorsLater: () => vectorsLater };
 }
 
-function vectorsOf({ dim, values }: CellVectors): ItemVectors {
+/** Whether vectors are all that is wanted of items, and only a stage compares them. */
+function isVectorAlone(
+  { attributes: wanted = [] }: PredictRequest,
+  { isCompared, names }: Pick<Description, "isCompared" | "names">,
+): boolean {
+  return isCompared && names.length === 1 && wanted.length === 0;
+}
+
+/**
+ * Whether vectors may come behind the rows of the ranking. Where an answer may lack items, a second one may lack others,
+ * and could not stand in for vectors that do not come.
+ */
+function mayVectorsFollow({ request }: PipelineRun, description: Description): boolean {
+  return request.allowPartial !== true && isVectorAlone(request, description);
+}
+
+/** Gives the vectors that come behind the rows; if they do not come, those of the same items, asked for again. */
+function vectorsBehind(
+  { request: { context } }: PipelineRun,
+  following: LaterVectors,
+  {
+    ids,
+    ask,
+    stage,
+  }: {
+    readonly ids: Tensor;
+    readonly ask: AskItems;
+    readonly stage: RetrieveStage;
+  },
+): () => Promise<ItemVectors> {
+  const count = ids.data.length;
+  const read = following.then(
+    (values) => values && vectorsOf({ values, dim: values.length / count }),
+  );
+  return async () => {
+    const vectors = await context.untilAborted(read);
+    if (vectors !== undefined) return vectors;
+    const again = await ask({ itemRows: undefined });
+    const cells = again.attributes;
+    if (cells === undefined || !areSame(ids, outputOf(again.outputs, stage.ids, stage))) {
+      throw new WinnowError(
+        "UNAVAILABLE",
+        "The vectors of the items found did not come; try again",
+      );
+    }
+    return vectorsOf(await inTurns(vectorsIn(cells), context.signal));
+  };
+}
+
+function vectorsOf({
+  dim,
+  values,
+}: Pick<CellVectors, "dim"> & { readonly values: Float32Array }): ItemVectors {
   const vectors = new Map<number, Float32Array>();
   for (let at = 0; at < values.length / dim; at += 1) {
     vectors.set(at, values.subarray(at * dim, (at + 1) * dim));

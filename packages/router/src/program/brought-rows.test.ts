@@ -1,7 +1,14 @@
 // Rows that a ranking looks up, brought by the search that found the items: the same rows, or none.
 
 import type { SignatureProgram, Tensor, WorkerId } from "@winnow/core";
-import { stringTensor, tensor } from "@winnow/core";
+import {
+  StringColumn,
+  VECTOR_ATTRIBUTE,
+  cellPartsAt,
+  stringTensor,
+  tensor,
+  vectorsOfCells,
+} from "@winnow/core";
 import { describe, expect, test, vi } from "vitest";
 import { idOf, version } from "../doubles/fake-cluster.ts";
 import type { Behaviour, FakeWorker } from "../doubles/fake-cluster.ts";
@@ -11,6 +18,7 @@ import type { QueryBenchWords } from "../fixtures/query-bench.ts";
 import { benchProgram } from "../fixtures/router-bench.ts";
 import { ItemRows } from "../item-rows.ts";
 import { RequestContext } from "../request-context.ts";
+import type { DescribedTopK } from "./gather.ts";
 import { runRequest } from "./program-execution.ts";
 import { RequestRun } from "./request-run.ts";
 
@@ -170,6 +178,107 @@ describe("rows that come with a search", () => {
 
     const expected = tensor("float32", [3, 10, 3], bench.rowsOf(numbers));
     expect(brought).toEqual(isBrought ? expected : undefined);
+  });
+
+  const ofVectors = { attributes: [VECTOR_ATTRIBUTE], vectorBytes: true } as const;
+
+  /** A search whose vectors may follow, from workers of which each gives some vectors later, or with the items. */
+  async function following(
+    words: QueryBenchWords,
+    comes: readonly FakeWorker["laterVectors"][],
+    search: Omit<Parameters<QueryBench["search"]>[0], "vectors"> & { readonly queries: number },
+  ) {
+    const bench = new QueryBench(words);
+    for (const [at, laterVectors] of comes.entries()) {
+      Object.assign(bench.workers[at]!, { laterRows: whole, laterVectors });
+    }
+    const itemRows = new ItemRows(wanted, 3, () => undefined);
+    itemRows.vectorsMayFollow = true;
+    const { queries, ...ask } = search;
+    const vectors = bench.vectors(queries);
+    const answer = await bench.settle(bench.search({ vectors, itemRows, ...ofVectors, ...ask }));
+    const kept = itemRows.takeVectors();
+    const found = kept && (await bench.settle(kept));
+    const twin = await bench.settle(bench.search({ vectors, ...ofVectors, ...ask }));
+    return { bench, itemRows, answer, kept, found, twin };
+  }
+
+  /** The vectors in the answer to a search, with zeros where lists are shorter. */
+  function vectorsIn({ attributes }: DescribedTopK): Float32Array {
+    const cells = attributes?.dtype === "string" ? attributes.data : StringColumn.fromText([]);
+    const values = Array.from({ length: cells.length }, (_, at) => {
+      const cell = cells.slice(at, at + 1);
+      return cellPartsAt(cells, at) === undefined ? [0, 0, 0] : [...vectorsOfCells(cell)];
+    });
+    return Float32Array.from(values.flat());
+  }
+
+  test.each<[string, readonly FakeWorker["laterVectors"][], object]>([
+    ["of one worker", [whole], {}],
+    ["of two workers that each search a part", [whole, whole], {}],
+    ["of one worker, and with the items of another", [whole, undefined], {}],
+    ["of queries that have different numbers of items", [whole], { exclude: two }],
+    ["of such queries, of two workers", [whole, whole], { exclude: two }],
+  ])("may be followed by vectors %s", async (_, comes, more) => {
+    const words = { held: comes.map(() => all) };
+    const search = { queries: 2, k: 40, ...more };
+
+    const { itemRows, answer, found, twin } = await following(words, comes, search);
+
+    expect(found).toEqual(vectorsIn(twin));
+    expect(found?.some((value) => value !== 0)).toBe(true);
+    expect(answer).toEqual({ ...twin, attributes: undefined });
+    expect(itemRows.takeVectors()).toBeUndefined();
+  });
+
+  test.each<[string, readonly FakeWorker["laterVectors"][]]>([
+    ["do not come", [missing]],
+    ["do not come from one of the workers", [whole, missing]],
+    ["have another length", [narrow]],
+    [
+      "have another length than those of another worker",
+      [(rows) => whole(rows.subarray(20)), whole],
+    ],
+    ["do not come in the time of an attempt", [never]],
+  ])("are there, and no vectors, where these %s", async (_, comes) => {
+    const { itemRows, answer, kept, found } = await following(
+      { held: comes.map(() => all) },
+      comes,
+      { queries: 1, k: 20 },
+    );
+
+    expect(kept).toBeInstanceOf(Promise);
+    expect(found).toBeUndefined();
+    expect(itemRows.rowsOf(wanted, answer.ids!)).toBeDefined();
+  });
+
+  test("come behind vectors where another attribute is wanted", async () => {
+    const attributes = [VECTOR_ATTRIBUTE, "year"];
+    const { answer, kept } = await following({ held: [all] }, [whole], {
+      queries: 1,
+      k: 10,
+      attributes,
+    });
+
+    expect([kept, answer.attributes?.data.length]).toEqual([undefined, 10]);
+  });
+
+  test("that vectors follow without being asked for are the worker's fault", async () => {
+    const bench = new QueryBench({ held: [all, all] });
+    const faults = vi.spyOn(bench.parts.environment.log, "error");
+    const [forger] = bench.workers;
+    const forged = { vectorsLater: true, laterVectors: whole(new Float32Array(30)) } as const;
+    forger!.alter = (answer) => ({ ...answer, attributes: undefined, ...forged });
+    const itemRows = new ItemRows(wanted, 3, () => undefined);
+    const vectors = bench.vectors(1);
+
+    const answer = await bench.settle(bench.search({ vectors, k: 10, itemRows, ...ofVectors }));
+    const told = faults.mock.calls.map(([, fields]) => fields);
+    faults.mockRestore();
+
+    expect(answer.attributes?.data.length).toBe(10);
+    const fault = "attributes of 0 candidates instead of";
+    expect(told).toEqual([{ worker: "w0", fault: expect.stringContaining(fault) as unknown }]);
   });
 
   const keys = rowKeys([2, 5]);

@@ -121,6 +121,23 @@ export function joinItemRows(
   return rows;
 }
 
+/** Rows of winners, `[winners, dim]`, at their places among ids: `[queries, width, dim]`, zeros where ids have gaps. */
+export function spreadRows(
+  rows: Float32Array,
+  { merged, width, dim }: { merged: Pick<MergedTopK, "counts">; width: number; dim: number },
+): Float32Array {
+  const { counts } = merged;
+  if (rows.length === counts.length * width * dim) return rows;
+  const spread = new Float32Array(counts.length * width * dim);
+  let from = 0;
+  for (const [query, count] of counts.entries()) {
+    const end = from + count * dim;
+    spread.set(rows.subarray(from, end), query * width * dim);
+    from = end;
+  }
+  return spread;
+}
+
 /** The best value and the sum of each query, joined from the sums that workers computed over their own rows. */
 export function joinSums(slices: readonly GatheredTopK[], queries: number): SoftmaxSums {
   const best = new Float32Array(queries).fill(-Infinity);

@@ -54,11 +54,12 @@ function isFree({ excluded, filters = [], included = [] }: TopKAsk): boolean {
 }
 
 function attributesFault(
-  { block, attributes }: Extract<WorkerAnswer, { kind: "topK" }>,
+  { block, attributes, laterVectors }: Extract<WorkerAnswer, { kind: "topK" }>,
   ask: TopKAsk,
 ): string | undefined {
   const candidates = block.counts.reduce((sum, count) => sum + count, 0);
-  const wanted = (ask.attributes ?? []).length > 0 ? candidates : 0;
+  const areWanted = (ask.attributes ?? []).length > 0 && !(ask.vectorsLater && laterVectors);
+  const wanted = areWanted ? candidates : 0;
   const given = attributes?.length ?? 0;
   return given === wanted ? undefined : `attributes of ${given} candidates instead of ${wanted}`;
 }

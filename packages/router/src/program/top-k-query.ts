@@ -12,13 +12,13 @@ import type {
   TopKStep,
   TraceSpan,
 } from "@winnow/core";
-import { VECTOR_ATTRIBUTE, setGraceTimer, sumsAttribute } from "@winnow/core";
+import { VECTOR_ATTRIBUTE, setGraceTimer, sumsAttribute, vectorsOfCells } from "@winnow/core";
 import type { TopKAsk } from "@winnow/cluster";
 import { checkQueries } from "../limits/request-limits.ts";
 import { runBounded } from "./bounded-run.ts";
 import type { ItemRows } from "../item-rows.ts";
 import type { DescribedTopK, GatheredTopK } from "./gather.ts";
-import { gatherTopK, itemsOf, joinItemRows, joinSums, joinTopK } from "./gather.ts";
+import { gatherTopK, itemsOf, joinItemRows, joinSums, joinTopK, spreadRows } from "./gather.ts";
 import {
   NO_CONDITIONS,
   SUMMED_ROWS,
@@ -88,9 +88,12 @@ export async function queryTopK(
   const gathered: GatheredTopK[] = [];
   await askSlices(parts, search, { slices, scope, gathered });
   const startMs = clock.nowMs();
-  const joined = inTurns(joinTopK(gathered, shape), signal);
+  const areVectorsLater = gathered.some(({ replies }) => replies.some(hasLaterVectors));
+  const wantsAttributes = shape.wantsAttributes && !areVectorsLater;
+  const joined = inTurns(joinTopK(gathered, { ...shape, wantsAttributes }), signal);
   const answer = joined instanceof Promise ? await joined : joined;
   keepItemRows(parts, { itemRows, ids: answer.ids, gathered });
+  if (areVectorsLater) itemRows?.keepVectors(laterVectors(parts, gathered[0]!, answer));
   const endMs = clock.nowMs();
   scope.noteStage?.("merge", endMs - startMs);
   span?.child("merge", startMs).end(endMs);
@@ -127,24 +130,58 @@ function keepItemRows(
 
 /** The rows of all replies once the last ones have come; `undefined` if some do not come in the time of an attempt. */
 async function laterItemRows(
-  { environment, settings }: TableQueryParts,
+  parts: TableQueryParts,
   slice: GatheredTopK,
   dim: number,
 ): Promise<Float32Array | undefined> {
-  const all = Promise.all(
-    slice.replies.map((reply) => reply.laterItemRows ?? Promise.resolve(reply.itemRows)),
-  );
-  const { attemptTimeoutMs: delayMs, ownLagMs } = settings;
-  let timer: GraceTimer | undefined;
-  const late = new Promise<readonly undefined[]>((resolve) => {
-    timer = setGraceTimer(environment.clock, { delayMs, ownLagMs }, () => resolve([undefined]));
-  });
-  const brought = await Promise.race([all, late]);
-  timer?.clear();
+  const later = slice.replies.map(async (reply) => reply.laterItemRows ?? reply.itemRows);
+  const brought = await inTimeOfAttempt(parts, later);
   const whole = brought.flatMap((rows, at) => {
     return rows?.length === itemsOf(slice.replies[at]!) * dim ? [rows] : [];
   });
   return whole.length < slice.replies.length ? undefined : joinItemRows(slice, whole, dim);
+}
+
+const hasLaterVectors = (reply: GatheredTopK["replies"][number]): boolean =>
+  reply.laterVectors !== undefined;
+
+/** The vectors of the items of all replies, once the last ones have come, `[queries, width, dim]`; or `undefined`, as above. */
+async function laterVectors(
+  parts: TableQueryParts,
+  slice: GatheredTopK,
+  { ids }: DescribedTopK,
+): Promise<Float32Array | undefined> {
+  const { replies, merged } = slice;
+  const later = replies.map(async ({ laterVectors: vectors, attributes }) => {
+    return vectors ?? (attributes && vectorsOfCells(attributes));
+  });
+  const brought = await inTimeOfAttempt(parts, later).catch(() => []);
+  const whole = brought.flatMap((vectors) => vectors ?? []);
+  const dims = whole.flatMap(({ length }, at) => {
+    const items = itemsOf(replies[at]!);
+    return length + items > 0 ? [length / items] : [];
+  });
+  const [dim = 0] = dims;
+  const areEqual = dims.every((each) => each === dim) && Number.isInteger(dim);
+  if (whole.length < replies.length || !areEqual) return undefined;
+  return spreadRows(joinItemRows(slice, whole, dim), { merged, width: ids?.shape[1] ?? 0, dim });
+}
+
+/** What has come once the last one has, or nothing of all after the time of an attempt. */
+async function inTimeOfAttempt(
+  { environment, settings }: TableQueryParts,
+  later: readonly Promise<Float32Array | undefined>[],
+): Promise<readonly (Float32Array | undefined)[]> {
+  const { attemptTimeoutMs: delayMs, ownLagMs } = settings;
+  let timer: GraceTimer | undefined;
+  const late = new Promise<readonly undefined[]>((resolve) => {
+    timer = setGraceTimer(environment.clock, { delayMs, ownLagMs }, () => resolve([]));
+  });
+  try {
+    return await Promise.race([Promise.all(later), late]);
+  } finally {
+    timer?.clear();
+  }
 }
 
 /** Asks for some slices, each of which is asked when the concurrency limiter lets it in; `gathered` gets the answers. */
@@ -268,7 +305,8 @@ function questionOf(
   // Rows of a part of the queries help nobody, and without ids there are none.
   const isWhole = ask.vectors.length === vectors.length && !ask.rowsOnly;
   const brought = isWhole ? itemRows : undefined;
-  const wanting = brought && { ...ask, itemRows: brought.wanted, itemRowsLater: true as const };
+  const later = { itemRowsLater: true, vectorsLater: mayVectorsFollow(ask, brought) } as const;
+  const wanting = brought && { ...ask, itemRows: brought.wanted, ...later };
   return {
     tableNumber: step.table,
     partitions: allPartitions(table.partitions),
@@ -280,12 +318,21 @@ function questionOf(
       return brought?.isGivenBy(worker, partitions, attempt) === true ? wanting : ask;
     },
     faultOf: (given, partitions, asked) =>
-      topKFault(given, ask, { table, partitions }) ??
+      topKFault(given, asked === wanting ? wanting : ask, { table, partitions }) ??
       itemRowsFault(given, asked === wanting ? itemRows?.dim : undefined),
     allowPartial: scope.allowPartial,
     signal,
     span,
   };
+}
+
+/** Whether vectors may come behind the rows: as bytes, and with no other attribute. */
+function mayVectorsFollow(
+  { attributes = [], vectorBytes }: TopKAsk,
+  brought: ItemRows | undefined,
+): true | undefined {
+  const isAlone = vectorBytes === true && attributes.length === 1;
+  return (isAlone && brought?.vectorsMayFollow === true) || undefined;
 }
 
 /** An answer of a worker that wrote vectors as texts, with their bytes instead. */

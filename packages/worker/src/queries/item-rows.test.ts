@@ -1,7 +1,14 @@
 // Rows for the items of a search: looked up as a router would look them up, or none, and the search is answered.
 
 import type { TopKAsk, WorkerLink, WorkerQuery, WorkerReply } from "@winnow/cluster";
-import { fingerprint, stringTensor, tensor } from "@winnow/core";
+import {
+  StringColumn,
+  VECTOR_ATTRIBUTE,
+  fingerprint,
+  stringTensor,
+  tensor,
+  vectorCells,
+} from "@winnow/core";
 import type { Tensor, VersionKey } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 
@@ -28,7 +35,8 @@ const RANKING: VersionKey = { model: "ranking", version: 4, fingerprint: fingerp
 function contentOf({ held = [0, 1], dim = 2 }): HeldVersion {
   const loaded = { bytes: 1, rowBytes: 1, bytesRead: 1, elapsedMs: 1, shares: [] };
   const keyed = { ...fakeTable("items", 2), kind: "keyed" as const, dim };
-  const tables = [{ ...fakeTable("movies", 1), dim: 2 }, keyed];
+  const attributes = [{ name: "year", type: "integer", isList: false }] as const;
+  const tables = [{ ...fakeTable("movies", 1), dim: 2, attributes }, keyed];
   const name = fingerprint("one");
   const opened = { handle, fingerprint: name, rowsFingerprint: name, tables };
   const ready = [replicaKey(0, 0), ...held.map((at) => replicaKey(1, at))];
@@ -52,12 +60,14 @@ interface Words {
   readonly lookupKeysMax?: number;
   /** How long each search takes. */
   readonly scanMs?: number;
+  /** What each search says of its items. */
+  readonly cells?: StringColumn;
 }
 
 /** A worker whose searches find some ids at once, and whose look-ups end when the test says so. */
 function worker(words: Words = {}) {
   const { ids = stringTensor(["a", "bc"]), content = contentOf({}), lookupKeysMax = 2000 } = words;
-  const { scanMs = 0 } = words;
+  const { scanMs = 0, cells } = words;
   const clock = new ManualClock();
   const compute = new FakeCompute(fakePlan(), clock);
   const found = ids.data.length;
@@ -72,7 +82,8 @@ function worker(words: Words = {}) {
       scores: new Float32Array(found),
       rows: new Uint32Array(found),
     };
-    const answers = asks.map(() => ({ block, ids: packKeys(ids) }));
+    const attributes = cells && { offsets: cells.offsets, bytes: cells.bytes };
+    const answers = asks.map(() => ({ block, ids: packKeys(ids), attributes }));
     return Promise.resolve({ answers, waitUs: 2, computeUs: 7 });
   };
   const lookups: HeldLookup[] = [];
@@ -307,6 +318,76 @@ describe("rows of the items that a search finds", () => {
     await settle();
 
     expect([lookups.length, replies.map(isAhead)]).toEqual([0, [true]]);
+  });
+
+  const vectors = Float32Array.of(5, 6, 7, 8);
+  const ofVectors = [VECTOR_ATTRIBUTE];
+
+  /** A search whose vectors may follow, with what has been replied by the time that the rows are there. */
+  async function following(cells: StringColumn, attributes: readonly string[] = ofVectors) {
+    const started = worker({ cells });
+    const { handlers, lookups, replies, settle, write } = started;
+    const plain = later(1);
+    const ask = { ...plain.ask, attributes, vectorBytes: true, vectorsLater: true } as const;
+    handlers.onQueries([{ ...plain, ask }]);
+    await settle();
+    write();
+    await settle();
+    lookups[0]?.resolve({ answers: [{ vectors: Float32Array.of(1, 2, 3, 4) }], computeUs: 1 });
+    await settle();
+    return { ...started, early: replies.map(({ answer }) => answer) };
+  }
+
+  test("go ahead of vectors, which may come last, once the rows have left", async () => {
+    const { early, replies, ended, write } = await following(vectorCells(vectors, 2));
+    const endedEarly = ended.length;
+    write();
+
+    expect(early).toMatchObject([
+      { kind: "topK", itemRowsLater: true, vectorsLater: true },
+      { kind: "lookup", vectors: Float32Array.of(1, 2, 3, 4) },
+    ]);
+    expect(Object.keys(early[0]!)).not.toContain("attributes");
+    expect(replies.map(({ id }) => id)).toEqual([1, 1, 1]);
+    expect(replies[2]?.answer).toEqual({ kind: "lookup", vectors });
+    expect([endedEarly, ended]).toEqual([0, ["topK OK"]]);
+  });
+
+  test("come behind attributes, where other attributes than vectors are wanted", async () => {
+    const cells = vectorCells(vectors, 2);
+    const { early, ended } = await following(cells, ["year", VECTOR_ATTRIBUTE]);
+
+    expect(early).toMatchObject([
+      { kind: "topK", itemRowsLater: true, attributes: cells, vectorBytes: true },
+      { kind: "lookup" },
+    ]);
+    expect(early[0]).not.toHaveProperty("vectorsLater");
+    expect(ended).toEqual(["topK OK"]);
+  });
+
+  test("are the last if the vectors behind them cannot be read: a failure says so", async () => {
+    const unequal = [vectorCells(vectors, 1), vectorCells(vectors, 2).slice(0, 1)];
+    const { replies, write } = await following(StringColumn.joined(unequal));
+    write();
+
+    expect(replies.map(rowsIn)).toEqual([undefined, "lookup", "failure"]);
+  });
+
+  test("(S8) are the last when their search is cancelled before the vectors", async () => {
+    const { handlers, replies, ended, write } = await following(vectorCells(vectors, 2));
+    handlers.onCancel(1);
+    write();
+
+    expect(replies.map(rowsIn)).toEqual([undefined, "lookup"]);
+    expect(ended).toEqual(["topK CANCELLED"]);
+  });
+
+  test("are the last when their stream has ended before the vectors", async () => {
+    const { handlers, replies, write } = await following(vectorCells(vectors, 2));
+    handlers.onClose();
+    write();
+
+    expect(replies).toHaveLength(2);
   });
 
   test("are not looked up of a search that is refused", () => {

@@ -2,10 +2,15 @@
 // a question of its own. This worker asks itself that question in the router's place, on the lane of all look-ups, and
 // sends the rows with the items. Where the question is refused, or would be large, items go without rows, and the
 // router asks as it always does.
+//
+//   items ─▶ rows of another table ─▶ vectors of the items
+//
+// Each goes in a reply of its own where the router allows it: a ranking begins with the rows, and vectors are compared
+// after it.
 
 import type { WorkerAnswer, WorkerQuery } from "@winnow/cluster";
-import { tensor } from "@winnow/core";
-import type { Tensor } from "@winnow/core";
+import { tensor, toWinnowError, vectorsOfCells } from "@winnow/core";
+import type { StringColumn, Tensor } from "@winnow/core";
 
 import { openedOf } from "../replicas/replica-set.ts";
 import type { HeldVersion } from "../replicas/replica-set.ts";
@@ -50,6 +55,31 @@ export function itemRowsQuestion(
 /** What a search has found, with the rows that its look-up has given, if it has. */
 export function withItemRows(found: FoundItems, rows: WorkerAnswer): FoundItems {
   return rows.kind === "lookup" ? { ...found, itemRows: rows.vectors } : found;
+}
+
+/** The cells whose vectors may follow the rows of the items; `undefined` if other attributes are wanted, or none. */
+export function laterVectorCells(
+  { ask }: WorkerQuery,
+  { attributes, vectorBytes }: FoundItems,
+): StringColumn | undefined {
+  if (ask.kind !== "topK" || !ask.vectorsLater || !vectorBytes) return undefined;
+  return ask.attributes?.length === 1 ? attributes : undefined;
+}
+
+/** The items whose rows come later; without attributes where `vectors`, their cells, come behind the rows. */
+export function itemsAhead(found: FoundItems, vectors: StringColumn | undefined): FoundItems {
+  if (vectors === undefined) return { ...found, itemRowsLater: true };
+  const { block, ids } = found;
+  return { kind: "topK", block, ids, itemRowsLater: true, vectorsLater: true };
+}
+
+/** The vectors in cells, as a look-up would give them. */
+export function vectorsAnswer(cells: StringColumn): WorkerAnswer {
+  try {
+    return { kind: "lookup", vectors: vectorsOfCells(cells) };
+  } catch (cause) {
+    return { kind: "failure", reason: "INTERNAL", error: toWinnowError(cause) };
+  }
 }
 
 /** Ids in the types of keys. */

@@ -4,6 +4,7 @@
 //
 //   query ─▶ check ─▶ lane (scan, sums or lookup) ─▶ compute thread ─▶ reply on the router's link
 //              │                                        └─▶ rows of the items found wanted ─▶ check, as a lookup
+//              │                                             (their vectors go last, if they may)
 //              └─▶ NO_VERSION · NOT_OWNER · EXPIRED · OVERLOADED · INVALID_KEY · INTERNAL
 
 import type {
@@ -19,7 +20,13 @@ import type { Clock, Tracer, VersionKey } from "@winnow/core";
 
 import type { Compute, ContentHandle } from "../compute/compute.ts";
 import { FilterPreparations } from "./filter-preparation.ts";
-import { itemRowsQuestion, withItemRows } from "./item-rows.ts";
+import {
+  itemRowsQuestion,
+  itemsAhead,
+  laterVectorCells,
+  vectorsAnswer,
+  withItemRows,
+} from "./item-rows.ts";
 import { QueryLane } from "./query-lane.ts";
 import type { Outcome } from "./query-lane.ts";
 import { QueryRefusal, checkQuery } from "./query-check.ts";
@@ -167,7 +174,11 @@ export class QueryAnswer {
             const asked = { ...query, deadlineMs };
             const further = this.#takeItemRows(asked, answer, {
               all: reply,
-              ahead: (items) => link.reply({ id: query.id, ...times, answer: items }),
+              part: (given) => link.reply({ id: query.id, ...times, answer: given }),
+              last: (make) =>
+                link.afterReplies(() => {
+                  if (waiting.has(query.id)) reply(make());
+                }),
             });
             if (further === undefined) return;
             waiting.set(query.id, further);
@@ -210,7 +221,7 @@ export class QueryAnswer {
 
   /**
    * Queues the look-up of items that were found, if their rows are wanted, or replies at once. Items whose rows may come
-   * later go ahead of them.
+   * later go ahead of them, and their vectors, if they may, come behind.
    */
   #takeItemRows(
     query: WorkerQuery & { readonly deadlineMs: number },
@@ -227,14 +238,18 @@ export class QueryAnswer {
       return undefined;
     }
     let areAhead = false;
+    const cells = laterVectorCells(query, answer);
     const taken = this.#take(question, (outcome) => {
       const rows = answerOf(outcome);
       this.#trace(question, outcome, rows);
-      reply.all(areAhead ? rows : withItemRows(answer, rows));
+      if (!areAhead) return reply.all(withItemRows(answer, rows));
+      if (cells === undefined) return reply.all(rows);
+      reply.part(rows);
+      reply.last(() => vectorsAnswer(cells));
     });
     if (taken === undefined) return undefined;
     areAhead = areRowsLater(query);
-    if (areAhead) reply.ahead({ ...answer, itemRowsLater: true });
+    if (areAhead) reply.part(itemsAhead(answer, cells));
     return { ...taken, kind: query.ask.kind };
   }
 
@@ -295,8 +310,10 @@ export class QueryAnswer {
 interface FoundReply {
   /** With all that there is, or all that is still to come. */
   readonly all: (answer: WorkerAnswer) => void;
-  /** With items whose rows are still to come. */
-  readonly ahead: (answer: WorkerAnswer) => void;
+  /** With a part, after which more is still to come. */
+  readonly part: (answer: WorkerAnswer) => void;
+  /** With what is made once the parts have left, unless nobody waits for it by then. */
+  readonly last: (make: () => WorkerAnswer) => void;
 }
 
 function areRowsLater({ ask }: WorkerQuery): boolean {

@@ -103,6 +103,8 @@ export interface TopKAsk {
   readonly itemRows?: KeyedRows | undefined;
   /** Whether these rows may come in a second reply, so that the items need not wait for them. */
   readonly itemRowsLater?: true | undefined;
+  /** Whether the vectors of the items, if these are their only attribute, may come in a third reply, behind the rows. */
+  readonly vectorsLater?: true | undefined;
 }
 
 /** A keyed table of a version. */
@@ -148,6 +150,10 @@ export type WorkerAnswer =
       readonly itemRowsLater?: true | undefined;
       /** What a channel makes of the second reply: the rows, or `undefined` if they do not come. */
       readonly laterItemRows?: Promise<Float32Array | undefined> | undefined;
+      /** Whether vectors come instead of attributes, in a third reply of the same id: as of a look-up, or a failure. */
+      readonly vectorsLater?: true | undefined;
+      /** What a channel makes of the third reply: `[filled positions, dim]`, or `undefined` if they do not come. */
+      readonly laterVectors?: Promise<Float32Array | undefined> | undefined;
     }
   /** `[keys, dim]`, in the order of the keys. */
   | {

@@ -35,6 +35,7 @@ const VECTOR_BYTES = 9;
 const OWN_VECTORS = 10;
 const ITEM_ROWS = 11;
 const ITEM_ROWS_LATER = 12;
+const VECTORS_LATER = 13;
 /** About the bytes of the name of a table beside its texts. */
 const KEYED_ROWS_BYTES = 32;
 /** Filters, or names of attributes, of one query at most. Routers send no more. */
@@ -138,9 +139,14 @@ function writeTopK(writer: FrameWriter, ask: TopKAsk): void {
   for (const name of ask.attributes ?? []) writer.text(ATTRIBUTES, name);
   if (ask.vectorBytes) writer.bool(VECTOR_BYTES, true);
   if (ask.ownVectors) writer.bool(OWN_VECTORS, true);
+  writeItemRows(writer, ask);
+  writer.end();
+}
+
+function writeItemRows(writer: FrameWriter, ask: TopKAsk): void {
   if (ask.itemRows !== undefined) writeKeyedRows(writer, ask.itemRows);
   if (ask.itemRowsLater) writer.bool(ITEM_ROWS_LATER, true);
-  writer.end();
+  if (ask.vectorsLater) writer.bool(VECTORS_LATER, true);
 }
 
 function writeKeyedRows(writer: FrameWriter, rows: KeyedRows): void {
@@ -237,6 +243,7 @@ interface FurtherFields {
   ownVectors?: true | undefined;
   itemRows?: KeyedRows;
   itemRowsLater?: true | undefined;
+  vectorsLater?: true | undefined;
 }
 
 function readFurther(reader: FrameReader, more: FurtherFields): void {
@@ -266,6 +273,9 @@ function readFlag(reader: FrameReader, more: FurtherFields): void {
       return;
     case ITEM_ROWS_LATER * 8 + VARINT:
       more.itemRowsLater = reader.flag() || undefined;
+      return;
+    case VECTORS_LATER * 8 + VARINT:
+      more.vectorsLater = reader.flag() || undefined;
       return;
   }
 }

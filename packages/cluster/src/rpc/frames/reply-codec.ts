@@ -5,7 +5,8 @@
 //                   oneof: top_k 4: TopKAnswer; lookup 5: LookupAnswer; failure 6: Failure }
 //   TopKAnswer    { k 1; counts 2: bytes; scores 3: bytes; rows 4: bytes;
 //                   oneof: id_strings 5: Strings; id_int32 6: bytes; id_int64 7: bytes;
-//                  attributes 8: Strings; vector_bytes 9; item_rows 10: bytes; item_rows_later 11 }
+//                  attributes 8: Strings; vector_bytes 9; item_rows 10: bytes; item_rows_later 11;
+//                  vectors_later 12 }
 //   LookupAnswer  { vectors 1: bytes; known 2: bytes }
 //   Failure       { code 1; reason 2: string; message 3: string }
 
@@ -32,6 +33,7 @@ const ATTRIBUTES = 8;
 const VECTOR_BYTES = 9;
 const ITEM_ROWS = 10;
 const ITEM_ROWS_LATER = 11;
+const VECTORS_LATER = 12;
 const KNOWN = 2;
 const UINT32_MAX = 2 ** 32 - 1;
 /** Placeholder until the answer is read. */
@@ -114,6 +116,7 @@ function writeAnswer(writer: FrameWriter, answer: WorkerAnswer, bytes: number): 
       if (answer.vectorBytes) writer.bool(VECTOR_BYTES, true);
       if (answer.itemRows !== undefined) writer.bytes(ITEM_ROWS, answer.itemRows);
       if (answer.itemRowsLater) writer.bool(ITEM_ROWS_LATER, true);
+      if (answer.vectorsLater) writer.bool(VECTORS_LATER, true);
       break;
     case "lookup":
       writer.begin(LOOKUP, bytes);
@@ -178,6 +181,7 @@ function readTopK(reader: FrameReader): WorkerAnswer {
       case VECTOR_BYTES * 8 + VARINT:
       case ITEM_ROWS * 8 + LENGTH_DELIMITED:
       case ITEM_ROWS_LATER * 8 + VARINT:
+      case VECTORS_LATER * 8 + VARINT:
         readMore(reader, more);
         break;
       case ATTRIBUTES * 8 + LENGTH_DELIMITED:
@@ -216,6 +220,9 @@ function readMore(reader: FrameReader, more: FurtherColumns): void {
     case ITEM_ROWS_LATER * 8 + VARINT:
       more.itemRowsLater = reader.flag() || undefined;
       return;
+    case VECTORS_LATER * 8 + VARINT:
+      more.vectorsLater = reader.flag() || undefined;
+      return;
   }
 }
 
@@ -225,6 +232,7 @@ interface FurtherColumns {
   vectorBytes?: true | undefined;
   itemRows?: Float32Array;
   itemRowsLater?: true | undefined;
+  vectorsLater?: true | undefined;
 }
 
 function readTexts(reader: FrameReader): StringColumn {

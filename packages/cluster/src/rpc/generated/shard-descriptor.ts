@@ -129,6 +129,7 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                     own_vectors: { type: "bool", id: 10 },
                     item_rows: { type: "KeyedRows", id: 11 },
                     item_rows_later: { type: "bool", id: 12 },
+                    vectors_later: { type: "bool", id: 13 },
                   },
                 },
                 KeyedRows: {
@@ -178,6 +179,7 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                     vector_bytes: { type: "bool", id: 9 },
                     item_rows: { type: "bytes", id: 10 },
                     item_rows_later: { type: "bool", id: 11 },
+                    vectors_later: { type: "bool", id: 12 },
                   },
                 },
                 LookupAnswer: {

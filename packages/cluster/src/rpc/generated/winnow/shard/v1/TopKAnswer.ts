@@ -47,6 +47,10 @@ export interface TopKAnswer {
    * they come later: a second reply of the same id, a LookupAnswer or Failure, follows
    */
   item_rows_later?: boolean;
+  /**
+   * instead of attributes: a third reply, a LookupAnswer of the items' vectors or a Failure, follows the second
+   */
+  vectors_later?: boolean;
   ids?: "id_strings" | "id_int32" | "id_int64";
 }
 
@@ -92,5 +96,9 @@ export interface TopKAnswer__Output {
    * they come later: a second reply of the same id, a LookupAnswer or Failure, follows
    */
   item_rows_later: boolean;
+  /**
+   * instead of attributes: a third reply, a LookupAnswer of the items' vectors or a Failure, follows the second
+   */
+  vectors_later: boolean;
   ids?: "id_strings" | "id_int32" | "id_int64";
 }

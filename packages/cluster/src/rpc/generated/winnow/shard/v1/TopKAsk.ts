@@ -52,6 +52,10 @@ export interface TopKAsk {
    * the rows may come in a reply of their own; older workers send them with the items
    */
   item_rows_later?: boolean;
+  /**
+   * $vector as bytes, if it is the only attribute, may come in a reply of its own after these rows; older workers send it with the items.
+   */
+  vectors_later?: boolean;
 }
 
 export interface TopKAsk__Output {
@@ -97,4 +101,8 @@ export interface TopKAsk__Output {
    * the rows may come in a reply of their own; older workers send them with the items
    */
   item_rows_later: boolean;
+  /**
+   * $vector as bytes, if it is the only attribute, may come in a reply of its own after these rows; older workers send it with the items.
+   */
+  vectors_later: boolean;
 }
