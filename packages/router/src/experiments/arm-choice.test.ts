@@ -100,6 +100,15 @@ describe("the split of keys", () => {
     );
   });
 
+  test("takes weights that are nearly nothing: all others go before, and of equals the first name", () => {
+    const tiny = { name: "b", weight: 1e-320 };
+
+    const alone = new Set(armsOfAll([tiny, { name: "a", weight: 1e-320 }]));
+    const beside = new Set(armsOfAll([tiny, { name: "z", weight: 1 }]));
+
+    expect([alone, beside]).toEqual([new Set(["a"]), new Set(["z"])]);
+  });
+
   test("of two experiments is independent: their salts differ", () => {
     const arms = [
       { name: "a", weight: 1 },

@@ -23,7 +23,8 @@ export function armOf(arms: readonly WeightedArm[], salt: string, key: Uint8Arra
   for (const [at, { name, weight }] of arms.entries()) {
     if (weight === 0) continue;
     const cost = -Math.log(uniformOf(salt, name, key)) / weight;
-    const isTie = cost === least && name < arms[chosen]!.name;
+    // The first one may cost infinitely much: a weight of 1e-320 does.
+    const isTie = chosen >= 0 && cost === least && name < arms[chosen]!.name;
     if (chosen < 0 || cost < least || isTie) [chosen, least] = [at, cost];
   }
   if (chosen < 0) throw new RangeError("no arm has a weight");
