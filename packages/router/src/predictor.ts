@@ -56,7 +56,7 @@ export interface PredictRequest extends ItemConditions {
   readonly explain?: boolean | undefined;
   /** Whether an answer may lack the partitions that are lost. */
   readonly allowPartial?: boolean | undefined;
-  /** A header of the request, or its metadata, by its name in lower case. */
+  /** A header of the request, or its metadata, by its name in lower case: a character for each of its bytes. */
   readonly header?: ((name: string) => string | undefined) | undefined;
 }
 

@@ -61,14 +61,17 @@ export function* armsOfRequest(
   throw new WinnowError("INVALID_ARGUMENT", text);
 }
 
-/** The header that is the key; `undefined` if the request lacks it or it is empty. */
+/**
+ * The header that is the key; `undefined` if the request lacks it or it is empty. Node gives each byte of a header as
+ * one character, so a user's id in UTF-8 is the same key as in an input.
+ */
 function headerKey(
   { name }: Extract<StickyKey, { readonly by: "header" }>,
   { header }: PredictRequest,
 ): Uint8Array | undefined {
   const value = header?.(name.toLowerCase());
   if (value === undefined || value === "") return undefined;
-  return checked(Buffer.from(value), `header ${name}`);
+  return checked(Buffer.from(value, "latin1"), `header ${name}`);
 }
 
 function inputNamed({ inputs, signature }: PredictRequest, name: string): Tensor {

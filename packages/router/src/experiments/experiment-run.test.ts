@@ -123,6 +123,21 @@ test("a header chooses one arm for the whole request, that of the same key as an
   expect(prediction?.arms).toBe(arms[armFor("13")]!.name);
 });
 
+test("a header in UTF-8, of which Node gives each byte as a character, is the key that its text is", async () => {
+  const sticky = { by: "header", name: "X-User" } as const;
+  const names = ["Zoë", "José", "Łukasz", "Ωmega", "用户", "😀", "naïve", "ß"];
+
+  const chosen = await Promise.all(
+    names.map(async (name) => {
+      const header = () => Buffer.from(name).toString("latin1");
+      const { prediction } = await ask({ experiment: { sticky }, request: { header } });
+      return prediction?.arms;
+    }),
+  );
+
+  expect(chosen).toEqual(names.map((name) => arms[armFor(name)]!.name));
+});
+
 test("a request without the header is refused, or goes to the arm that is for it", async () => {
   const sticky = { by: "header", name: "X-User" } as const;
   const refused = await ask({ experiment: { sticky } });
