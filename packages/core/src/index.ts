@@ -276,3 +276,5 @@ export type { AttributeColumns, FilteredRows } from "./attributes/filter-rows.ts
 export { filterText, parseFilterText } from "./attributes/filter-text.ts";
 export { timeOf, timestampText } from "./attributes/timestamp.ts";
 export { hostPort } from "./host-port.ts";
+export { indexVersions } from "./version-names.ts";
+export type { VersionIndex } from "./version-names.ts";

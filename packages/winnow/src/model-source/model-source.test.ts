@@ -3,8 +3,10 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import type { ObjectUrl } from "@winnow/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { modelSource, newestVersions } from "./model-source.ts";
+import { newestVersionsAt } from "./object-versions.ts";
 
 describe("where models are", () => {
   test("flags win over variables", () => {
@@ -89,6 +91,33 @@ describe("the models below a directory", () => {
     symlinkSync(path.join(folder, "circle"), path.join(folder, "circle"));
 
     expect(newestVersions(folder)).toEqual([{ model: "movies", version: 1, directory }]);
+  });
+
+  test("have the versions that workers find, whatever their directories are named", () => {
+    const names = ["6", "+07", "008", " 8", "8.5", "18446744073709551615", "1732500000000000000"];
+    for (const name of names) {
+      const directory = path.join(folder, "movies", name);
+      mkdirSync(directory, { recursive: true });
+      writeFileSync(path.join(directory, "model.onnx"), "");
+    }
+
+    const directory = path.join(folder, "movies", "008");
+    expect(newestVersions(folder)).toEqual([{ model: "movies", version: 8, directory }]);
+  });
+
+  test("have the versions that workers find in an object store, too", async () => {
+    const folders = new Map([
+      ["s3://bucket/models", ["movies"]],
+      ["s3://bucket/models/movies", ["7", "007", "18446744073709551615", "tmp"]],
+    ]);
+    const store = {
+      folders: ({ scheme, bucket, prefix }: ObjectUrl) =>
+        Promise.resolve(folders.get(`${scheme}://${bucket}/${prefix}`) ?? []),
+    };
+
+    const found = await newestVersionsAt("s3://bucket/models", store);
+
+    expect(found).toEqual([{ model: "movies", version: 7, directory: "s3://bucket/models/movies/7" }]);
   });
 
   test("are told to be missing in words where a link leads to a file", () => {

@@ -8,7 +8,7 @@
 
 import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs";
 import path from "node:path";
-import { WinnowError, isObjectUrl, joinObjectUrl, parseObjectUrl } from "@winnow/core";
+import { WinnowError, indexVersions, isObjectUrl, joinObjectUrl, parseObjectUrl } from "@winnow/core";
 import { MODEL_FILES } from "@winnow/model";
 import { nameFault } from "../model-config/model-checks.ts";
 import type { ConfiguredModel } from "../model-config/model-config.ts";
@@ -27,7 +27,6 @@ export type ModelSource =
 
 const DEFAULT_DIRECTORY = "/models";
 const DEFAULT_MODEL = "default";
-const VERSION_NAME = /^\d+$/;
 
 /** The names TensorFlow Serving's image gives these settings. */
 export interface ModelEnvironment {
@@ -152,9 +151,11 @@ function newestOf(model: string, basePath: string): VersionDirectory | undefined
 }
 
 function versionsBelow(model: string, basePath: string): VersionDirectory[] {
-  return subdirectories(basePath)
-    .filter((name) => VERSION_NAME.test(name))
-    .map((name) => ({ model, version: Number(name), directory: path.join(basePath, name) }));
+  return [...indexVersions(subdirectories(basePath)).names].map(([version, name]) => ({
+    model,
+    version,
+    directory: path.join(basePath, name),
+  }));
 }
 
 function adviceFor(directory: string): string {

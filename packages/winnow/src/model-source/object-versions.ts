@@ -1,7 +1,7 @@
 // Versions that may be in an object store, for commands that read model files: which versions there are, and
 // their files as in a directory.
 
-import { WinnowError, isObjectUrl, joinObjectUrl, parseObjectUrl } from "@winnow/core";
+import { WinnowError, indexVersions, isObjectUrl, joinObjectUrl, parseObjectUrl } from "@winnow/core";
 import {
   type ModelVersion,
   ObjectMirror,
@@ -81,11 +81,10 @@ function newestAmong(
   model: string,
   basePath: string,
 ): VersionDirectory | undefined {
-  const newest = names
-    .filter((name) => /^\d+$/.test(name))
-    .toSorted((a, b) => Number(b) - Number(a))[0];
+  const newest = [...indexVersions(names).names].at(-1);
   if (newest === undefined) return undefined;
-  return { model, version: Number(newest), directory: joinObjectUrl(basePath, newest) };
+  const [version, name] = newest;
+  return { model, version, directory: joinObjectUrl(basePath, name) };
 }
 
 function nothingIn(url: string): WinnowError {

@@ -11,13 +11,13 @@
 // that were replaced in place. The cost of looks is bounded: a few directories at a time, the newest versions of
 // each model, and after each look a pause in proportion to its duration.
 
-import { isModelName, misnamedModelText } from "@winnow/core";
-import type { Clock, Logger, Timer } from "@winnow/core";
+import { indexVersions, isModelName, misnamedModelText } from "@winnow/core";
+import type { Clock, Logger, Timer, VersionIndex } from "@winnow/core";
 
 import { observed, unobserved } from "./directory-stillness.ts";
 import type { ObservedDirectory, StillnessSettings, FoundVersion } from "./directory-stillness.ts";
-import { indexVersions, versionsLookedAt } from "./version-policy.ts";
-import type { VersionIndex, VersionPolicy } from "./version-policy.ts";
+import { versionsLookedAt } from "./version-policy.ts";
+import type { VersionPolicy } from "./version-policy.ts";
 
 /** What the watch needs of a file system. */
 export interface ModelStorage {
