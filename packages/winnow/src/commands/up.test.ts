@@ -31,3 +31,17 @@ test("an example holds the same item, with such characters escaped", () => {
   expect(body).toMatch(/^[ -~]*$/);
   expect(JSON.parse(body)).toEqual({ instances: [item] });
 });
+
+test("what waits is told from what failed", () => {
+  const text = readyText(cluster, {
+    versions: [versionOf("feed"), versionOf("spoilt")],
+    states: [
+      { model: "feed", state: "LOADING", error: "The pipeline waits: no model" },
+      { model: "spoilt", state: "END", error: "no file" },
+    ],
+    examples: ["[]", "[]"],
+  });
+
+  expect(text).toContain("waits   feed, version 1: The pipeline waits: no model\n");
+  expect(text).toContain("failed  spoilt, version 1: no file\n");
+});

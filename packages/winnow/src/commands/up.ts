@@ -6,6 +6,7 @@ import {
   WinnowError,
   hostPort,
   isModelName,
+  isObjectUrl,
   misnamedModelText,
   systemClock,
   toWinnowError,
@@ -25,12 +26,13 @@ import { openModelConfig } from "../model-config/config-flags.ts";
 import {
   type ModelSource,
   type VersionDirectory,
+  holdsModel,
   modelSource,
 } from "../model-source/model-source.ts";
 import {
   configuredVersions,
   namedVersionsAt,
-  newestVersionsAt,
+  servedVersionsAt,
 } from "../model-source/object-versions.ts";
 import { endOnSignals } from "../process/process-life.ts";
 import { processLog } from "../process/process-log.ts";
@@ -99,16 +101,15 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
     cluster = await startLocalCluster(shape, log);
     await assertAnswered(cluster);
     say(`loading ${versions.map(({ model }) => terminalLine(model)).join(", ")}`);
-    const isServed = ({ model }: VersionDirectory): boolean =>
-      config !== undefined || source.kind !== "directory" || isModelName(model);
-    const loaded = await loadedStates(cluster, versions.filter(isServed), {
-      options,
-      signal: stop.signal,
-    });
-    const states = versions.map((version) =>
-      isServed(version)
-        ? loaded.find(({ model }) => model === version.model)!
-        : { model: version.model, state: "END", error: misnamedModelText(version.model) },
+    const areNamesFree = config !== undefined || source.kind !== "directory";
+    const expected = versions.map((version) => unserved(version, areNamesFree));
+    const loaded = await loadedStates(
+      cluster,
+      versions.filter((_, index) => expected[index] === undefined),
+      { options, signal: stop.signal },
+    );
+    const states = versions.map(
+      ({ model: name }, index) => expected[index] ?? loaded.find(({ model }) => model === name)!,
     );
     const seconds = ((systemClock.nowMs() - startedMs) / 1000).toFixed(1);
     // A model that cannot be opened has no example; the others have theirs.
@@ -129,6 +130,21 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
     await cluster?.stop();
     throw toWinnowError(error);
   }
+}
+
+/**
+ * The state of a version that no worker will load; `undefined` for one to wait for. `areNamesFree`: models are named by
+ * settings, not by their directories.
+ */
+function unserved(
+  { model, directory }: VersionDirectory,
+  areNamesFree: boolean,
+): ModelState | undefined {
+  if (!areNamesFree && !isModelName(model)) {
+    return { model, state: "END", error: misnamedModelText(model) };
+  }
+  if (isObjectUrl(directory) || holdsModel(directory)) return undefined;
+  return { model, state: "START", error: `there is no model file in ${directory} yet` };
 }
 
 /** Refuses flags that `winnow up` cannot use. @throws WinnowError INVALID_ARGUMENT */
@@ -188,7 +204,7 @@ async function loadedStates(
 }
 
 function versionsOf(source: ModelSource): Promise<VersionDirectory[]> {
-  if (source.kind === "directory") return newestVersionsAt(source.directory);
+  if (source.kind === "directory") return servedVersionsAt(source.directory);
   return namedVersionsAt(source.model, source.basePath);
 }
 
@@ -209,7 +225,8 @@ export function readyText(
     const found = versions[index]!;
     if (state !== "AVAILABLE") {
       const why = error === "" ? `version ${found.version} is gone, or not wanted any more` : error;
-      return `${picocolors.red("failed")}  ${terminalLine(model)}, version ${found.version}: ${terminalLine(why)}\n`;
+      const word = state === "END" ? picocolors.red("failed") : picocolors.yellow("waits ");
+      return `${word}  ${terminalLine(model)}, version ${found.version}: ${terminalLine(why)}\n`;
     }
     const body = `{"instances":${terminalJson(examples[index]!)}}`.replaceAll(
       "'",

@@ -1,7 +1,8 @@
-// Where `winnow up` asks the router that it started, whatever the router listens on.
+// Where `winnow up` asks the router that it started, whatever the router listens on, and for how long.
 
 import { expect, test } from "vitest";
-import { routerUrl } from "./local-cluster.ts";
+import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
+import { routerUrl, waitUntilLoaded } from "./local-cluster.ts";
 
 test.each([
   ["127.0.0.1", "http://127.0.0.1:8501"],
@@ -11,4 +12,36 @@ test.each([
   ["::1", "http://[::1]:8501"],
 ])("a router on --host %s is asked at %s", (host, url) => {
   expect(routerUrl({ host, port: 8501, isSecure: false })).toBe(url);
+});
+
+test("a pipeline that waits for a model which does not come is not waited for, a model that loads is", async () => {
+  const clock = new ManualClock();
+  const statuses = new Map([
+    ["big", { state: "LOADING", error_message: "" }],
+    ["feed", { state: "LOADING", error_message: "The pipeline waits: no model" }],
+  ]);
+  const ask = (url: string) => {
+    const { error_message = "", state = "START" } = statuses.get(url.split("/").at(-1)!) ?? {};
+    const entry = { version: "1", state, status: { error_message } };
+    return Promise.resolve({ text: JSON.stringify({ model_version_status: [entry] }) });
+  };
+  const router = { url: "http://router", client: { ask } } as unknown as Parameters<
+    typeof waitUntilLoaded
+  >[0];
+  const versions = ["big", "feed"].map((model) => ({ model, version: 1 }));
+  const { signal } = new AbortController();
+  let found: unknown;
+  const waiting = (async () => {
+    found = await waitUntilLoaded(router, versions, { signal, onWait: () => undefined, clock });
+  })();
+
+  await clock.advanceSettled(60_000);
+  expect(found).toBeUndefined();
+  statuses.set("big", { state: "AVAILABLE", error_message: "" });
+  await clock.advanceSettled(9000);
+  expect(found).toBeUndefined();
+  await clock.advanceSettled(2000);
+  await waiting;
+
+  expect(found).toMatchObject([{ state: "AVAILABLE" }, { model: "feed", state: "LOADING" }]);
 });

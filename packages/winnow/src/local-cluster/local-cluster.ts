@@ -5,7 +5,7 @@ import { type Clock, type Logger, hostPort, systemClock } from "@winnow/core";
 import { freePorts } from "./local-ports.ts";
 import { RestClient } from "../access/rest-client.ts";
 import { type Program, Supervisor } from "./supervisor.ts";
-import { WaitReasons } from "./wait-reasons.ts";
+import { StandStill, WaitReasons } from "./wait-reasons.ts";
 
 /** The cluster to start. */
 export interface LocalClusterShape {
@@ -172,16 +172,24 @@ export interface ModelState {
 
 const LOADED_POLL_MS = 100;
 
+interface LoadedWait {
+  readonly signal: AbortSignal;
+  readonly onWait: (why: string) => void;
+  readonly clock?: Clock;
+}
+
 /**
- * Waits until each of these versions answers or has failed. `onWait` is called with the reason why one does
- * not yet, if that takes long. @throws the signal's reason
+ * Waits until each of these versions answers, has failed, or has waited for something else for a while in which no
+ * other was loading. `onWait` is called with the reason why one does not answer yet, if that takes long. @throws the
+ * signal's reason
  */
 export async function waitUntilLoaded(
   router: Pick<LocalCluster, "url" | "client">,
   versions: readonly { readonly model: string; readonly version: number }[],
-  { signal, onWait }: { readonly signal: AbortSignal; readonly onWait: (why: string) => void },
+  { signal, onWait, clock = systemClock }: LoadedWait,
 ): Promise<ModelState[]> {
   const reasons = new WaitReasons();
+  const standStill = new StandStill();
   for (;;) {
     const states = await Promise.all(
       versions.map(async ({ model, version }) => ({
@@ -189,14 +197,14 @@ export async function waitUntilLoaded(
         ...(await stateOf(router, model, version)),
       })),
     );
-    if (states.every(({ state }) => state === "AVAILABLE" || state === "END")) return states;
-    const waiting = states.filter(({ state }) => state !== "AVAILABLE" && state !== "END");
-    const news = reasons.news(
-      waiting.map(({ model, error: why }) => ({ model, why })),
-      systemClock.nowMs(),
-    );
-    for (const line of news) onWait(line);
-    await pause(systemClock, signal);
+    const waiting = states
+      .filter(({ state }) => state !== "AVAILABLE" && state !== "END")
+      .map(({ model, error: why }) => ({ model, why }));
+    if (waiting.length === 0) return states;
+    const nowMs = clock.nowMs();
+    for (const line of reasons.news(waiting, nowMs)) onWait(line);
+    if (standStill.holds(waiting, nowMs)) return states;
+    await pause(clock, signal);
   }
 }
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import type { ObjectUrl } from "@winnow/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { modelSource, newestVersions } from "./model-source.ts";
+import { modelSource, newestVersions, servedInstead } from "./model-source.ts";
 import { newestVersionsAt } from "./object-versions.ts";
 
 describe("where models are", () => {
@@ -117,7 +117,21 @@ describe("the models below a directory", () => {
 
     const found = await newestVersionsAt("s3://bucket/models", store);
 
-    expect(found).toEqual([{ model: "movies", version: 7, directory: "s3://bucket/models/movies/7" }]);
+    expect(found).toEqual([
+      { model: "movies", version: 7, directory: "s3://bucket/models/movies/7" },
+    ]);
+  });
+
+  test("are served in the newest version with a model file: one without may be a copy in progress", () => {
+    const [served, copied] = ["9", "10"].map((name) => path.join(folder, "movies", name));
+    for (const directory of [served!, copied!]) mkdirSync(directory, { recursive: true });
+    const [newest] = newestVersions(folder);
+
+    expect(servedInstead(newest!)).toBeUndefined();
+    writeFileSync(path.join(served!, "pipeline.yaml"), "");
+    expect(servedInstead(newest!)).toEqual({ model: "movies", version: 9, directory: served });
+    writeFileSync(path.join(copied!, "model.onnx"), "");
+    expect(servedInstead(newest!)).toEqual({ model: "movies", version: 10, directory: copied });
   });
 
   test("are told to be missing in words where a link leads to a file", () => {

@@ -8,7 +8,13 @@
 
 import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs";
 import path from "node:path";
-import { WinnowError, indexVersions, isObjectUrl, joinObjectUrl, parseObjectUrl } from "@winnow/core";
+import {
+  WinnowError,
+  indexVersions,
+  isObjectUrl,
+  joinObjectUrl,
+  parseObjectUrl,
+} from "@winnow/core";
 import { MODEL_FILES } from "@winnow/model";
 import { nameFault } from "../model-config/model-checks.ts";
 import type { ConfiguredModel } from "../model-config/model-config.ts";
@@ -147,9 +153,21 @@ export function versionOfPolicy(
 }
 
 function newestOf(model: string, basePath: string): VersionDirectory | undefined {
-  return versionsBelow(model, basePath).toSorted((a, b) => b.version - a.version)[0];
+  return versionsBelow(model, basePath).at(-1);
 }
 
+/**
+ * The version that workers serve where they find the newest one: they pass over a directory without a model file, which
+ * may be a copy in progress. `undefined` if no directory of the model has one.
+ */
+export function servedInstead(newest: VersionDirectory): VersionDirectory | undefined {
+  if (holdsModel(newest.directory)) return newest;
+  return versionsBelow(newest.model, path.dirname(newest.directory)).findLast(({ directory }) =>
+    holdsModel(directory),
+  );
+}
+
+/** Ascending. */
 function versionsBelow(model: string, basePath: string): VersionDirectory[] {
   return [...indexVersions(subdirectories(basePath)).names].map(([version, name]) => ({
     model,
@@ -169,7 +187,7 @@ function adviceFor(directory: string): string {
 }
 
 /** Whether a directory is the version of a model. */
-function holdsModel(directory: string): boolean {
+export function holdsModel(directory: string): boolean {
   return MODEL_FILES.some((file) => existsSync(path.join(directory, file)));
 }
 

@@ -1,7 +1,13 @@
 // Versions that may be in an object store, for commands that read model files: which versions there are, and
 // their files as in a directory.
 
-import { WinnowError, indexVersions, isObjectUrl, joinObjectUrl, parseObjectUrl } from "@winnow/core";
+import {
+  WinnowError,
+  indexVersions,
+  isObjectUrl,
+  joinObjectUrl,
+  parseObjectUrl,
+} from "@winnow/core";
 import {
   type ModelVersion,
   ObjectMirror,
@@ -12,7 +18,12 @@ import {
   openModelVersion,
   storeEnvironment,
 } from "@winnow/model";
-import { type VersionDirectory, newestVersions, versionOfPolicy } from "./model-source.ts";
+import {
+  type VersionDirectory,
+  newestVersions,
+  servedInstead,
+  versionOfPolicy,
+} from "./model-source.ts";
 import type { ConfiguredModel } from "../model-config/model-config.ts";
 
 type Folders = Pick<ObjectStore, "folders">;
@@ -43,13 +54,24 @@ export async function newestVersionsAt(
   return [{ model: segments.at(-2)!, version, directory: location }];
 }
 
-/** The newest version in a model's directory or prefix, under the name it is served by. @throws WinnowError */
+/**
+ * The newest version in a model's directory or prefix, under the name it is served by; in a directory the newest one
+ * that workers serve, if there is one. @throws WinnowError
+ */
 export async function namedVersionsAt(
   model: string,
   basePath: string,
 ): Promise<VersionDirectory[]> {
-  const versions = await newestVersionsAt(basePath);
+  const versions = await servedVersionsAt(basePath);
   return versions.map(({ version, directory }) => ({ model, version, directory }));
+}
+
+/** Like `newestVersionsAt`; in directories the newest versions that workers serve, if there are any. */
+export async function servedVersionsAt(location: string): Promise<VersionDirectory[]> {
+  const newest = await newestVersionsAt(location);
+  return newest.map((found) =>
+    isObjectUrl(found.directory) ? found : (servedInstead(found) ?? found),
+  );
 }
 
 /**
