@@ -6,15 +6,43 @@ import type { ModelVersion } from "@winnow/model";
 import { type VersionDirectory } from "../model-source/model-source.ts";
 import { withVersion } from "../model-source/object-versions.ts";
 
-/** A JSON value for `instances` that the newest version of this model answers. */
-export function exampleInstances(found: VersionDirectory): Promise<string> {
-  return withVersion(found.directory, (version) => {
-    const { signatures } = version.program;
-    const signature =
-      signatures.find(({ name }) => name === "serving_default") ??
-      signatures.find(({ inputs }) => inputs.length > 0);
-    return signature === undefined ? "[]" : JSON.stringify([instanceOf(version, signature)]);
-  });
+/** A request for the line that `winnow up` prints. */
+export interface ExampleRequest {
+  /** JSON for `instances`. */
+  readonly instances: string;
+  /** A header that the request needs, with its value. */
+  readonly header?: string;
+}
+
+const NONE: ExampleRequest = { instances: "[]" };
+
+/**
+ * A request that this version answers. An experiment answers those of its arms: the model of one of them is looked for
+ * among the other versions.
+ */
+export async function exampleRequest(
+  found: VersionDirectory,
+  others: readonly VersionDirectory[],
+): Promise<ExampleRequest> {
+  const { experiment, instances } = await withVersion(found.directory, (version) => ({
+    experiment: version.program.experiment,
+    instances: exampleInstances(version),
+  }));
+  if (experiment === undefined) return { instances };
+  const { arms, sticky } = experiment;
+  const asked = others.find((other) =>
+    arms.some(({ model }) => model === other.model && model !== found.model),
+  );
+  const example = asked === undefined ? NONE : await exampleRequest(asked, []);
+  return sticky?.by === "header" ? { ...example, header: `${sticky.name}: 42` } : example;
+}
+
+function exampleInstances(version: ModelVersion): string {
+  const { signatures } = version.program;
+  const signature =
+    signatures.find(({ name }) => name === "serving_default") ??
+    signatures.find(({ inputs }) => inputs.length > 0);
+  return signature === undefined ? "[]" : JSON.stringify([instanceOf(version, signature)]);
 }
 
 function instanceOf(version: ModelVersion, signature: SignatureProgram): unknown {

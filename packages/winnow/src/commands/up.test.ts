@@ -12,7 +12,7 @@ test("a model's name moves no cursor, ends no line and turns no direction", () =
   const text = readyText(cluster, {
     versions: [versionOf(model)],
     states: [{ model, state: "END", error: "no\nname" }],
-    examples: ["[]"],
+    examples: [undefined],
   });
 
   expect(text).toContain("a\ufffd[31m\ufffdready b\ufffd, version 1: no\ufffdname\n");
@@ -24,7 +24,7 @@ test("an example holds the same item, with such characters escaped", () => {
   const text = readyText(cluster, {
     versions: [versionOf("m")],
     states: [{ model: "m", state: "AVAILABLE", error: "" }],
-    examples: [JSON.stringify([item])],
+    examples: [{ instances: JSON.stringify([item]) }],
   });
 
   const [, body = ""] = /curl -d '(.*)' http/.exec(text) ?? [];
@@ -39,9 +39,20 @@ test("what waits is told from what failed", () => {
       { model: "feed", state: "LOADING", error: "The pipeline waits: no model" },
       { model: "spoilt", state: "END", error: "no file" },
     ],
-    examples: ["[]", "[]"],
+    examples: [undefined, undefined],
   });
 
   expect(text).toContain("waits   feed, version 1: The pipeline waits: no model\n");
   expect(text).toContain("failed  spoilt, version 1: no file\n");
+});
+
+test("an example has the header that an experiment needs, quoted for a shell", () => {
+  const text = readyText(cluster, {
+    versions: [versionOf("feed")],
+    states: [{ model: "feed", state: "AVAILABLE", error: "" }],
+    examples: [{ instances: '["it\'s"]', header: "X-User's: 42" }],
+  });
+
+  const line = String.raw`curl -H 'X-User'\''s: 42' -d '{"instances":["it'\''s"]}' http://x/v1`;
+  expect(text).toContain(line);
 });

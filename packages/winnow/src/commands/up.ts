@@ -41,7 +41,8 @@ import { assertGrpcServed } from "../process/ssl-config.ts";
 import { progressLine, waitingLine } from "../progress-line.ts";
 import { terminalJson, terminalLine, terminalText } from "../terminal-text.ts";
 import { watchVersions } from "../local-cluster/version-news.ts";
-import { exampleInstances } from "./example.ts";
+import { exampleRequest } from "./example.ts";
+import type { ExampleRequest } from "./example.ts";
 
 /** Flags of `winnow up`. */
 export interface UpOptions extends LocalFlags {
@@ -115,7 +116,7 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
     // A model that cannot be opened has no example; the others have theirs.
     const examples = await Promise.all(
       versions.map(async (found, index) =>
-        states[index]!.state === "AVAILABLE" ? exampleInstances(found) : "[]",
+        states[index]!.state === "AVAILABLE" ? exampleRequest(found, versions) : undefined,
       ),
     );
     process.stdout.write(readyText(cluster, { versions, states, examples }));
@@ -211,9 +212,9 @@ function versionsOf(source: ModelSource): Promise<VersionDirectory[]> {
 /** Models that a cluster was started for. */
 interface StartedModels {
   readonly versions: readonly VersionDirectory[];
-  /** The state of each version, with a request that it answers. */
+  /** The state of each version, with a request that it answers, if it does. */
   readonly states: readonly ModelState[];
-  readonly examples: readonly string[];
+  readonly examples: readonly (ExampleRequest | undefined)[];
 }
 
 /** What is told of a cluster that has started. @internal tests call it */
@@ -228,17 +229,24 @@ export function readyText(
       const word = state === "END" ? picocolors.red("failed") : picocolors.yellow("waits ");
       return `${word}  ${terminalLine(model)}, version ${found.version}: ${terminalLine(why)}\n`;
     }
-    const body = `{"instances":${terminalJson(examples[index]!)}}`.replaceAll(
-      "'",
-      String.raw`'\''`,
-    );
-    const curl = `curl -d '${body}' ${cluster.url}/v1/models/${model}:predict`;
+    const { instances = "[]", header } = examples[index] ?? {};
+    const options = [
+      ...(header === undefined ? [] : ["-H", quoted(header)]),
+      "-d",
+      quoted(`{"instances":${terminalJson(instances)}}`),
+    ];
+    const curl = `curl ${options.join(" ")} ${cluster.url}/v1/models/${model}:predict`;
     return `${picocolors.green("ready")}   ${model}, version ${found.version}\n        ${curl}\n`;
   });
   const processes = [...cluster.processIds].map(([name, pid]) => `${name} is process ${pid}`);
   const metrics = `metrics of the workers: ${cluster.workerMetricsUrls.join(", ")}`;
   const details = [processes.join(", "), metrics].map((line) => `${picocolors.dim(line)}\n`);
   return `\n${blocks.join("")}\n${picocolors.bold(cluster.url)}\n${details.join("")}`;
+}
+
+/** A word for a shell. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 function say(text: string): void {
