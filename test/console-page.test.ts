@@ -154,6 +154,31 @@ describe.skipIf(executablePath === undefined)("the console's page", () => {
     expect(await difference(drawn, readFileSync(file))).toBeLessThan(DIFFERING_MAX);
   });
 
+  test.for(["ltr", "rtl"])(
+    "on a phone, %s, nothing but tables is wider, and a reason takes few lines",
+    async (direction) => {
+      const report = degradedReport();
+      const message =
+        "the file variables/variables.data-00000-of-00001 is shorter than its index says";
+      const told = JSON.stringify(report).replaceAll("variables.index is cut short", message);
+      const page = await opened({
+        ...METADATA,
+        "/v1/cluster": { json: JSON.parse(told) as unknown },
+      });
+      await page.setViewportSize({ width: 390, height: 844 });
+      await page.getByRole("list", { name: "Stages of home-feed" }).waitFor();
+      await page.evaluate(`document.documentElement.dir = "${direction}"`);
+
+      const [wide, high] = (await page.evaluate(`[
+      document.documentElement.scrollWidth,
+      [...document.querySelectorAll(".reason")].find((cell) => cell.textContent.includes("shorter than its index")).getBoundingClientRect().height,
+    ]`)) as [number, number];
+
+      expect(wide).toBe(390);
+      expect(high).toBeLessThan(120);
+    },
+  );
+
   test("a picture with another word in one badge is told apart", async () => {
     const page = await opened({ ...METADATA, "/v1/cluster": { json: healthyReport() } });
     await page.getByRole("list", { name: "Stages of home-feed" }).waitFor();
