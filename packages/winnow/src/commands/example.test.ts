@@ -17,10 +17,7 @@ test("an experiment's example is one of an arm's, with the header by which an ar
   for (const { model, sticky } of experiments) {
     mkdirSync(path.join(models, model, "1"), { recursive: true });
     const text = `arms:\n  - { name: a, model: gone, weight: 1 }\n  - { name: b, model: movies, weight: 1 }\n`;
-    writeFileSync(
-      path.join(models, model, "1", "experiment.yaml"),
-      `${text}sticky: ${sticky}\n`,
-    );
+    writeFileSync(path.join(models, model, "1", "experiment.yaml"), `${text}sticky: ${sticky}\n`);
   }
   const versionOf = (model: string) => ({
     model,
@@ -32,12 +29,22 @@ test("an experiment's example is one of an arm's, with the header by which an ar
   const examples = await Promise.all(versions.map((found) => exampleRequest(found, versions)));
   const alone = await exampleRequest(versions[1]!, []);
 
-  const { instances } = examples[2]!;
-  expect(JSON.parse(instances)).toEqual([expect.any(String)]);
-  expect(examples).toEqual([
-    { instances, header: "X-User: 42" },
-    { instances },
-    { instances },
-  ]);
-  expect(alone).toEqual({ instances: "[]" });
+  const { body } = examples[2]!;
+  expect(JSON.parse(body)).toEqual({ instances: [expect.any(String)] });
+  expect(examples).toEqual([{ body, header: "X-User: 42" }, { body }, { body }]);
+  expect(alone).toBeUndefined();
+});
+
+const recorded = path.resolve(import.meta.dirname, "../../../../test/data/savedmodels");
+const exampleOf = (model: string) =>
+  exampleRequest({ model, version: 1, directory: path.join(recorded, model, "1") }, []);
+
+test("a model with one value for all instances, such as a k, is asked by columns", async () => {
+  const example = await exampleOf("requested_k");
+
+  expect(JSON.parse(example!.body)).toEqual({ inputs: { k: 1, query: [Array(8).fill(1)] } });
+});
+
+test("a model that parses records has no example: what is in a record is not known", async () => {
+  expect(await exampleOf("tf_example")).toBeUndefined();
 });

@@ -1,66 +1,75 @@
 // A request that works, for the line `winnow up` prints: built from the signature's inputs with
 // keys the model really knows.
 
-import type { SignatureProgram, SignatureTensor, Tensor } from "@winnow/core";
+import type { SignatureProgram, SignatureTensor, Step, Tensor } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
 import { type VersionDirectory } from "../model-source/model-source.ts";
 import { withVersion } from "../model-source/object-versions.ts";
 
 /** A request for the line that `winnow up` prints. */
 export interface ExampleRequest {
-  /** JSON for `instances`. */
-  readonly instances: string;
+  /** JSON: with `instances`, or with `inputs` where an input is one value for all instances. */
+  readonly body: string;
   /** A header that the request needs, with its value. */
   readonly header?: string;
 }
 
-const NONE: ExampleRequest = { instances: "[]" };
-
 /**
- * A request that this version answers. An experiment answers those of its arms: the model of one of them is looked for
- * among the other versions.
+ * A request that this version answers; `undefined` where none is known, as where records are parsed (tf.Example). An
+ * experiment answers those of its arms: the model of one of them is looked for among the other versions.
  */
 export async function exampleRequest(
   found: VersionDirectory,
   others: readonly VersionDirectory[],
-): Promise<ExampleRequest> {
-  const { experiment, instances } = await withVersion(found.directory, (version) => ({
+): Promise<ExampleRequest | undefined> {
+  const { experiment, own } = await withVersion(found.directory, (version) => ({
     experiment: version.program.experiment,
-    instances: exampleInstances(version),
+    own: exampleOfModel(version),
   }));
-  if (experiment === undefined) return { instances };
+  if (experiment === undefined) return own;
   const { arms, sticky } = experiment;
   const asked = others.find((other) =>
     arms.some(({ model }) => model === other.model && model !== found.model),
   );
-  const example = asked === undefined ? NONE : await exampleRequest(asked, []);
+  const example = asked === undefined ? undefined : await exampleRequest(asked, []);
+  if (example === undefined) return undefined;
   return sticky?.by === "header" ? { ...example, header: `${sticky.name}: 42` } : example;
 }
 
-function exampleInstances(version: ModelVersion): string {
+function exampleOfModel(version: ModelVersion): ExampleRequest | undefined {
   const { signatures } = version.program;
   const signature =
     signatures.find(({ name }) => name === "serving_default") ??
     signatures.find(({ inputs }) => inputs.length > 0);
-  return signature === undefined ? "[]" : JSON.stringify([instanceOf(version, signature)]);
+  if (signature === undefined || signature.steps.some(isOfRecords)) return undefined;
+  const areRows = signature.inputs.every(({ shape }) => shape?.length !== 0);
+  const values = signature.inputs.map((input) => {
+    const sizes = input.shape ?? [-1];
+    const value = exampleOf(version, { signature, input, sizes: areRows ? sizes.slice(1) : sizes });
+    return [input.name, value] as const;
+  });
+  const example = values.length === 1 ? values[0]![1] : (Object.fromEntries(values) as unknown);
+  return { body: JSON.stringify(areRows ? { instances: [example] } : { inputs: example }) };
 }
 
-function instanceOf(version: ModelVersion, signature: SignatureProgram): unknown {
-  const values = signature.inputs.map((input) => [
-    input.name,
-    exampleOf(version, signature, input),
-  ]);
-  return values.length === 1 ? values[0]?.[1] : (Object.fromEntries(values) as unknown);
-}
+const isOfRecords = (step: Step): boolean =>
+  step.kind === "host" && /^Parse(Single)?Example/.test(step.op);
 
+/** A value of an input in lists of these sizes; -1 is any size. */
 function exampleOf(
   version: ModelVersion,
-  signature: SignatureProgram,
-  input: SignatureTensor,
+  {
+    signature,
+    input,
+    sizes,
+  }: {
+    readonly signature: SignatureProgram;
+    readonly input: SignatureTensor;
+    readonly sizes: readonly number[];
+  },
 ): unknown {
   const scalar = knownKey(version, signature, input) ?? (input.dtype === "string" ? "42" : 1);
-  const inner = (input.shape ?? [-1]).slice(1);
-  return inner.reduceRight<unknown>(
+  return sizes.reduceRight<unknown>(
     (value, size) => Array.from({ length: Math.max(1, size) }, () => value),
     scalar,
   );

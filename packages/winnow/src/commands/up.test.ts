@@ -24,7 +24,7 @@ test("an example holds the same item, with such characters escaped", () => {
   const text = readyText(cluster, {
     versions: [versionOf("m")],
     states: [{ model: "m", state: "AVAILABLE", error: "" }],
-    examples: [{ instances: JSON.stringify([item]) }],
+    examples: [{ body: JSON.stringify({ instances: [item] }) }],
   });
 
   const [, body = ""] = /curl -d '(.*)' http/.exec(text) ?? [];
@@ -50,7 +50,7 @@ test("an example has the header that an experiment needs, quoted for a shell", (
   const text = readyText(cluster, {
     versions: [versionOf("feed")],
     states: [{ model: "feed", state: "AVAILABLE", error: "" }],
-    examples: [{ instances: '["it\'s"]', header: "X-User's: 42" }],
+    examples: [{ body: '{"instances":["it\'s"]}', header: "X-User's: 42" }],
   });
 
   const line = String.raw`curl -H 'X-User'\''s: 42' -d '{"instances":["it'\''s"]}' http://x/v1`;

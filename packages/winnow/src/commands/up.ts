@@ -229,14 +229,16 @@ export function readyText(
       const word = state === "END" ? picocolors.red("failed") : picocolors.yellow("waits ");
       return `${word}  ${terminalLine(model)}, version ${found.version}: ${terminalLine(why)}\n`;
     }
-    const { instances = "[]", header } = examples[index] ?? {};
-    const options = [
+    const ready = `${picocolors.green("ready")}   ${model}, version ${found.version}\n`;
+    const example = examples[index];
+    if (example === undefined) return ready;
+    const { body, header } = example;
+    const flags = [
       ...(header === undefined ? [] : ["-H", quoted(header)]),
       "-d",
-      quoted(`{"instances":${terminalJson(instances)}}`),
+      quoted(terminalJson(body)),
     ];
-    const curl = `curl ${options.join(" ")} ${cluster.url}/v1/models/${model}:predict`;
-    return `${picocolors.green("ready")}   ${model}, version ${found.version}\n        ${curl}\n`;
+    return `${ready}        curl ${flags.join(" ")} ${cluster.url}/v1/models/${model}:predict\n`;
   });
   const processes = [...cluster.processIds].map(([name, pid]) => `${name} is process ${pid}`);
   const metrics = `metrics of the workers: ${cluster.workerMetricsUrls.join(", ")}`;
