@@ -170,9 +170,10 @@ class ClusterRouter implements Router {
       waiting: [
         (table) => this.#waitingPipelines(table, "models"),
         (table) => this.#waitingPipelines(table, "pipelines"),
-        (table) =>
-          waitingExperiments(table, this.#programs.ready(), (arm) =>
-            this.#known.resolve(arm, table),
+        (table, previous) =>
+          waitingExperiments(
+            { table, previous, resolve: (arm) => this.#known.resolve(arm, table) },
+            this.#programs.ready(),
           ),
       ],
       onTable: (table) => {

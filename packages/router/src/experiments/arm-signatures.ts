@@ -59,6 +59,20 @@ export function experimentLack(
   return keyLack(sticky.name, commonSignatures(programs));
 }
 
+/**
+ * What the experiment of this version, which has answered before, lacks: with a fallback that can answer, models that
+ * have gone are not missed, because the fallback takes their place.
+ */
+export function experimentLackLater(
+  experiment: Experiment,
+  self: VersionKey,
+  programOf: ArmProgramOf,
+): string | undefined {
+  const there = experiment.arms.filter((arm) => !("missing" in programOf(arm)));
+  const hasFallback = there.some(({ name }) => name === experiment.fallback);
+  return experimentLack(hasFallback ? { ...experiment, arms: there } : experiment, self, programOf);
+}
+
 function armProgram(
   arm: ArmTarget,
   self: VersionKey,

@@ -31,9 +31,13 @@ export interface RoutingParts {
   readonly unrunnable: () => ReadonlyMap<Fingerprint, WinnowError>;
   /**
    * Versions that may not be asked as long as other models are as this table says, and why. Each look is at the table
-   * on which what the looks before found waits: versions of a later look may ask those of an earlier one.
+   * on which what the looks before found waits: versions of a later look may ask those of an earlier one. `previous` is
+   * the table that this one replaces.
    */
-  readonly waiting: readonly ((table: RoutingTable) => ReadonlyMap<Fingerprint, WinnowError>)[];
+  readonly waiting: readonly ((
+    table: RoutingTable,
+    previous: RoutingTable | undefined,
+  ) => ReadonlyMap<Fingerprint, WinnowError>)[];
   readonly onTable: (table: RoutingTable) => void;
 }
 
@@ -151,7 +155,7 @@ export class Routing implements LaterTables {
     let table = buildRoutingTable(workers, context, previous);
     let waiting: ReadonlyMap<Fingerprint, WinnowError> = new Map();
     for (const look of this.#parts.waiting) {
-      const found = look(table);
+      const found = look(table, previous);
       if (found.size === 0) continue;
       waiting = new Map([...waiting, ...found]);
       table = buildRoutingTable(workers, { ...context, waiting }, previous);
