@@ -134,6 +134,15 @@ describe("the models below a directory", () => {
     expect(servedInstead(newest!)).toEqual({ model: "movies", version: 10, directory: copied });
   });
 
+  test("are looked for in directories: a file is named beside the one that holds it", () => {
+    const file = path.join(folder, "saved_model.pb");
+    writeFileSync(file, "");
+
+    expect(() => newestVersions(file)).toThrow(
+      `${file} is no directory; one that may work is ${folder}`,
+    );
+  });
+
   test("are told to be missing in words where a link leads to a file", () => {
     writeFileSync(path.join(folder, "README"), "");
     symlinkSync(path.join(folder, "README"), path.join(folder, "read-me"));

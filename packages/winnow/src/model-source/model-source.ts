@@ -93,6 +93,13 @@ export interface VersionDirectory {
 export function newestVersions(directory: string): VersionDirectory[] {
   const absolute = path.resolve(directory);
   if (!isDirectory(absolute)) {
+    if (existsSync(absolute)) {
+      const holder = path.dirname(absolute);
+      throw new WinnowError(
+        "NOT_FOUND",
+        `${absolute} is no directory; one that may work is ${holder}`,
+      );
+    }
     const text = `There is no directory ${absolute}`;
     const remedy =
       absolute === DEFAULT_DIRECTORY ? "; name the one of your models with --models" : "";
