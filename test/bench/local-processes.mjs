@@ -113,7 +113,7 @@ async function answers({ routerPort, name, readyWithinMs = READY_WITHIN_MS, chil
       (response) => response.text(),
       () => "",
     );
-    if (text.includes("AVAILABLE")) return;
+    if (text.includes('"AVAILABLE"')) return;
     const ended = [...children].find(([, child]) => !isRunning(child));
     if (ended !== undefined) throw new Error(`${ended[0]} ended before ${name} was loaded`);
     if (performance.now() > endMs) throw new Error(`${name} did not load`);

@@ -49,7 +49,7 @@ describe("a cluster with keys", () => {
     await vi.waitFor(
       async () => {
         const answer = await ask("/v1/models/movies", monitor.key);
-        if (!answer.text.includes("AVAILABLE")) throw new Error(answer.text);
+        if (!answer.text.includes('"AVAILABLE"')) throw new Error(answer.text);
       },
       { timeout: WAIT_MS, interval: 200 },
     );
@@ -97,7 +97,7 @@ describe("a cluster with keys", () => {
     await vi.waitFor(
       async () => {
         const { text } = await ask("/v1/models/feed", monitor.key);
-        if (!text.includes("AVAILABLE")) throw new Error(text);
+        if (!text.includes('"AVAILABLE"')) throw new Error(text);
       },
       { timeout: WAIT_MS, interval: 200 },
     );

@@ -39,7 +39,7 @@ describe("a cluster whose ONNX Runtime fails", () => {
     await vi.waitFor(
       async () => {
         const answers = [await quotient(6, 3), await rank()];
-        const isReady = JSON.stringify(await stateOf("loops")).includes("AVAILABLE");
+        const isReady = JSON.stringify(await stateOf("loops")).includes('"AVAILABLE"');
         if (!isReady || answers.some(({ status }) => status !== 200)) throw new Error("not ready");
       },
       { timeout: WAIT_MS, interval: 200 },
