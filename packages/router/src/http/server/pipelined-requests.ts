@@ -59,7 +59,10 @@ export class PipelinedRequests {
     this.#offer(line);
   }
 
-  /** Calls `act` once no request of a connection waits or is under way, at once if none does; one call, the first, of each connection. */
+  /**
+   * Calls `act`, at once if no request of a connection waits; else once none waits or is under way, and then only the
+   * first that was given for that connection.
+   */
   whenIdle(socket: Socket, act: () => void): void {
     const line = this.#lines.get(socket);
     if (line === undefined || line.waiting.length === 0) act();
