@@ -8,6 +8,16 @@ import { WinnowError, valueOfCode } from "@winnow/core";
 import type { AttributeColumn, AttributeSpec, StringColumn } from "@winnow/core";
 import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
 import { identityModel, writeExport } from "../onnx-directory/fixtures/onnx-exports.ts";
+import {
+  dataPage,
+  dictionaryPage,
+  levels,
+  parquetFile,
+  run,
+  varint,
+  withFooter,
+} from "../onnx-directory/fixtures/parquet-files.ts";
+import type { WrittenChunk } from "../onnx-directory/fixtures/parquet-files.ts";
 import { FuzzSource } from "../saved-model/fixtures/model-fuzz.ts";
 import { openModelVersion } from "../model-directory.ts";
 import type { ModelVersion } from "../model-version.ts";
@@ -46,6 +56,12 @@ function safetensors(bytes: Uint8Array, shape: readonly number[]): Uint8Array {
 }
 
 let versions = 0;
+
+/** Columns of Parquet files that are written by hand. */
+const ID = { name: "id", kind: "text" } as const;
+const LIST = { name: "list", kind: "list" } as const;
+/** The chunk of the first of these, of one row. */
+const ONE_ID: WrittenChunk = { pages: dataPage(1, levels(Buffer.from("item 1"))), values: 1 };
 
 /** A copy of the model with a file that describes its items. */
 function opened(name: string, content: Uint8Array | string, partitionBytes = 100): ModelVersion {
@@ -362,6 +378,74 @@ describe("a version with attributes", () => {
   ])("refuses the Parquet file %s", (name, message) => {
     const content = readFileSync(path.join(DATA, `${name}.parquet`));
     expect(() => opened("items.parquet", content)).toThrow(message);
+  });
+
+  test("refuses a Parquet file whose footer is encrypted", () => {
+    const content = withFooter(Buffer.from("PAR1"), Buffer.alloc(8), { magic: "PARE" });
+    expect(() => opened("items.parquet", content)).toThrow("its footer is encrypted");
+  });
+
+  describe("of a Parquet file whose few bytes stand for very much", () => {
+    const MANY = 2 ** 24;
+    const start = Buffer.from("PAR1");
+    const zeros = Buffer.concat([Buffer.from([1]), run(MANY, 0)]);
+    const dictionary = { encoding: 8 };
+    const sevens = dictionaryPage(1, Buffer.from([7, 0, 0, 0, 0, 0, 0, 0]));
+    /** A list of one element and fifty pages in which it goes on, of elements at a definition level. */
+    const list = (level: number): Buffer => {
+      const first = Buffer.concat([levels(run(1, 0)), levels(run(1, 1)), zeros]);
+      const rest = Buffer.concat([levels(run(MANY, 1)), levels(run(MANY, level)), zeros]);
+      const more = Array<Buffer>(50).fill(dataPage(MANY, rest, dictionary));
+      const pages = Buffer.concat([sevens, dataPage(1, first, dictionary), ...more]);
+      const chunks = [ONE_ID, { pages, values: 1 + 50 * MANY }];
+      return parquetFile([ID, LIST], [{ rows: 1, chunks }]);
+    };
+    /** A footer of nothing but empty structs, as its schema. */
+    const structs = (count: number): Buffer =>
+      Buffer.concat([Buffer.from([0x29, 0xfc]), varint(count), Buffer.alloc(count + 1)]);
+    const rows = 2n ** 40n;
+
+    test.each([
+      {
+        what: "rows",
+        content: parquetFile([ID], [{ rows, chunks: [{ ...ONE_ID, values: rows }] }]),
+        message: "it has 1099511627776 rows, where the model has",
+      },
+      {
+        what: "elements of a list",
+        content: list(1),
+        message: 'column "list" cannot be an attribute: a list has more than 1024 elements',
+      },
+      {
+        what: "missing elements of a list",
+        content: list(0),
+        message: 'column "list" cannot be an attribute: a list has more than 1024 elements',
+      },
+      {
+        what: "structs in its footer",
+        content: withFooter(start, structs(2 ** 21)),
+        message: "more than 1048576 structs, lists and texts in its metadata",
+      },
+      {
+        what: "values in its footer",
+        content: withFooter(start, structs(2 ** 25)),
+        message: "more than 16777216 values in its metadata",
+      },
+      {
+        what: "bytes of a footer",
+        content: withFooter(start, Buffer.alloc(8), { claimed: 2 ** 32 - 1 }),
+        message: "a footer of 4294967295 bytes; it may be truncated",
+      },
+    ])("refuses it for its $what", ({ content, message }) => {
+      expect(() => opened("items.parquet", content)).toThrow(message);
+    });
+  });
+
+  test("a Parquet file may have row groups without rows, as a writer of empty pieces leaves them", () => {
+    const none = { rows: 0, chunks: [{ pages: Buffer.alloc(0), values: 0 }] };
+    const content = parquetFile([ID], [none, { rows: 1, chunks: [ONE_ID] }, none]);
+
+    expect(opened("items.parquet", content).program.tables).toHaveLength(1);
   });
 
   describe("of texts in Parquet that are not UTF-8", () => {

@@ -5,6 +5,7 @@ import { ColumnBuilder, StringColumn, WinnowError, excerpt, timeOf } from "@winn
 import type { AttributeType, AttributeValue } from "@winnow/core";
 import { ColumnPages } from "../onnx-directory/tables/parquet/column-pages.ts";
 import type { DecodedPage, Page, Values } from "../onnx-directory/tables/parquet/column-pages.ts";
+import type { PageTexts } from "../onnx-directory/tables/parquet/page-texts.ts";
 import { damaged, readFooter } from "../onnx-directory/tables/parquet/parquet-file.ts";
 import type { ParquetColumn } from "../onnx-directory/tables/parquet/parquet-file.ts";
 import type { RegionFile } from "../storage/region.ts";
@@ -51,7 +52,8 @@ function readIds(file: RegionFile, column: ParquetColumn): ItemIds {
   const type = typeOf(file, column);
   const isId = type === "string" || type === "integer";
   if (!isId || column.repetitionLevel > 0) {
-    throw refused(file, column, `is ${type}; ids are texts or integers`);
+    const what = column.repetitionLevel > 0 ? `a list of ${type}` : type;
+    throw refused(file, column, `is ${what}; ids are texts or integers`);
   }
   const texts: string[] = [];
   const integers = new BigInt64Array(type === "string" ? 0 : rowCountOf(column));
@@ -70,20 +72,27 @@ function typeOf(file: RegionFile, column: ParquetColumn): AttributeType {
   if (repetitionLevel > 1 || depth > (repetitionLevel === 1 ? 3 : 1)) {
     throw refused(file, column, "is nested; attributes are values, or lists of values");
   }
-  if (meaning === "decimal" || meaning === "other") {
-    throw refused(
-      file,
-      column,
-      `is a ${meaning} type; write texts, integers, doubles or timestamps`,
-    );
+  const remedy = "write texts, integers, doubles or timestamps";
+  if (meaning !== undefined && !READ_MEANINGS.has(meaning)) {
+    throw refused(file, column, `has values of the logical type ${meaning}; ${remedy}`);
   }
   const found = TYPES[type];
   if (found === undefined) {
-    throw refused(file, column, `is ${type}; write texts, integers, doubles or timestamps`);
+    const isSpark = type === "INT96";
+    const setting = " (Spark: spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS)";
+    throw refused(file, column, `is ${type}; ${remedy}${isSpark ? setting : ""}`);
   }
   const isTime = found === "integer" && meaning !== undefined && meaning !== "unsigned";
   return isTime ? "timestamp" : found;
 }
+
+const READ_MEANINGS: ReadonlySet<ParquetColumn["meaning"]> = new Set([
+  "date",
+  "millis",
+  "micros",
+  "nanos",
+  "unsigned",
+]);
 
 /** The attribute type of each physical type. */
 const TYPES: Readonly<Record<string, AttributeType | undefined>> = {
@@ -114,7 +123,7 @@ function* rowsOf(
     }
     const open = pages.openChunk(number);
     let rows = 0;
-    const list = new ListRows(column);
+    const list = new ListRows(file, column);
     for (const page of open.pages) {
       const decoded = pages.decoded(open, page);
       const valueAt = valuesOf(file, column, { type, values: decoded.values });
@@ -156,13 +165,20 @@ function* scalars(
   }
 }
 
+/** Elements of a list, missing ones too: more are beyond the bytes of a value, and a run of few bytes may hold millions. */
+const ELEMENTS_MAX = 1024;
+
 /** Lists, which may continue in the next page. */
 class ListRows {
+  readonly #file: RegionFile;
   readonly #column: ParquetColumn;
   #row: AttributeValue[] | undefined;
+  /** Elements of the row so far. */
+  #elements = 0;
   #hasRow = false;
 
-  constructor(column: ParquetColumn) {
+  constructor(file: RegionFile, column: ParquetColumn) {
+    this.#file = file;
     this.#column = column;
   }
 
@@ -175,9 +191,12 @@ class ListRows {
       if (repetition?.[at] === 0) {
         if (this.#hasRow) yield this.#row;
         this.#hasRow = true;
+        this.#elements = 0;
         // Below the level of an element the list is empty; below the level of an empty list there is no list.
         this.#row = level < elementLevel - 1 ? undefined : [];
       }
+      this.#elements += 1;
+      if (this.#elements > ELEMENTS_MAX) throw this.#tooLong();
       // A missing element is left out.
       if (level === definitionLevel) this.#row?.push(valueAt(next++));
     }
@@ -185,6 +204,11 @@ class ListRows {
 
   *end(): Generator<RowValue> {
     if (this.#hasRow) yield this.#row;
+  }
+
+  #tooLong(): WinnowError {
+    const what = `cannot be an attribute: a list has more than ${ELEMENTS_MAX} elements; leave the column out`;
+    return refused(this.#file, this.#column, what);
   }
 }
 
@@ -216,25 +240,26 @@ function valuesOf(
 
 /** What stands for bytes that are no UTF-8. */
 const REPLACEMENT = "\uFFFD";
-/** Entries of a dictionary are the same bytes wherever they occur, and mostly occur many times. */
+/** Entries of a dictionary are at one place wherever they occur, and mostly occur many times. */
 const KNOWN_TEXTS = 2 ** 12;
 
 /** Refuses texts that are not UTF-8: read leniently, two ids with different damaged bytes would be one. */
 function textsOf(
   file: RegionFile,
   column: ParquetColumn,
-  values: readonly Uint8Array[],
+  values: PageTexts,
 ): (position: number) => string {
-  const known = new Map<Uint8Array, string>();
+  const known = new Map<number, string>();
   return (position) => {
-    const bytes = values[position]!;
-    const seen = known.get(bytes);
+    const start = values.startOf(position);
+    const seen = known.get(start);
     if (seen !== undefined) return seen;
+    const bytes = values.at(position);
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
     if (text.includes(REPLACEMENT) && !isUtf8(bytes)) {
       throw refused(file, column, `holds "${excerpt(text)}", not UTF-8; write texts in UTF-8`);
     }
-    if (known.size < KNOWN_TEXTS) known.set(bytes, text);
+    if (known.size < KNOWN_TEXTS) known.set(start, text);
     return text;
   };
 }

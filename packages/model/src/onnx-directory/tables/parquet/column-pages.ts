@@ -12,13 +12,25 @@ import { hybridIntegers } from "./hybrid-integers.ts";
 import type { IntegerLayout } from "./hybrid-integers.ts";
 import { damaged, numberOf } from "./parquet-file.ts";
 import type { ColumnChunk, ParquetColumn } from "./parquet-file.ts";
-import { ThriftCut, readStruct } from "./thrift.ts";
-import type { ThriftStruct } from "./thrift.ts";
+import { ThriftCut, readStruct, wholeFields } from "./thrift.ts";
+import type { ThriftStruct, WantedFields } from "./thrift.ts";
+import { PageTexts } from "./page-texts.ts";
 
 const PAGE_BYTES_MAX = 2 ** 28;
 const PAGE_VALUES_MAX = 2 ** 24;
 const HEADER_BYTES = 2 ** 10;
 const HEADER_BYTES_MAX = 2 ** 24;
+
+/** Codecs that are not read, by number. */
+const OTHER_CODECS: Readonly<Record<number, string | undefined>> = { 3: "LZO", 5: "LZ4", 7: "LZ4" };
+
+/** What is read of the header of a page; not statistics. */
+const PAGE_HEADER: WantedFields = new Map([
+  ...wholeFields(1, 2, 3),
+  [5, wholeFields(1, 2)],
+  [7, wholeFields(1)],
+  [8, wholeFields(1, 4, 5, 6, 7)],
+]);
 
 const DATA_PAGE = 0;
 const DICTIONARY_PAGE = 2;
@@ -36,8 +48,8 @@ export const VALUE_BYTES: Readonly<Record<string, number | undefined>> = {
   DOUBLE: 8,
 };
 
-/** Decoded values: values of fixed size as bytes one after the other, strings as views. */
-export type Values = Uint8Array | readonly Uint8Array[];
+/** Decoded values: values of fixed size as bytes one after the other, or strings. */
+export type Values = Uint8Array | PageTexts;
 
 /** A page whose header is known. */
 export interface Page {
@@ -86,7 +98,7 @@ export class ColumnPages {
       const page = this.#pageAt(at, { end, firstValue });
       const type = numberOf(page.header.get(1));
       if (type === DICTIONARY_PAGE) dictionary = this.#dictionary(chunk, page);
-      if (type === DATA_PAGE || type === DATA_PAGE_V2) pages.push(page);
+      if (page.values > 0 && (type === DATA_PAGE || type === DATA_PAGE_V2)) pages.push(page);
       firstValue += page.values;
       at = page.offset + page.bytes;
     }
@@ -111,7 +123,7 @@ export class ColumnPages {
       const bytes = new Uint8Array(Math.min(size, end - at));
       this.#file.read(at, bytes);
       try {
-        const { fields, length } = readStruct(bytes, this.#file.name);
+        const { fields, length } = readStruct(bytes, this.#file.name, PAGE_HEADER);
         return { header: fields, length };
       } catch (error) {
         if (!(error instanceof ThriftCut)) throw error;
@@ -235,12 +247,11 @@ export class ColumnPages {
 
   #fromDictionary(dictionary: Values, positions: Uint32Array): Values {
     const size = VALUE_BYTES[this.#column.type] ?? 1;
-    const isTexts = !(dictionary instanceof Uint8Array);
-    const known = isTexts ? dictionary.length : dictionary.length / size;
+    const known = dictionary.length / size;
     for (const position of positions) {
       if (position >= known) throw this.#damage(`entry ${position} of a dictionary of ${known}`);
     }
-    if (isTexts) return Array.from(positions, (position) => dictionary[position]!);
+    if (dictionary instanceof PageTexts) return dictionary.take(positions);
     const values = new Uint8Array(positions.length * size);
     const entries = new Int32Array(new Uint8Array(dictionary).buffer);
     const words = new Int32Array(values.buffer);
@@ -259,14 +270,7 @@ export class ColumnPages {
       return bytes.subarray(0, count * size);
     }
     if (bytes.length < count * 4) throw this.#damage("a page that ends early");
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    let at = 0;
-    return Array.from({ length: count }, () => {
-      const length = at + 4 <= bytes.length ? view.getUint32(at, true) : Infinity;
-      at += 4 + length;
-      if (at > bytes.length) throw this.#damage("a page that ends early");
-      return bytes.subarray(at - length, at);
-    });
+    return PageTexts.ofPlain(bytes, count) ?? this.#fail("a page that ends early");
   }
 
   #integers(bytes: Uint8Array, layout: IntegerLayout): Uint32Array {
@@ -298,7 +302,10 @@ export class ColumnPages {
       if (error instanceof WinnowError) throw error;
       throw this.#damage("a page that cannot be decompressed");
     }
-    const found = codec === 6 ? "zstd, which Node reads from 22.15 on" : `codec ${codec}`;
+    const found =
+      codec === 6
+        ? "zstd, which Node reads from 22.15 on"
+        : (OTHER_CODECS[codec] ?? `codec ${codec}`);
     const text = `column "${excerpt(this.#column.name)}" is compressed with ${found}`;
     throw new WinnowError(
       "UNIMPLEMENTED",
@@ -311,6 +318,10 @@ export class ColumnPages {
     const bytes = new Uint8Array(length);
     this.#file.read(offset, bytes);
     return bytes;
+  }
+
+  #fail(what: string): never {
+    throw this.#damage(what);
   }
 
   #damage(what: string): WinnowError {

@@ -6,6 +6,7 @@ import { WinnowError, excerpt } from "@winnow/core";
 import type { RegionFile } from "../../../storage/region.ts";
 import { ColumnPages, VALUE_BYTES } from "./column-pages.ts";
 import type { OpenChunk, Page, Values } from "./column-pages.ts";
+import type { PageTexts } from "./page-texts.ts";
 import type { ParquetColumn } from "./parquet-file.ts";
 
 /** Reads values of a column. */
@@ -41,7 +42,7 @@ export class ColumnValues {
   /** Texts `from` (included) to `to` (excluded). */
   *texts(from: number, to: number): Generator<Uint8Array> {
     for (const { values, first, end } of this.#pieces(from, to)) {
-      for (let at = first; at < end; at += 1) yield (values as readonly Uint8Array[])[at]!;
+      for (let at = first; at < end; at += 1) yield (values as PageTexts).at(at);
     }
   }
 

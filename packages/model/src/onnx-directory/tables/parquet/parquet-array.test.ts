@@ -153,14 +153,18 @@ describe("is refused", () => {
       { tensor: "embedding" },
       /column "embedding" of items\.parquet is list of DOUBLE; write the items as lists of float32/,
     ],
-    ["doubles", {}, /has the columns "id", "embedding"; name one of them as "tensor"/],
+    [
+      "doubles",
+      {},
+      /has the columns "id" \(BYTE_ARRAY\), "embedding" \(list of DOUBLE\); none of them fits: write the items as lists of float32/,
+    ],
     [
       "plain",
       { tensor: "vector" },
-      /has not one column "vector", but "id", "number", "small", "embedding"/,
+      /has not one column "vector", but "id" \(BYTE_ARRAY\), "number" \(INT64\), "small" \(INT32\), "embedding" \(list of FLOAT\)/,
     ],
     ["plain", { tensor: "id" }, /column "id" of items\.parquet is BYTE_ARRAY/],
-    ["lz4", {}, /column "embedding" is compressed with codec 7; write it with snappy, gzip/],
+    ["lz4", {}, /column "embedding" is compressed with LZ4; write it with snappy, gzip/],
   ])("%s with %o", (name, items, message) => {
     expect(() => read(opened(contentOf(name), { items }))).toThrow(message);
   });
@@ -170,7 +174,7 @@ describe("is refused", () => {
     [
       "plain",
       { tensor: "embedding" },
-      /column "embedding" of items\.parquet is FLOAT; write ids as texts/,
+      /column "embedding" of items\.parquet is list of FLOAT; write ids as texts/,
     ],
     ["plain", {}, /name one of them as "tensor"/],
     ["kinds_of_ids", { tensor: "beyond" }, /the id of row 7 is 2\^63 or more; write ids as texts/],

@@ -29,25 +29,29 @@ const ARRAY_TYPES: Readonly<Record<string, StoredArray["type"] | undefined>> = {
 
 /** The column of embeddings: of lists of floats. @throws WinnowError naming file and remedy */
 export function parquetItems(file: RegionFile, wanted: TensorFile): StoredArray {
-  const column = chosen(
-    file,
-    wanted,
-    (each) => each.type === "FLOAT" && each.repetitionLevel === 1,
-  );
-  if (column.type === "FLOAT" && column.repetitionLevel === 1) return arrayOf(file, column);
-  const lists = "list of ".repeat(column.repetitionLevel);
-  const text = `${wanted.where}: column "${excerpt(column.name)}" of ${file.name} is ${lists}${column.type}`;
-  throw new WinnowError("INVALID_ARGUMENT", `${text}; write the items as lists of float32`);
+  const remedy = "write the items as lists of float32";
+  const column = chosen(file, wanted, { fits: isItems, remedy });
+  if (isItems(column)) return arrayOf(file, column);
+  const text = `${wanted.where}: column "${excerpt(column.name)}" of ${file.name} is ${typeText(column)}`;
+  throw new WinnowError("INVALID_ARGUMENT", `${text}; ${remedy}`);
+}
+
+function isItems({ type, repetitionLevel }: ParquetColumn): boolean {
+  return type === "FLOAT" && repetitionLevel === 1;
+}
+
+function typeText({ type, meaning, repetitionLevel }: ParquetColumn): string {
+  const isPlain = meaning === undefined || meaning === "unsigned";
+  return `${"list of ".repeat(repetitionLevel)}${type}${isPlain ? "" : ` (${meaning})`}`;
 }
 
 /** The column of ids: integers or texts. @throws WinnowError naming file and remedy */
 export function parquetIds(file: RegionFile, wanted: TensorFile): StoredArray | TextColumn {
-  const column = chosen(file, wanted, isId);
+  const remedy = "write ids as texts, int64 or int32";
+  const column = chosen(file, wanted, { fits: isId, remedy });
   if (!isId(column)) {
-    const { name, type, meaning } = column;
-    const what = meaning === undefined || meaning === "unsigned" ? type : `${type} (${meaning})`;
-    const text = `${wanted.where}: column "${excerpt(name)}" of ${file.name} is ${what}`;
-    throw new WinnowError("INVALID_ARGUMENT", `${text}; write ids as texts, int64 or int32`);
+    const text = `${wanted.where}: column "${excerpt(column.name)}" of ${file.name} is ${typeText(column)}`;
+    throw new WinnowError("INVALID_ARGUMENT", `${text}; ${remedy}`);
   }
   if (column.type !== "BYTE_ARRAY") {
     const array = arrayOf(file, column);
@@ -97,24 +101,34 @@ function unsignedAsInt64({
   return { ...array, type: "int64", elementBytes, region: { ...region, size, read } };
 }
 
+/** What a column is chosen for: which columns may be meant, and what to write if there are none. */
+interface Choice {
+  readonly fits: (column: ParquetColumn) => boolean;
+  readonly remedy: string;
+}
+
 /** The column that the description names, or the only one that fits. */
 function chosen(
   file: RegionFile,
   { tensor, where }: TensorFile,
-  canBeMeant: (column: ParquetColumn) => boolean,
+  { fits, remedy }: Choice,
 ): ParquetColumn {
   const columns = readFooter(file);
-  const names = columns.map(({ name }) => `"${excerpt(name)}"`);
   const found = columns.filter((column) =>
-    tensor === undefined ? canBeMeant(column) : column.name === tensor,
+    tensor === undefined ? fits(column) : column.name === tensor,
   );
   if (found.length === 1) return found[0]!;
-  const listed = names.slice(0, 20).join(", ");
-  const text =
-    tensor === undefined
-      ? `${where}: ${file.name} has the columns ${listed}; name one of them as "tensor"`
-      : `${where}: ${file.name} has not one column "${excerpt(tensor)}", but ${listed}`;
-  throw new WinnowError(tensor === undefined ? "INVALID_ARGUMENT" : "NOT_FOUND", text);
+  const listed = columns
+    .slice(0, 20)
+    .map((column) => `"${excerpt(column.name)}" (${typeText(column)})`)
+    .join(", ");
+  if (tensor !== undefined) {
+    const text = `${where}: ${file.name} has not one column "${excerpt(tensor)}", but ${listed}`;
+    throw new WinnowError("NOT_FOUND", text);
+  }
+  const next = found.length > 1 ? `name one of them as "tensor"` : `none of them fits: ${remedy}`;
+  const text = `${where}: ${file.name} has the columns ${listed}; ${next}`;
+  throw new WinnowError("INVALID_ARGUMENT", text);
 }
 
 function arrayOf(file: RegionFile, column: ParquetColumn): StoredArray {

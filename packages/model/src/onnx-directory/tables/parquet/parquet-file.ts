@@ -5,14 +5,29 @@
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { RegionFile } from "../../../storage/region.ts";
-import { ThriftCut, readStruct } from "./thrift.ts";
-import type { ThriftStruct, ThriftValue } from "./thrift.ts";
+import { ThriftCut, readStruct, wholeFields } from "./thrift.ts";
+import type { ThriftStruct, ThriftValue, WantedFields } from "./thrift.ts";
 
 const MAGIC = 0x31524150;
+/** `PARE`: the footer is encrypted. */
+const ENCRYPTED_MAGIC = 0x45524150;
 const FOOTER_BYTES_MAX = 2 ** 27;
 const COLUMNS_MAX = 10_000;
 const REPEATED = 2;
 const REQUIRED = 0;
+
+/** What is read of a footer: of the schema, and of each row group's chunks; not statistics. */
+const FOOTER: WantedFields = new Map([
+  [2, wholeFields(1, 3, 4, 5, 6, 10)],
+  [3, undefined],
+  [
+    4,
+    new Map([
+      [1, new Map([...wholeFields(1), [3, wholeFields(4, 5, 7, 9, 11)]])],
+      [3, undefined],
+    ]),
+  ],
+]);
 
 /** Physical types by number. */
 const PHYSICAL_TYPES: readonly string[] =
@@ -30,31 +45,34 @@ export interface ColumnChunk {
 }
 
 /** Logical types that change the meaning of a physical value; strings and plain numbers need none. */
-type ParquetMeaning = "date" | "millis" | "micros" | "nanos" | "unsigned" | "decimal" | "other";
+type ParquetMeaning = "date" | "millis" | "micros" | "nanos" | "unsigned" | UnreadMeaning;
+
+/** Logical types that no column may have whose values are read. */
+type UnreadMeaning = "decimal" | "time" | "bson" | "interval" | "uuid" | "float16" | "other";
 
 /** By number of the converted type (parquet.thrift, ConvertedType); 0: UTF8, 15 to 18: INT_8 to INT_64. */
 const CONVERTED: Readonly<Record<number, ParquetMeaning | undefined>> = {
   5: "decimal",
   6: "date",
-  7: "other",
-  8: "other",
+  7: "time",
+  8: "time",
   9: "millis",
   10: "micros",
   11: "unsigned",
   12: "unsigned",
   13: "unsigned",
   14: "unsigned",
-  20: "other",
-  21: "other",
+  20: "bson",
+  21: "interval",
 };
 /** By field of the union (LogicalType); 1: STRING, 4: ENUM, 10: INTEGER, 12: JSON. */
 const LOGICAL: Readonly<Record<number, ParquetMeaning | undefined>> = {
   5: "decimal",
   6: "date",
-  7: "other",
-  13: "other",
-  14: "other",
-  15: "other",
+  7: "time",
+  13: "bson",
+  14: "uuid",
+  15: "float16",
 };
 const TIMESTAMP = 8;
 const INTEGER = 10;
@@ -83,13 +101,15 @@ export interface ParquetColumn {
   readonly chunks: readonly ColumnChunk[];
 }
 
-/** Reads a footer. @throws WinnowError DATA_LOSS, UNIMPLEMENTED */
+/** Reads a footer. @throws WinnowError DATA_LOSS, UNIMPLEMENTED, RESOURCE_EXHAUSTED */
 export function readFooter(file: RegionFile): readonly ParquetColumn[] {
   const tail = new Uint8Array(8);
   if (file.size < 12) throw damaged(file, "it is no Parquet file; it may be truncated");
   file.read(file.size - 8, tail);
   const view = new DataView(tail.buffer);
-  if (view.getUint32(4, true) !== MAGIC) {
+  const magic = view.getUint32(4, true);
+  if (magic === ENCRYPTED_MAGIC) throw unsupported(file, "its footer is encrypted");
+  if (magic !== MAGIC) {
     throw damaged(file, "it does not end as a Parquet file does; it may be truncated");
   }
   const length = view.getUint32(0, true);
@@ -99,7 +119,7 @@ export function readFooter(file: RegionFile): readonly ParquetColumn[] {
   const footer = new Uint8Array(length);
   file.read(file.size - 8 - length, footer);
   try {
-    const { fields } = readStruct(footer, file.name);
+    const { fields } = readStruct(footer, file.name, FOOTER);
     return columnsOf(file, fields);
   } catch (error) {
     if (error instanceof ThriftCut) throw damaged(file, "its footer ends early");
@@ -113,7 +133,8 @@ function columnsOf(file: RegionFile, footer: ThriftStruct): readonly ParquetColu
   const leaves = leavesOf(file, structsOf(footer.get(2)));
   const groups = structsOf(footer.get(4));
   const rows = groups.reduce((sum, group) => sum + numberOf(group.get(3)), 0);
-  if (rows !== numberOf(footer.get(3))) throw damaged(file, "row groups of other rows than it has");
+  if (rows !== numberOf(footer.get(3)))
+    throw damaged(file, "its row groups have other rows than its footer says");
   const columnAt = (leaf: Leaf, at: number): ParquetColumn => ({
     ...leaf,
     chunks: groups.map((group) => chunkOf(file, group, at)),
@@ -176,16 +197,23 @@ function chunkOf(file: RegionFile, group: ThriftStruct, at: number): ColumnChunk
   if (!(facts instanceof Map))
     throw damaged(file, "its footer lacks a column; it may be encrypted");
   if (chunk?.has(1) === true) throw damaged(file, "its columns lie in other files");
+  const read = chunkFacts(facts, numberOf(group.get(3)));
+  const { offset, bytes, values, rows } = read;
+  // The row group of an empty piece has no page, and writers say that it lies at 0.
+  if (rows === 0 && values === 0) return { ...read, offset: 0, bytes: 0 };
+  const isInside = offset >= 4 && bytes >= 0 && offset + bytes <= file.size;
+  if (isInside && values >= 0 && rows >= 0) return read;
+  const text = `a column chunk at byte ${offset} of ${bytes} bytes; it may be truncated`;
+  throw damaged(file, text);
+}
+
+function chunkFacts(facts: ThriftStruct, rows: number): ColumnChunk {
   const [codec, values, bytes, dataAt, dictionaryAt] = [4, 5, 7, 9, 11].map((field) =>
     numberOf(facts.get(field)),
   ) as [number, number, number, number, number];
   // Some writers give a dictionary page at 0 if there is none.
   const offset = dictionaryAt > 0 ? Math.min(dataAt, dictionaryAt) : dataAt;
-  const rows = numberOf(group.get(3));
-  const isInside = offset >= 4 && bytes >= 0 && offset + bytes <= file.size;
-  if (isInside && values >= 0 && rows >= 0) return { offset, bytes, codec, values, rows };
-  const text = `a column chunk at byte ${offset} of ${bytes} bytes; it may be truncated`;
-  throw damaged(file, text);
+  return { offset, bytes, codec, values, rows };
 }
 
 function structsOf(value: ThriftValue | undefined): readonly ThriftStruct[] {
@@ -200,6 +228,10 @@ export function numberOf(value: ThriftValue | undefined): number {
 
 function textOf(value: ThriftValue | undefined): string {
   return value instanceof Uint8Array ? new TextDecoder().decode(value) : "";
+}
+
+function unsupported({ name }: RegionFile, what: string): WinnowError {
+  return new WinnowError("UNIMPLEMENTED", `Cannot read ${excerpt(name)}: ${what}`);
 }
 
 /** The error for a file whose content contradicts itself. */

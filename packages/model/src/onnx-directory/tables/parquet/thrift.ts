@@ -1,6 +1,7 @@
 // Thrift's compact protocol (thrift/doc/specs/thrift-compact-protocol.md), in which Parquet writes its footer
-// and the headers of pages: values by number of their field, without a schema. Memory is bounded by the bytes
-// that are there, whatever they claim.
+// and the headers of pages: values by number of their field. Fields that the caller does not name are skipped, and the
+// structs, lists and strings of those that it names are counted: an empty one takes a byte of the file and some
+// hundred bytes of memory.
 
 import { WinnowError } from "@winnow/core";
 
@@ -10,23 +11,42 @@ export type ThriftValue = number | boolean | Uint8Array | readonly ThriftValue[]
 /** Fields by number. */
 export type ThriftStruct = ReadonlyMap<number, ThriftValue>;
 
+/** Fields to read, by number, and which fields of their structs; `undefined` for all of them. */
+export type WantedFields = ReadonlyMap<number, WantedFields | undefined>;
+
+/** Fields that are read with all that is in them. */
+export const wholeFields = (...numbers: readonly number[]): WantedFields =>
+  new Map(numbers.map((number) => [number, undefined]));
+
 /** The bytes end before the struct does: the caller may have more of them. */
 export class ThriftCut extends Error {}
 
+/** Types of a field that holds no further bytes: its type is its value. */
+const TRUE_OR_FALSE = 2;
 const DEPTH_MAX = 16;
+/** Structs, lists and strings that are read: those of 300,000 column chunks. */
+const OBJECTS_MAX = 2 ** 20;
+/** Numbers and bools in lists that are read. */
+const ELEMENTS_MAX = 2 ** 24;
 
-/** Reads one struct; gives its fields and its length in bytes. @throws WinnowError DATA_LOSS, ThriftCut */
+/**
+ * Reads the wanted fields of one struct, and gives its length in bytes.
+ * @throws WinnowError DATA_LOSS, RESOURCE_EXHAUSTED; ThriftCut
+ */
 export function readStruct(
   bytes: Uint8Array,
   file: string,
+  wanted: WantedFields,
 ): { readonly fields: ThriftStruct; readonly length: number } {
   const reader = new ThriftReader(bytes, file);
-  return { fields: reader.struct(1), length: reader.position };
+  return { fields: reader.struct(1, wanted), length: reader.position };
 }
 
 class ThriftReader {
   readonly #bytes: Uint8Array;
   readonly #file: string;
+  #objects = 0;
+  #elements = 0;
   position = 0;
 
   constructor(bytes: Uint8Array, file: string) {
@@ -34,21 +54,34 @@ class ThriftReader {
     this.#file = file;
   }
 
-  struct(depth: number): ThriftStruct {
-    if (depth > DEPTH_MAX) throw this.#damage("structs in each other");
+  struct(depth: number, wanted: WantedFields | undefined): ThriftStruct {
+    this.#countObject();
     const fields = new Map<number, ThriftValue>();
+    this.#eachField(depth, (field, type) => {
+      if (wanted?.has(field) === false) this.#skipField(type, depth);
+      else {
+        const value =
+          type <= TRUE_OR_FALSE ? type === 1 : this.#value(type, depth, wanted?.get(field));
+        fields.set(field, value);
+      }
+    });
+    return fields;
+  }
+
+  #eachField(depth: number, visit: (field: number, type: number) => void): void {
+    if (depth > DEPTH_MAX) throw this.#damage("structs in each other");
     let field = 0;
     for (;;) {
       const head = this.#byte();
       const type = head & 15;
-      if (type === 0) return fields;
+      if (type === 0) return;
       const delta = head >>> 4;
       field = delta === 0 ? this.#integer() : field + delta;
-      fields.set(field, type <= 2 ? type === 1 : this.#value(type, depth));
+      visit(field, type);
     }
   }
 
-  #value(type: number, depth: number): ThriftValue {
+  #value(type: number, depth: number, wanted: WantedFields | undefined): ThriftValue {
     switch (type) {
       case 1:
       case 2:
@@ -60,32 +93,76 @@ class ThriftReader {
       case 6:
         return this.#integer();
       case 7:
+        this.#countObject();
         return this.#take(8);
       case 8:
+        this.#countObject();
         return this.#take(this.#varint());
       case 9:
       case 10:
-        return this.#list(depth);
+        return this.#list(depth, wanted);
       case 12:
-        return this.struct(depth + 1);
+        return this.struct(depth + 1, wanted);
       default:
         throw this.#damage(`a value of type ${type}`);
     }
   }
 
-  #list(depth: number): readonly ThriftValue[] {
+  #list(depth: number, wanted: WantedFields | undefined): readonly ThriftValue[] {
+    const { count, type } = this.#listHead(depth);
+    this.#countObject();
+    this.#elements += count;
+    if (this.#elements > ELEMENTS_MAX) throw this.#tooMany(`${ELEMENTS_MAX} values`);
+    const values: ThriftValue[] = [];
+    for (let at = 0; at < count; at += 1) values.push(this.#value(type, depth + 1, wanted));
+    return values;
+  }
+
+  #listHead(depth: number): { readonly count: number; readonly type: number } {
     const head = this.#byte();
     const count = head >>> 4 === 15 ? this.#varint() : head >>> 4;
     if (depth > DEPTH_MAX) throw this.#damage("lists in each other");
     // Every element takes at least one byte.
     if (count > this.#bytes.length - this.position) throw new ThriftCut();
-    return Array.from({ length: count }, () => this.#value(head & 15, depth + 1));
+    return { count, type: head & 15 };
+  }
+
+  #skipField(type: number, depth: number): void {
+    if (type > TRUE_OR_FALSE) this.#skip(type, depth);
+  }
+
+  #skip(type: number, depth: number): void {
+    if (type === 12) {
+      this.#eachField(depth + 1, (_, inner) => this.#skipField(inner, depth + 1));
+    } else if (type === 9 || type === 10) {
+      const list = this.#listHead(depth);
+      for (let at = 0; at < list.count; at += 1) this.#skip(list.type, depth + 1);
+    } else if (type === 7 || type === 8) {
+      this.#pass(type === 7 ? 8 : this.#varint());
+    } else {
+      this.#value(type, depth, undefined);
+    }
+  }
+
+  #countObject(): void {
+    this.#objects += 1;
+    if (this.#objects > OBJECTS_MAX) throw this.#tooMany(`${OBJECTS_MAX} structs, lists and texts`);
+  }
+
+  #tooMany(what: string): WinnowError {
+    const text = `more than ${what} in its metadata; write larger row groups`;
+    return new WinnowError("RESOURCE_EXHAUSTED", `Cannot read ${this.#file}: ${text}`);
   }
 
   #take(length: number): Uint8Array {
+    const start = this.position;
+    this.#pass(length);
+    return this.#bytes.subarray(start, this.position);
+  }
+
+  #pass(length: number): void {
     if (length > this.#bytes.length - this.position) throw new ThriftCut();
     this.position += length;
-    return this.#bytes.subarray(this.position - length, this.position);
   }
 
   #byte(): number {
