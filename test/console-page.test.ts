@@ -179,6 +179,32 @@ describe.skipIf(executablePath === undefined)("the console's page", () => {
     },
   );
 
+  test("a title that is written from right to left keeps its order in the answer", async () => {
+    const page = await opened({
+      ...METADATA,
+      "/v1/cluster": { json: healthyReport() },
+      "/v1/models/home-feed:predict": {
+        json: { predictions: [{ scores: [1, 0.5], titles: ["فيلم!", "Heat!"] }] },
+      },
+    });
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByText("answered in").waitFor();
+
+    const places =
+      (await page.evaluate(`[...document.querySelectorAll(".answers td:last-child")].map((cell) => {
+      const text = cell.firstChild;
+      return [0, text.length - 1].map((at) => {
+        const range = document.createRange();
+        range.setStart(text, at);
+        range.setEnd(text, at + 1);
+        return range.getBoundingClientRect().left;
+      });
+    })`)) as [number, number][];
+    const [arabic, latin] = places.map(([first, last]) => first > last);
+
+    expect([arabic, latin]).toEqual([true, false]);
+  });
+
   test("a picture with another word in one badge is told apart", async () => {
     const page = await opened({ ...METADATA, "/v1/cluster": { json: healthyReport() } });
     await page.getByRole("list", { name: "Stages of home-feed" }).waitFor();

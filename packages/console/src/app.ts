@@ -70,8 +70,8 @@ export function Page(props: PageProps): VNode {
 function navigation(): VNode {
   const places = [
     ["workers", "Workers"],
-    ["partitions", "Partitions"],
     ["models", "Models"],
+    ["partitions", "Partitions"],
     ["charts", "Live"],
     ["try", "Try"],
     ["events", "Events"],

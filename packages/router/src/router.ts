@@ -41,6 +41,7 @@ import { waitingExperiments } from "./experiments/waiting-experiments.ts";
 import { waitingPipelines } from "./pipeline/waiting-pipelines.ts";
 import { WarmUp } from "./versions/warm-up.ts";
 import { WorkerLinks } from "./workers/worker-links.ts";
+import { byWorkerId } from "./workers/worker-order.ts";
 import type { SavedWorkers } from "./workers/worker-links.ts";
 import { Pins } from "./pins.ts";
 import { Predictions } from "./predictions.ts";
@@ -289,7 +290,7 @@ class ClusterRouter implements Router {
     return {
       nowMs: this.#environment.clock.nowMs(),
       table: this.#routing.table,
-      workers: workers.toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+      workers: workers.toSorted(byWorkerId),
       members: this.#links.members(),
       replication: this.settings,
       statusOf: (model) => this.#known.status(model) ?? [],

@@ -69,12 +69,15 @@ function workerRow(worker: WorkerReport, busiest: number): VNode {
       worker.heardAgoMs === undefined ? "never" : `${ageText(worker.heardAgoMs)} ago`,
     ),
     h("td", { class: "number" }, countText(worker.replicas)),
-    h("td", {}, worker.accelerator, h("span", { class: "beside" }, worker.device)),
+    h("td", { class: "device" }, worker.accelerator, h("span", { class: "beside" }, worker.device)),
   );
 }
 
 /** Most cells of a map; a table with more partitions is described in words. */
 const CELLS_MAX = 8192;
+
+/** Partitions up to which the rows of several workers stand beside each other. */
+const NARROW_PARTITIONS_MAX = 4;
 
 const ENDING: ReadonlySet<string> = new Set(["UNLOADING", "END"]);
 
@@ -156,7 +159,13 @@ function tableMap(
       h("span", { class: "beside" }, `${held}`, state && [" ", badge(state.tone, state.text)]),
     );
   });
-  return h("div", {}, caption, h("div", { class: "map-rows" }, ...lines));
+  const isNarrow = partitions <= NARROW_PARTITIONS_MAX;
+  return h(
+    "div",
+    {},
+    caption,
+    h("div", { class: isNarrow ? "map-rows narrow" : "map-rows" }, ...lines),
+  );
 }
 
 /** What a row of the map says of its worker; nothing of one that is as it should be. */

@@ -165,6 +165,16 @@ describe("health", () => {
     expect(health.sentence).toBe("movies does not answer yet: movies/1 is loaded to 50 %");
   });
 
+  test("a model that was taken out is no fault beside one that answers", () => {
+    const leaving = versionReport({ state: "UNLOADING", isDefault: true });
+    const taken = { ...model({ answers: false, versions: [leaving] }), name: "old" };
+    const health = healthOf(facts({ models: [model(), taken] }));
+
+    expect(health.severity).toBe("ok");
+    expect(health.findings.map(({ text }) => text)).toEqual(["old is being unloaded"]);
+    expect(healthOf(facts({ models: [taken] })).severity).toBe("down");
+  });
+
   test("tells a router that waits for its workers from one that cannot read who they are", () => {
     const traffic = { requests: 0, refusals: {} };
     const of = (router: Partial<HealthFacts["router"]>): string =>

@@ -146,9 +146,18 @@ function modelFindings({ models, workers }: HealthFacts): Finding[] {
   }
   const silent: Severity = models.some(({ answers }) => answers) ? "degraded" : "down";
   return models.flatMap((model) => [
-    ...(model.answers ? replicationFindings(model) : [silenceFinding(model, silent)]),
+    ...(model.answers ? replicationFindings(model) : [silentFinding(model, silent)]),
     ...versionFindings(model),
   ]);
+}
+
+/** The finding for a model that does not answer: it was taken out, unless nothing answers, or something is wrong. */
+function silentFinding(model: ModelReport, severity: Severity): Finding {
+  const living = model.versions.filter(({ isOver }) => !isOver);
+  const isLeaving = living.length > 0 && living.every(({ state }) => state === "UNLOADING");
+  return isLeaving && severity === "degraded"
+    ? { severity: "ok", text: `${model.name} is being unloaded`, remedy: "" }
+    : silenceFinding(model, severity);
 }
 
 /** The finding for a model that does not answer requests without a version. */

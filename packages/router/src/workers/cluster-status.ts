@@ -11,6 +11,7 @@ import type {
   RoutedVersion,
   RoutingTable,
 } from "@winnow/cluster";
+import { byWorkerId } from "./worker-order.ts";
 import type { WorkerPeer } from "./worker-peer.ts";
 
 /** A worker as this router sees it. */
@@ -46,7 +47,7 @@ export function workerStatuses(
     const address = peer.address ?? "";
     return { id, address, askable, trusted, questions, isLive, hasDecided, order };
   });
-  return statuses.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  return statuses.toSorted(byWorkerId);
 }
 
 /** What a status is made from. */
