@@ -225,7 +225,7 @@ test("S1: over REST each instance has its own list, however much another one exc
   });
   expect(columns).toEqual({
     error:
-      "Exclusions leave 0 items for instance 2 and 20 for instance 1; the column format needs as " +
+      "The request admits 0 items for instance 2 and 20 for instance 1; the column format needs as " +
       'many for each: use "instances"',
   });
 });

@@ -31,6 +31,7 @@ export type ApiKeys = ReadonlyMap<string, ApiKey>;
 const KEYS_MAX = 1024;
 const SECRET_BYTES = 32;
 const ROLES: readonly KeyRole[] = ["predict", "status", "administer"];
+const isRole = (role: string): boolean => (ROLES as readonly string[]).includes(role);
 const ID = /^[a-z0-9][a-z0-9-]{0,62}$/;
 const KEY = /^winnow_([a-z0-9][a-z0-9-]{0,62})_[A-Za-z0-9_-]{43}$/;
 const KEY_BEGINNING = "winnow_";
@@ -56,6 +57,12 @@ export function createKey(wanted: NewKey): { readonly key: string; readonly line
   const { id, roles, rate, concurrency } = wanted;
   if (!ID.test(id)) {
     throw refusal(`"${excerpt(id)}" is no id of a key: write up to 63 letters a-z, digits and "-"`);
+  }
+  const unknown = roles.find((role) => !isRole(role));
+  if (unknown !== undefined || roles.length === 0) {
+    throw refusal(
+      `"${excerpt(unknown ?? "")}" is no role: write one or more of ${ROLES.join(", ")}`,
+    );
   }
   const key = `winnow_${id}_${randomBytes(SECRET_BYTES).toString("base64url")}`;
   const line = [
@@ -109,7 +116,7 @@ function readKey([id = "", written = "", ...settings]: readonly string[], where:
   if (hex === undefined) throw refusal(`${where}: behind the id goes sha256: and 64 hex digits`);
   const values = new Map(settings.map((setting) => settingOf(setting, where)));
   const roles = (values.get("roles") ?? "").split(",");
-  const unknown = roles.find((role) => !(ROLES as readonly string[]).includes(role));
+  const unknown = roles.find((role) => !isRole(role));
   if (unknown !== undefined) {
     throw refusal(`${where} needs roles=… with one or more of ${ROLES.join(", ")}`);
   }

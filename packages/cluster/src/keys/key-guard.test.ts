@@ -42,6 +42,16 @@ describe("a file of keys", () => {
     },
   );
 
+  test.each([
+    [["admin"], "admin"],
+    [["predict", ""], ""],
+    [[], ""],
+  ])("has no roles %j", (roles, told) => {
+    expect(() => createKey({ id: "shop", roles })).toThrow(
+      `"${told}" is no role: write one or more of predict, status, administer`,
+    );
+  });
+
   test("is found by no part, extension or change of a key", () => {
     const { key, line } = made("shop");
     const keys = readKeys(line, "file");

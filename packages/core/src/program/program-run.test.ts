@@ -348,7 +348,7 @@ describe("runProgram()", () => {
 
     expect(outputs.get("scores")).toEqual({ ...scores, rowLengths: Uint32Array.of(1, 3) });
     await expect(runProgram(computing, { inputs }, executors)).rejects.toThrow(
-      "Exclusions leave 1 items for instance 0 and 3 for instance 1",
+      "The request admits 1 items for instance 0 and 3 for instance 1",
     );
   });
 

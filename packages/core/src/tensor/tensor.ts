@@ -56,7 +56,7 @@ export function requireEqualRows({ rowLengths }: Tensor, needs: string): void {
   const [short, long] = [rowLengths.indexOf(least), rowLengths.indexOf(most)];
   throw new WinnowError(
     "INVALID_ARGUMENT",
-    `Exclusions leave ${least} items for instance ${short} and ${most} for instance ${long}; ${needs}`,
+    `The request admits ${least} items for instance ${short} and ${most} for instance ${long}; ${needs}`,
   );
 }
 

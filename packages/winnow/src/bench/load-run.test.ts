@@ -1,5 +1,6 @@
 // The generator against servers that answer in pieces, in chunks, late or not at all.
 
+import { getEventListeners } from "node:events";
 import { type Server, type Socket, createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { systemClock } from "@winnow/core";
@@ -171,5 +172,13 @@ describe("load", () => {
     expect(result.requests).toBeGreaterThan(0);
     expect(result.kept[0]!.answer.body().toString()).toBe("{}");
     expect(result.kept.length).toBeLessThanOrEqual(1000);
+  });
+
+  test("leaves nothing that waits for the signal, of which a ramp has one for all its steps", async () => {
+    const port = await serve((socket) => socket.write(OK));
+    const { signal } = new AbortController();
+    await run(port, { durationMs: 20 }, signal);
+
+    expect(getEventListeners(signal, "abort")).toEqual([]);
   });
 });

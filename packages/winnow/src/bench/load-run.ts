@@ -140,9 +140,13 @@ class LoadRun {
     this.#endMs = this.#startMs + durationMs;
     this.#watch();
     await new Promise<void>((resolve) => {
-      const stop = (): void => resolve();
-      signal.addEventListener("abort", stop, { once: true });
-      if (signal.aborted) return resolve();
+      // A ramp is many runs with one signal.
+      const stop = (): void => {
+        signal.removeEventListener("abort", stop);
+        resolve();
+      };
+      signal.addEventListener("abort", stop);
+      if (signal.aborted) return stop();
       clock.setTimer(durationMs, stop);
       if (perSecond === undefined) for (const lane of this.#lanes) this.#sendNow(lane);
       else {

@@ -83,5 +83,5 @@ function collect(value: string, before: readonly string[] = []): readonly string
 function tolerance(text: string): number {
   const value = Number(text);
   if (/^[\d.]+(e-?\d+)?$/.test(text) && value >= 0 && value < 1) return value;
-  throw new InvalidArgumentError("It must be a number from 0 up to, but not 1, such as 1e-5.");
+  throw new InvalidArgumentError("It must be a number from 0 to below 1, such as 1e-5.");
 }

@@ -62,6 +62,18 @@ test("a router that tells no status: the error is the router's own", async () =>
   });
 });
 
+test.each(["foo", "127.0.0.1:8501", "ftp://127.0.0.1:8501"])(
+  "%s is told to be no router's address",
+  async (url) => {
+    const command = { url, model: "movies", json: "[1]", timeoutMs: 60_000 };
+
+    await expect(predict(command, systemClock)).rejects.toMatchObject({
+      code: "INVALID_ARGUMENT",
+      message: `${url} is no router's address; write for example http://127.0.0.1:8501`,
+    });
+  },
+);
+
 test("a server that never ends its answer is given up", async () => {
   const url = await serverThat((_, response) => {
     response.write('{"predictions":[');

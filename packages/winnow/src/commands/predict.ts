@@ -4,6 +4,7 @@
 import { WinnowError, excerpt } from "@winnow/core";
 import type { Clock, ErrorCode } from "@winnow/core";
 import { type RestAnswer, RestClient, type RestTrust } from "../access/rest-client.ts";
+import { checkRouterUrl } from "../report/report-question.ts";
 import { terminalLine, terminalText } from "../terminal-text.ts";
 
 /** What to ask, and which router. */
@@ -37,6 +38,7 @@ export interface PredictAnswer {
 
 /** Asks a router. @throws WinnowError with the router's own message, or UNAVAILABLE. */
 export async function predict(command: PredictCommand, clock: Clock): Promise<PredictAnswer> {
+  checkRouterUrl(command.url);
   const client = new RestClient(command);
   const asking = { client, clock, timeoutMs: command.timeoutMs };
   const answer = await post(asking, predictUrl(command), requestBody(command));

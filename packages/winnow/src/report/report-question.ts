@@ -46,15 +46,19 @@ export async function askReportAndClock(
   throw notARouter(url, `it answered ${status}`);
 }
 
+/** Refuses what is no URL of a router, before anything is sent. @throws WinnowError INVALID_ARGUMENT */
+export function checkRouterUrl(url: string): void {
+  if (/^https?:\/\/[^/\s]+(\/[^\s?#]*)?$/.test(url)) return;
+  const text = `${excerpt(url)} is no router's address; write for example http://127.0.0.1:8501`;
+  throw new WinnowError("INVALID_ARGUMENT", text);
+}
+
 async function answerOf(
   client: RestClient,
   url: string,
   { clock, signal }: ReportWait,
 ): Promise<RestAnswer> {
-  if (!/^https?:\/\/[^/\s]+(\/[^\s?#]*)?$/.test(url)) {
-    const text = `${excerpt(url)} is no router's address; write for example http://127.0.0.1:8501`;
-    throw new WinnowError("INVALID_ARGUMENT", text);
-  }
+  checkRouterUrl(url);
   const at = `${url.replace(/\/+$/, "")}/v1/cluster`;
   try {
     return await client.askWithin(at, { signal }, { clock, timeoutMs: ANSWER_MS_MAX });

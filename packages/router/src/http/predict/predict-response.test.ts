@@ -137,7 +137,7 @@ describe("writePrediction()", () => {
       ],
     });
     await expect(written({ scores, ids }, "column")).rejects.toThrow(
-      "Exclusions leave 0 items for instance 1 and 2 for instance 2; the column format needs as " +
+      "The request admits 0 items for instance 1 and 2 for instance 2; the column format needs as " +
         'many for each: use "instances"',
     );
   });
