@@ -272,6 +272,9 @@ describe("winnow inspect of several models", () => {
     winnow(["demo", models, "--items", "20", "--users", "2"]);
     mkdirSync(path.join(models, "broken/1"), { recursive: true });
     writeFileSync(path.join(models, "broken/1/saved_model.pb"), "not a graph");
+    // A snapshot of a file system is none of them.
+    mkdirSync(path.join(models, ".snapshot/1"), { recursive: true });
+    writeFileSync(path.join(models, ".snapshot/1/saved_model.pb"), "not a graph");
     const text = winnow(["inspect", models]);
     const json = winnow(["inspect", models, "--json"]);
 

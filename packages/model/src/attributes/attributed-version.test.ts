@@ -1,6 +1,7 @@
 // Items and their attributes as files bring them: what pyarrow reads of Parquet files written in several ways,
 // lines of JSON, and files that are at fault.
 
+import { createHash } from "node:crypto";
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, describe, expect, test, vi } from "vitest";
@@ -469,6 +470,28 @@ describe("a version with attributes", () => {
 
       expect(items.get("item 2")!.get("text")).toBe("\uFFFD");
     });
+  });
+
+  test("refuses a file that SHA256SUMS lists and that differs; one that is not listed is read", () => {
+    const content = '{"id":"item 1","x":1}';
+    const { directory } = opened("items.jsonl", content);
+    const sums = (name: string, listed: string | Buffer): string =>
+      `${createHash("sha256").update(listed).digest("hex")}  ./${name}\n`;
+    const others = ["ids.txt", "items.safetensors", "model.onnx", "winnow.json"]
+      .map((name) => sums(name, readFileSync(path.join(directory, name))))
+      .join("");
+    const listedIn = (manifest: string): boolean | undefined => {
+      writeFileSync(path.join(directory, "SHA256SUMS"), manifest);
+      const version = openModelVersion(directory);
+      version.close();
+      return version.files?.find(({ name }) => name === "assets.extra/items.jsonl")?.isListed;
+    };
+
+    expect(listedIn(others + sums("assets.extra/items.jsonl", content))).toBe(true);
+    expect(listedIn(others)).toBe(false);
+    expect(() => listedIn(others + sums("assets.extra/items.jsonl", "{}"))).toThrow(
+      "assets.extra/items.jsonl is not the file that SHA256SUMS lists",
+    );
   });
 
   test("refuses two files, and one beside a model that searches nothing", () => {

@@ -17,6 +17,8 @@ import type {
   ModelVersion,
   PartitionReader,
 } from "../model-version.ts";
+import { assertAsListed } from "../saved-model/checksum-manifest.ts";
+import { readManifest } from "../saved-model/version-directory.ts";
 import type { FileStore } from "../storage/file-store.ts";
 import { StoredDirectory } from "../storage/stored-directory.ts";
 import { AttributeFile, attributeFileOf } from "./attribute-file.ts";
@@ -42,6 +44,7 @@ class AttributedVersion implements ModelVersion {
   readonly #version: ModelVersion;
   readonly #file: AttributeFile;
   readonly #directory: StoredDirectory;
+  readonly #isListed: boolean;
 
   constructor(version: ModelVersion, directory: StoredDirectory, name: string) {
     this.#version = version;
@@ -56,6 +59,9 @@ class AttributedVersion implements ModelVersion {
     this.#file = new AttributeFile(directory, name, itemsOf(program));
     const { attributes, digest } = this.#file;
     const { sha256 } = digest;
+    const manifest = readManifest(directory);
+    if (manifest !== undefined) assertAsListed(manifest, name, digest);
+    this.#isListed = manifest?.has(name) === true;
     this.program = {
       ...program,
       fingerprint: describedFingerprint(program.fingerprint, { name, sha256 }, attributes),
@@ -82,7 +88,7 @@ class AttributedVersion implements ModelVersion {
 
   get files(): readonly BoundFile[] {
     const { name, digest } = this.#file;
-    const own = { name, ...digest, entries: this.items.items, isListed: false };
+    const own = { name, ...digest, entries: this.items.items, isListed: this.#isListed };
     return [...(this.#version.files ?? []), own];
   }
 

@@ -94,7 +94,10 @@ interface FailedModel extends VersionDirectory {
  * one that cannot be loaded does not hide the others. @throws WinnowError as loading does, for a single model
  */
 export async function inspect(command: InspectCommand): Promise<(ModelReport | FailedModel)[]> {
-  const found = await newestVersionsAt(command.directory);
+  const all = await newestVersionsAt(command.directory);
+  // Snapshots and trash of file systems; one that is named itself is shown.
+  const shown = all.filter(({ model }) => !model.startsWith("."));
+  const found = shown.length === 0 ? all : shown;
   const tools = { opener: new VersionOpener(), engine: createDenseEngine() };
   try {
     if (found.length === 1) {
