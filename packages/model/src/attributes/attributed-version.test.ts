@@ -265,6 +265,14 @@ describe("a version with attributes", () => {
     expect(values("item 4")).toEqual([null, null, null, null, null, null, null, null]);
   });
 
+  test("reads lines of JSON whose texts look as if a key stood in them twice", () => {
+    const lines = ['{"id":"item 1","x":": \\"x\\":2"}', '{"id":"item 2","x":"\\\\"}'];
+    const items = read(opened("items.jsonl", lines.join("\n")));
+
+    const texts = ["item 1", "item 2"].map((id) => items.get(id)!.get("x"));
+    expect(texts).toEqual([': "x":2', "\\"]);
+  });
+
   test("reads CSV of megabytes, with line breaks within quotes, as JSON lines of the same values", () => {
     const rows = Array.from({ length: 40_000 }, (_, row) => ({
       id: `item ${row}`,
@@ -349,6 +357,13 @@ describe("a version with attributes", () => {
     ["items.jsonl", `{"id":"a","x":[${"7,".repeat(600)}7]}`, "A value has 4808 bytes; attributes"],
     ["items.jsonl", '{"id":"a","x":{"y":1}}', "attributes are values, or lists of values"],
     ["items.jsonl", '{"id":"a","x":9007199254740993}', "beyond 2^53"],
+    [
+      "items.jsonl",
+      '{"id":"a","x":1}\n{"id":"b","x":1,"x":2}',
+      'line 2 has the key "x" twice; leave one of them',
+    ],
+    ["items.jsonl", '\n{"id":"a", "id" :"b"}', 'line 2 has the key "id" twice'],
+    ["items.jsonl", '{"id":"a","\\u0078":1,"x" \t: 2}\n', 'line 1 has the key "x" twice'],
     ["items.jsonl", '{"id":"a","$x":1}', "cannot be an attribute"],
     ["items.jsonl", '{"id":"a"}\n{"id":"b"}\n{"id":"a"}', 'id "a" stands in items 1 and 3'],
     ["items.jsonl", '{"id":1}\n{"id":"b"}', "some ids are texts and some are integers"],

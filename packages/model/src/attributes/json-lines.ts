@@ -9,6 +9,7 @@ import type { AttributeType, AttributeValue } from "@winnow/core";
 import type { RegionFile } from "../storage/region.ts";
 import { checkColumns, idNameOf } from "./described-items.ts";
 import { blocksOf, checkUtf8 } from "./lines.ts";
+import { keysWritten, repeatedKey } from "./repeated-keys.ts";
 import type { DescribedItems, ItemIds, RowLimit } from "./described-items.ts";
 
 /** Doubles from here on do not fit 64-bit integers. */
@@ -34,14 +35,29 @@ export function readJsonLines(file: RegionFile, limit: RowLimit): DescribedItems
       const end = endOfLines(block, from);
       const lines = block.subarray(from, end).toString("utf8").replace(/\n$/, "");
       const objects = objectsOf(lines, separator);
+      const [before, linesBefore] = [items.fields, line];
       if (objects === undefined)
         for (const text of lines.split("\n")) items.addText(text, (line += 1));
       else for (const object of objects) items.add(object, (line += 1));
+      if (keysWritten(lines) > items.fields - before) checkKeys(file.name, lines, linesBefore);
       from = end;
     }
     limit.checkRead(items.rows);
   }
   return items.finish();
+}
+
+/**
+ * Refuses an object that has a key twice, of which the parser keeps the last value. The first of `lines` follows on
+ * `linesBefore` others. @throws WinnowError INVALID_ARGUMENT naming line and key
+ */
+function checkKeys(file: string, lines: string, linesBefore: number): void {
+  for (const [at, text] of lines.split("\n").entries()) {
+    const key = repeatedKey(text);
+    if (key === undefined) continue;
+    const what = `line ${linesBefore + at + 1} has the key "${excerpt(key)}" twice; leave one of them`;
+    throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${file}: ${what}`);
+  }
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -105,6 +121,7 @@ class LineItems {
   readonly #file: string;
   readonly #columns = new Map<string, OpenColumn>();
   readonly #ids: (string | number)[] = [];
+  #fields = 0;
   #idName: string | undefined;
   /** Of the last object: most objects of a file have the same fields. */
   #shape: Shape | undefined;
@@ -115,6 +132,11 @@ class LineItems {
 
   get rows(): number {
     return this.#ids.length;
+  }
+
+  /** Fields of all objects, each key once. */
+  get fields(): number {
+    return this.#fields;
   }
 
   /** Adds the object of a line, if it is not empty. */
@@ -135,6 +157,7 @@ class LineItems {
         columns[at] ??= this.#columnOf(name);
         this.#addValue(columns[at]!, name, fields[name]);
       }
+      this.#fields += names.length;
       this.#addId(fields[this.#idName!]);
     } catch (error) {
       if (!(error instanceof WinnowError) || error.message.startsWith("Cannot read")) throw error;
