@@ -614,7 +614,7 @@ describe("a flag that is empty, as where a script's variable is not set", () => 
     expect(ended.code).toBe(code);
   });
 
-  test.each([["WINNOW_HOST"], ["WINNOW_API_KEYS"]])(
+  test.each([["WINNOW_HOST"], ["WINNOW_API_KEYS"], ["WINNOW_TLS_CLIENT_CA"], ["WINNOW_CONFIG"]])(
     "is not taken for everything in a variable either: %s",
     (name) => {
       const ended = winnow(["router", "--members", "w0@h:1"], { [name]: "" });
@@ -623,4 +623,29 @@ describe("a flag that is empty, as where a script's variable is not set", () => 
       expect(ended.code).toBe(2);
     },
   );
+
+  test.each([
+    ["WINNOW_SSL_CONFIG_FILE", "it must name a file; unset it to have none"],
+    ["WINNOW_REDIS_PASSWORD", "set it to the password of Redis, or unset it"],
+  ])("is not taken for none in %s, which no parser reads", (name, remedy) => {
+    const ended = winnow(["router", "--redis", "redis://127.0.0.1:1", "--port", "0"], {
+      [name]: "",
+    });
+
+    expect(ended.stderr).toContain(`INVALID_ARGUMENT: ${name} is empty`);
+    expect(ended.stderr).toContain(remedy);
+    expect(ended.code).toBe(1);
+  });
+
+  test("is not taken for none in a file of settings", () => {
+    const file = path.join(directory, "empty.yaml");
+    writeFileSync(file, 'port: 0\ntls-client-ca: ""\n');
+
+    const ended = winnow(["router", "--members", "w0@h:1", "--config", file]);
+
+    expect(ended.stderr).toContain(
+      `${file}, line 2: tls-client-ca is "". It must name a file; leave it out to ask no client`,
+    );
+    expect(ended.code).toBe(1);
+  });
 });

@@ -28,6 +28,17 @@ export function option(flags: string, description: string, variable?: string): O
   return variable === undefined ? made : made.env(variable);
 }
 
+/**
+ * An option that must not be empty, as it is where a script's variable is not set: it would protect nothing, without a
+ * word. `remedy` says what it must be, and what leaving it out means.
+ */
+function filledOption(flags: string, remedy: string, about: readonly [string, string]): Option {
+  return option(flags, ...about).argParser((text) => {
+    if (text.trim() !== "") return text;
+    throw new InvalidArgumentError(remedy);
+  });
+}
+
 /** A port option. */
 export function portOption(flags: string, description: string, variable?: string): Option {
   return option(flags, description, variable).argParser(wholeNumber(0, PORT_MAX));
@@ -108,11 +119,10 @@ export const requestTimeoutOption = (): Option =>
 
 /** The file for settings that no flag and no variable sets. */
 export const configOption = (): Option =>
-  option(
-    "--config <file>",
+  filledOption("--config <file>", "It must name a file of settings; leave it out to have none.", [
     "YAML file of settings by the names of their flags; flags and variables take precedence",
     "WINNOW_CONFIG",
-  );
+  ]);
 
 /** Whether pages of other origins may send requests. */
 export const corsOption = (): Option =>
@@ -160,21 +170,23 @@ export function addModelOptions(command: Command): Command {
 
 /** Adds the flags of TLS for clients. */
 export function addTlsOptions(command: Command): Command {
+  const plain = "It must name a file; leave it out to serve without TLS.";
+  const anyone = "It must name a file; leave it out to ask no client for a certificate.";
   return command
     .addOption(
-      option(
-        "--tls-cert <file>",
+      filledOption("--tls-cert <file>", plain, [
         "certificate chain in PEM of a router's REST and gRPC, or of a worker's metrics; read again when it changes",
         "WINNOW_TLS_CERT",
-      ),
+      ]),
     )
-    .addOption(option("--tls-key <file>", "its private key in PEM", "WINNOW_TLS_KEY"))
     .addOption(
-      option(
-        "--tls-client-ca <file>",
+      filledOption("--tls-key <file>", plain, ["its private key in PEM", "WINNOW_TLS_KEY"]),
+    )
+    .addOption(
+      filledOption("--tls-client-ca <file>", anyone, [
         "authorities in PEM: clients need a certificate of one of them, probes do not",
         "WINNOW_TLS_CLIENT_CA",
-      ),
+      ]),
     );
 }
 
@@ -186,28 +198,26 @@ export const sslConfigOption = (): Option =>
     "WINNOW_SSL_CONFIG_FILE",
   );
 
-/**
- * The file of keys of the clients that are answered. An empty name, as where a script's variable is not set, would let
- * everybody in.
- */
+/** The file of keys of the clients that are answered. */
 export const apiKeysOption = (answered: string): Option =>
-  option(
+  filledOption(
     "--api-keys <file>",
-    `file of keys, made by winnow keys create: ${answered}; read again when it changes`,
-    "WINNOW_API_KEYS",
-  ).argParser((file) => {
-    if (file.trim() !== "") return file;
-    throw new InvalidArgumentError(
-      "It must name a file of keys; leave it out to answer everybody without a key.",
-    );
-  });
+    "It must name a file of keys; leave it out to answer everybody without a key.",
+    [
+      `file of keys, made by winnow keys create: ${answered}; read again when it changes`,
+      "WINNOW_API_KEYS",
+    ],
+  );
 
 /** Names by which browsers and proxies may ask a router. */
 export const allowedHostsOption = (): Option =>
-  option(
+  filledOption(
     "--allowed-hosts <list>",
-    "names that the Host of a REST request may have besides addresses and private names: a.example.org,…; *: any (default: any, but none on loopback without TLS or keys)",
-    "WINNOW_ALLOWED_HOSTS",
+    "It must be names, or * for any; leave it out for the default.",
+    [
+      "names that the Host of a REST request may have besides addresses and private names: a.example.org,…; *: any (default: any, but none on loopback without TLS or keys)",
+      "WINNOW_ALLOWED_HOSTS",
+    ],
   );
 
 /** Refuses to start with anything unprotected. */
@@ -225,42 +235,50 @@ export const requireSecurityOption = (): Option =>
 export function addClientOptions(command: Command): Command {
   return command
     .addOption(
-      option("--ca <file>", "authorities in PEM that issued the router's certificate", "WINNOW_CA"),
+      filledOption(
+        "--ca <file>",
+        "It must name a file; leave it out for the authorities of Node.",
+        ["authorities in PEM that issued the router's certificate", "WINNOW_CA"],
+      ),
     )
     .addOption(
-      option(
-        "--key-file <file>",
+      filledOption("--key-file <file>", "It must name a file; leave it out for WINNOW_API_KEY.", [
         "file with this command's key for the router, if it needs one; or WINNOW_API_KEY",
         "WINNOW_API_KEY_FILE",
-      ),
+      ]),
     );
 }
 
 /** Adds the flags of TLS between members. */
 function addClusterTlsOptions(command: Command): Command {
+  const plain = "It must name a file; leave all three out for no TLS between members.";
   return command
     .addOption(
-      option(
-        "--cluster-tls-cert <file>",
+      filledOption("--cluster-tls-cert <file>", plain, [
         "this member's certificate chain in PEM, for TLS between routers and workers",
         "WINNOW_CLUSTER_TLS_CERT",
-      ),
+      ]),
     )
     .addOption(
-      option("--cluster-tls-key <file>", "its private key in PEM", "WINNOW_CLUSTER_TLS_KEY"),
+      filledOption("--cluster-tls-key <file>", plain, [
+        "its private key in PEM",
+        "WINNOW_CLUSTER_TLS_KEY",
+      ]),
     )
     .addOption(
-      option(
-        "--cluster-tls-ca <file>",
+      filledOption("--cluster-tls-ca <file>", plain, [
         "authorities in PEM that issue the members' certificates",
         "WINNOW_CLUSTER_TLS_CA",
-      ),
+      ]),
     )
     .addOption(
-      option(
+      filledOption(
         "--cluster-tls-name <name>",
-        "DNS name in every member's certificate (default: a worker's certificate has its host, a router's any name)",
-        "WINNOW_CLUSTER_TLS_NAME",
+        "It must be a DNS name; leave it out for the default.",
+        [
+          "DNS name in every member's certificate (default: a worker's certificate has its host, a router's any name)",
+          "WINNOW_CLUSTER_TLS_NAME",
+        ],
       ),
     );
 }
@@ -270,6 +288,7 @@ function addClusterTlsOptions(command: Command): Command {
  * flags.
  */
 export function addRedisOptions(command: Command, description: string): Command {
+  const unknown = "It must name a file; leave it out to present no certificate.";
   return command
     .addOption(option("--redis <url>", description, "WINNOW_REDIS"))
     .addOption(
@@ -280,28 +299,42 @@ export function addRedisOptions(command: Command, description: string): Command 
       ),
     )
     .addOption(
-      option(
+      filledOption(
         "--redis-password-file <file>",
-        "file with the password of Redis, or WINNOW_REDIS_PASSWORD (default: the URL's)",
-        "WINNOW_REDIS_PASSWORD_FILE",
+        "It must name a file; leave it out for the URL's password.",
+        [
+          "file with the password of Redis, or WINNOW_REDIS_PASSWORD (default: the URL's)",
+          "WINNOW_REDIS_PASSWORD_FILE",
+        ],
       ),
     )
     .addOption(
-      option(
+      filledOption(
         "--redis-ca <file>",
-        "authorities in PEM that issued Redis' certificate, for rediss:// (default: Node's)",
-        "WINNOW_REDIS_CA",
+        "It must name a file; leave it out for the authorities of Node.",
+        [
+          "authorities in PEM that issued Redis' certificate, for rediss:// (default: Node's)",
+          "WINNOW_REDIS_CA",
+        ],
       ),
     )
     .addOption(
-      option(
-        "--redis-cert <file>",
+      filledOption("--redis-cert <file>", unknown, [
         "certificate chain in PEM to present to Redis",
         "WINNOW_REDIS_CERT",
-      ),
+      ]),
     )
-    .addOption(option("--redis-key <file>", "its private key in PEM", "WINNOW_REDIS_KEY"));
+    .addOption(
+      filledOption("--redis-key <file>", unknown, ["its private key in PEM", "WINNOW_REDIS_KEY"]),
+    );
 }
+
+/** Where the items that users have seen are. */
+export const seenRedisOption = (): Option =>
+  filledOption("--seen-redis <url>", "It must be a URL; leave it out for that of --redis.", [
+    "Redis with the items that users have seen, for pipelines (default: that of --redis)",
+    "WINNOW_SEEN_REDIS",
+  ]);
 
 /** Adds how cluster members find and verify each other. */
 export function addMembershipOptions(command: Command): Command {
@@ -310,17 +343,19 @@ export function addMembershipOptions(command: Command): Command {
       option("--members <list>", "fixed list instead of Redis: id@host:port,…", "WINNOW_MEMBERS"),
     )
     .addOption(
-      option(
-        "--cluster <name>",
+      filledOption("--cluster <name>", "It must be a name; leave it out for the default.", [
         "name that separates clusters in one Redis",
         "WINNOW_CLUSTER",
-      ).default("default"),
+      ]).default("default"),
     )
     .addOption(
-      option(
+      filledOption(
         "--cluster-secret-file <file>",
-        "secrets that sign the cluster's records in Redis, one per line: the first signs, all are accepted",
-        "WINNOW_CLUSTER_SECRET_FILE",
+        "It must name a file; leave it out to accept unsigned records.",
+        [
+          "secrets that sign the cluster's records in Redis, one per line: the first signs, all are accepted",
+          "WINNOW_CLUSTER_SECRET_FILE",
+        ],
       ),
     )
     .addOption(
@@ -334,11 +369,10 @@ export function addMembershipOptions(command: Command): Command {
         .default(false),
     )
     .addOption(
-      option(
-        "--worker-addresses <list>",
+      filledOption("--worker-addresses <list>", "It must be addresses; leave it out for any.", [
         "addresses that workers may have: 10.0.0.0/8,shard-*.example.org:7600,… (default: any host and port)",
         "WINNOW_WORKER_ADDRESSES",
-      ),
+      ]),
     )
     .addOption(
       option(

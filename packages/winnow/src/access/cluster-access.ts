@@ -90,8 +90,7 @@ export async function openCluster(
   { worker, certificates = new ProcessTls(environment) }: OpenedFor = {},
 ): Promise<ClusterAccess> {
   const { workerAddresses } = options;
-  const isAnywhere = workerAddresses === undefined || workerAddresses === "";
-  const addresses = isAnywhere ? anyAddress : parseAddressRules(workerAddresses);
+  const addresses = workerAddresses === undefined ? anyAddress : parseAddressRules(workerAddresses);
   const { secret, stopWatching } = await openSecret(options, environment);
   const refused = new RefusedRecords(environment.log);
   const tls = await certificates.openCluster(options);
@@ -136,7 +135,7 @@ async function seenItemsOf(
   { redis, seenRedis }: ClusterOptions,
   access: RedisAccess,
 ): Promise<SeenItems | undefined> {
-  if (seenRedis === undefined || seenRedis === "") {
+  if (seenRedis === undefined) {
     if (redis === undefined || redis === "") return undefined;
     return new RedisSeenItems(await loadRedis(access), redis);
   }
@@ -155,7 +154,7 @@ async function openSecret(
   { cluster, clusterSecretFile: file, acceptUnsigned }: ClusterOptions,
   environment: Environment,
 ): Promise<WatchedSecret> {
-  if (file === undefined || file === "") {
+  if (file === undefined) {
     return { secret: noSecret(cluster), stopWatching: () => undefined };
   }
   const opened = await openConfigFile(

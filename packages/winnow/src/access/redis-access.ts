@@ -30,9 +30,10 @@ export async function openRedisAccess(
   const tls = await certificates.openRedis(flags);
   const isUserGiven = user !== undefined && user !== "";
   const access = { tls, ...(isUserGiven && { user }) };
-  if (file === undefined || file === "") {
+  if (file === undefined) {
     const variable = processVariables["WINNOW_REDIS_PASSWORD"];
-    const isGiven = variable !== undefined && variable !== "";
+    if (variable === "") throw emptyPassword();
+    const isGiven = variable !== undefined;
     return { access: { ...access, ...(isGiven && { password: () => variable }) }, close: () => {} };
   }
   const settings = { file, read: readPassword, pollMs: PASSWORD_POLL_MS };
@@ -40,6 +41,12 @@ export async function openRedisAccess(
   let password = opened.initial;
   opened.follow((changed) => (password = changed));
   return { access: { ...access, password: () => password }, close: () => opened.close() };
+}
+
+/** It is empty where a script's variable is not set; Redis would be asked without a password, or with the URL's. */
+function emptyPassword(): WinnowError {
+  const text = "WINNOW_REDIS_PASSWORD is empty; set it to the password of Redis, or unset it";
+  return new WinnowError("INVALID_ARGUMENT", text);
 }
 
 /** The first line; a second one is an error. @throws WinnowError INVALID_ARGUMENT that quotes nothing */

@@ -47,7 +47,7 @@ export interface ReadTrust {
  * without a key
  */
 export function readTrust({ ca, keyFile }: Omit<RestTrust, "isOwnProcess">): ReadTrust {
-  const isFile = keyFile !== undefined && keyFile !== "";
+  const isFile = keyFile !== undefined;
   const key = isFile ? textOf(keyFile).trim() : (processVariables["WINNOW_API_KEY"] ?? "");
   // Other characters cannot be in a header.
   if (!/^[\x21-\x7e]{0,1024}$/.test(key)) {
@@ -56,7 +56,7 @@ export function readTrust({ ca, keyFile }: Omit<RestTrust, "isOwnProcess">): Rea
   }
   return {
     headers: key === "" ? {} : { authorization: `Bearer ${key}` },
-    ca: ca === undefined || ca === "" ? undefined : textOf(ca),
+    ca: ca === undefined ? undefined : textOf(ca),
   };
 }
 

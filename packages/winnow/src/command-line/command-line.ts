@@ -100,7 +100,7 @@ function prepared(command: Command, version: string): PreparedCommand {
   command.hook("preAction", () => {
     checkVariables(processVariables, () => variablesOf(createCommandLine(version)));
     const file: unknown = command.getOptionValue("config");
-    if (typeof file !== "string" || file === "") return;
+    if (typeof file !== "string") return;
     const known = Object.values(servingCommands).flatMap((make) =>
       make().options.flatMap((each) => settingNameOf(each) ?? []),
     );

@@ -33,6 +33,7 @@ import {
   portOption,
   replicationOption,
   requestTimeoutOption,
+  seenRedisOption,
   requireSecurityOption,
   sslConfigOption,
   threadsOption,
@@ -185,13 +186,7 @@ function router(): Command {
     .addOption(requireSecurityOption())
     .addOption(configOption())
     .addOption(otlpEndpointOption())
-    .addOption(
-      option(
-        "--seen-redis <url>",
-        "Redis with the items that users have seen, for pipelines (default: that of --redis)",
-        "WINNOW_SEEN_REDIS",
-      ),
-    );
+    .addOption(seenRedisOption());
   addLimitOptions(command, ROUTER_OWNERS);
   return addMembershipOptions(command).action(async (options: RouterRoleOptions) => {
     const { runRouter } = await import("../commands/router.ts");

@@ -16,6 +16,12 @@ export const VARIABLES_WITHOUT_FLAG: readonly string[] = [
   "WINNOW_API_KEY",
 ];
 
+/**
+ * The flag may be empty, which is its default in TensorFlow Serving: no file. An empty variable is that of a script whose
+ * own is not set, and clients would be asked for no certificate.
+ */
+const NEVER_EMPTY = "WINNOW_SSL_CONFIG_FILE";
+
 /** Whether a variable's value must not be shown. */
 export function isSecretVariable(name: string): boolean {
   return /PASSWORD$|_KEY$|_HEADERS$/.test(name);
@@ -48,7 +54,8 @@ function nearestVariable(name: string, known: readonly string[]): string | undef
 }
 
 /**
- * Refuses variables that nothing reads; `ofFlags` is asked only where there are variables of Winnow.
+ * Refuses variables that nothing reads, and an empty one that is to name a file; `ofFlags` is asked only where there are
+ * variables of Winnow.
  * @throws WinnowError INVALID_ARGUMENT naming all of them
  */
 export function checkVariables(
@@ -59,6 +66,10 @@ export function checkVariables(
     ([name]) => name.startsWith(PREFIX) && !name.startsWith(BENCHMARKS),
   );
   if (ours.length === 0) return;
+  if (variables[NEVER_EMPTY]?.trim() === "") {
+    const text = `${NEVER_EMPTY} is empty: it must name a file; unset it to have none`;
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  }
   const known = [...ofFlags(), ...VARIABLES_WITHOUT_FLAG].filter((name) => name.startsWith(PREFIX));
   const unknown = ours.flatMap(([name, value = ""]) => {
     if (known.includes(name)) return [];

@@ -180,7 +180,7 @@ function protectionOf(
     host,
     role: "worker",
     hasTls: isSilent || tls !== undefined,
-    knowsClients: isSilent || (apiKeys ?? "") !== "" || tls?.material.ca !== undefined,
+    knowsClients: isSilent || apiKeys !== undefined || tls?.material.ca !== undefined,
     hasClusterTls: cluster.tls !== undefined,
     redis,
   };

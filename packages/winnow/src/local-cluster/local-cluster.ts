@@ -145,14 +145,14 @@ function membershipArgs(shape: LocalClusterShape, ports: readonly number[]): str
  * router's port for its own. So are certificates, which only the router uses: workers serve their metrics on
  * loopback.
  */
-function variablesOf({ redis }: LocalClusterShape): Record<string, string> {
-  const empty = {
-    WINNOW_CONFIG: "",
-    WINNOW_TLS_CERT: "",
-    WINNOW_TLS_KEY: "",
-    WINNOW_TLS_CLIENT_CA: "",
+function variablesOf({ redis }: LocalClusterShape): Readonly<Record<string, string | undefined>> {
+  const unset = {
+    WINNOW_CONFIG: undefined,
+    WINNOW_TLS_CERT: undefined,
+    WINNOW_TLS_KEY: undefined,
+    WINNOW_TLS_CLIENT_CA: undefined,
   };
-  return { ...empty, ...(redis !== undefined && { WINNOW_REDIS: redis }) };
+  return { ...unset, ...(redis !== undefined && { WINNOW_REDIS: redis }) };
 }
 
 interface StatusDocument {

@@ -16,7 +16,8 @@ export interface Program {
   readonly name: string;
   /** Arguments after the node executable and its flags. */
   readonly args: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
+  /** Variables beside those of this process; `undefined`: one of this process that it does not get. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
 /** What the supervisor needs of the world. */

@@ -106,7 +106,7 @@ describe("the names by which a router may be asked", () => {
   test.each<[string, readonly [Protection, string | undefined], readonly string[] | undefined]>([
     ["its own on loopback", [here, undefined], ["box.lan"]],
     ["any on loopback with TLS", [{ ...here, hasTls: true }, undefined], undefined],
-    ["any where clients show keys", [{ ...here, knowsClients: true }, ""], undefined],
+    ["any where clients show keys", [{ ...here, knowsClients: true }, undefined], undefined],
     ["any beyond loopback", [open, undefined], undefined],
     ["those given, and its own", [here, "A.example.org, b"], ["a.example.org", "b", "box.lan"]],
     ["those given beyond loopback", [open, "a.example.org"], ["a.example.org", "box.lan"]],

@@ -43,7 +43,7 @@ export function allowedHosts(
   own: string,
 ): ReadonlySet<string> | undefined {
   const isGuarded = hasTls || knowsClients || !isLoopback(host);
-  if (list === undefined || list === "") {
+  if (list === undefined) {
     return isGuarded ? undefined : new Set([own.toLowerCase()]);
   }
   const names = list.split(",").map((name) => name.trim().toLowerCase());

@@ -52,7 +52,7 @@ export class ProcessTls {
    * file
    */
   async openPublic(flags: TlsFlags): Promise<TlsFiles | undefined> {
-    const { tlsCert: certFile, tlsKey: keyFile, tlsClientCa: caFile } = given(flags);
+    const { tlsCert: certFile, tlsKey: keyFile, tlsClientCa: caFile } = flags;
     if (certFile === undefined && keyFile === undefined && caFile === undefined) return undefined;
     assertBoth(certFile, keyFile, ["--tls-cert", "--tls-key"]);
     return this.open("public", { certFile, keyFile, caFile });
@@ -60,7 +60,7 @@ export class ProcessTls {
 
   /** Certificates between members; `undefined`: no TLS. @throws as `openPublic` */
   async openCluster(flags: ClusterTlsFlags): Promise<ClusterTls | undefined> {
-    const { clusterTlsCert: certFile, clusterTlsKey: keyFile, ...more } = given(flags);
+    const { clusterTlsCert: certFile, clusterTlsKey: keyFile, ...more } = flags;
     const { clusterTlsCa: caFile, clusterTlsName: memberName } = more;
     const files = [certFile, keyFile, caFile].filter((file) => file !== undefined);
     if (files.length === 0 && memberName === undefined) return undefined;
@@ -75,7 +75,7 @@ export class ProcessTls {
 
   /** Certificates for Redis; `undefined`: the authorities that Node trusts. @throws as `openPublic` */
   async openRedis(flags: RedisTlsFlags): Promise<TlsFiles | undefined> {
-    const { redisCert: certFile, redisKey: keyFile, redisCa: caFile } = given(flags);
+    const { redisCert: certFile, redisKey: keyFile, redisCa: caFile } = flags;
     if (certFile !== undefined || keyFile !== undefined) {
       assertBoth(certFile, keyFile, ["--redis-cert", "--redis-key"]);
     }
@@ -122,9 +122,4 @@ function assertBoth(
   }
   const [there, missing] = certFile === undefined ? [key, cert] : [cert, key];
   throw new WinnowError("INVALID_ARGUMENT", `${there} needs ${missing} beside it`);
-}
-
-/** Flags without empty ones, as from variables of a manifest. */
-function given<Flags extends object>(flags: Flags): Flags {
-  return Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== "")) as Flags;
 }
