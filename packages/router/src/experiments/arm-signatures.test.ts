@@ -47,6 +47,9 @@ function lackWith(
   });
 }
 
+/** Models for both arms. */
+const all = { 3: program(byUser), 4: program(byUser) };
+
 test("an experiment can be asked by the signatures that all arms have, whatever the order of inputs", () => {
   const both = signature("serving_default", { user_id: "string", age: "int64" });
   const turned = signature("serving_default", { age: "int64", user_id: "string" });
@@ -110,13 +113,24 @@ describe("an experiment waits where", () => {
       lackWith({ 0: program(byUser) }, { arms: [{ name: "a", model: "feed", weight: 1 }] }),
       "arms[0] (a): feed is the experiment itself; name another version of it",
     ],
+    [
+      "the shadow is the experiment itself by version",
+      lackWith(all, { shadow: { model: "feed", version: 4, share: 1, budgetMs: 1 } }),
+      "shadow: feed/4 is the experiment itself; name another version of it",
+    ],
+    [
+      "the shadow is the experiment itself by name",
+      lackWith(all, { shadow: { model: "feed", share: 1, budgetMs: 1 } }),
+      "shadow: feed is the experiment itself; name another version of it",
+    ],
   ])("%s", (_, lack, text) => {
     expect(lack).toBe(text);
   });
 });
 
-test("another version of the experiment's own model may be an arm", () => {
+test("another version of the experiment's own model may be an arm, or the shadow", () => {
   const arms = [{ name: "a", model: "feed", version: 3, weight: 1 }];
+  const shadow = { model: "feed", version: 2, share: 1, budgetMs: 1 };
 
-  expect(lackWith({ 3: program(byUser) }, { arms })).toBeUndefined();
+  expect(lackWith({ 3: program(byUser) }, { arms, shadow })).toBeUndefined();
 });

@@ -41,7 +41,7 @@ export type ArmProgramOf = (target: ArmTarget) => ModelProgram | { readonly miss
 
 /** What the experiment of this version lacks, as a text for people; `undefined` if it lacks nothing. */
 export function experimentLack(
-  { arms, sticky }: Experiment,
+  { arms, sticky, shadow }: Experiment,
   self: VersionKey,
   programOf: ArmProgramOf,
 ): string | undefined {
@@ -55,6 +55,7 @@ export function experimentLack(
     const text = `model ${excerpt(targetText(arm))} has no signature with the same inputs and outputs as`;
     return `${where}: ${text} ${at === 0 ? "itself" : "the arms before it"}`;
   }
+  if (shadow !== undefined && isItself(shadow, self)) return `shadow: ${itselfText(shadow)}`;
   if (sticky?.by !== "input") return undefined;
   return keyLack(sticky.name, commonSignatures(programs));
 }
@@ -78,16 +79,22 @@ function armProgram(
   self: VersionKey,
   programOf: ArmProgramOf,
 ): ModelProgram | string {
-  const { model, version, label } = arm;
-  const isLatest = version === undefined && label === undefined;
-  if (model === self.model && (isLatest || version === self.version)) {
-    return `${excerpt(targetText(arm))} is the experiment itself; name another version of it`;
-  }
+  if (isItself(arm, self)) return itselfText(arm);
   const program = programOf(arm);
   const named = `model ${excerpt(targetText(arm))}`;
   if ("missing" in program) return `${named} cannot answer: ${program.missing}`;
   if (program.experiment === undefined) return program;
   return `${named} is an experiment; name the models that it asks`;
+}
+
+/** Whether the experiment of this version is named: it never answers, so what names it would wait or fail for ever. */
+function isItself({ model, version, label }: ArmTarget, self: VersionKey): boolean {
+  const isLatest = version === undefined && label === undefined;
+  return model === self.model && (isLatest || version === self.version);
+}
+
+function itselfText(target: ArmTarget): string {
+  return `${excerpt(targetText(target))} is the experiment itself; name another version of it`;
 }
 
 function keyLack(name: string, signatures: readonly SignatureProgram[]): string | undefined {
