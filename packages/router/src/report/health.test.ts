@@ -42,6 +42,21 @@ describe("health", () => {
     });
   });
 
+  test("says which workers have not started yet, and does not count those in drain", () => {
+    const sentenceOf = (...workers: readonly Worker[]): string =>
+      healthOf(facts({ workers })).sentence;
+    const [w0, w1] = [worker("w0"), worker("w1")];
+    const [w2, w3] = [worker("w2", "starting"), worker("w3", "starting")];
+
+    expect(sentenceOf(w0, w1, w2)).toBe(
+      "2 of 3 workers answer (starting: w2), and the model is fully replicated",
+    );
+    expect(sentenceOf(w0, w2, w3, worker("w4", "draining"))).toBe(
+      "1 of 3 workers answer (starting: w2, w3), and the model is fully replicated",
+    );
+    expect(sentenceOf(worker("w0", "draining"))).toMatch(/^All workers are in drain, and /);
+  });
+
   test("tells a worker in drain from one that has left, which a fixed list goes on naming", () => {
     const leaving = healthOf(facts({ workers: [...three, worker("w3", "draining", 900)] }));
     const left = healthOf(facts({ workers: [...three, worker("w3", "draining", 12_000)] }));

@@ -65,10 +65,20 @@ export function healthOf(facts: HealthFacts): Health {
 }
 
 function wellSentence({ workers, models }: HealthFacts): string {
-  const there = workers.filter(({ condition }) => condition !== "draining");
-  const who = there.length === 1 ? "The worker answers" : `All ${there.length} workers answer`;
   const what = models.length === 1 ? "the model is" : `all ${models.length} models are`;
-  return `${who}, and ${what} fully replicated`;
+  return `${answeringText(workers)}, and ${what} fully replicated`;
+}
+
+/** Which workers answer: one that starts does not yet, and one in drain is about to leave. */
+function answeringText(workers: HealthFacts["workers"]): string {
+  const there = workers.filter(({ condition }) => condition !== "draining");
+  if (there.length === 0) return "All workers are in drain";
+  const starting = there.filter(({ condition }) => condition === "starting");
+  if (starting.length === 0) {
+    return there.length === 1 ? "The worker answers" : `All ${there.length} workers answer`;
+  }
+  const answering = there.length - starting.length;
+  return `${answering} of ${there.length} workers answer (starting: ${namesOf(starting)})`;
 }
 
 function workerFindings({ workers, router }: HealthFacts): Finding[] {
