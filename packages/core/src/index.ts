@@ -186,6 +186,7 @@ export type {
   ValueId,
   Vocabulary,
 } from "./program/program.ts";
+export { vectorDimOf } from "./program/program.ts";
 export { maskValueAt, testsInRule } from "./program/search/search-mask.ts";
 export { isSoftmax, scoreValues } from "./program/search/score-functions.ts";
 export type { BoundFunction, ScoreValue } from "./program/search/score-functions.ts";

@@ -93,6 +93,11 @@ export interface KeyedTable extends TableShape {
 /** An embedding table as the cluster sees it. */
 export type TableSpec = CandidateTable | KeyedTable;
 
+/** How many values of a row, from the first one on, are the item's vector. */
+export function vectorDimOf(spec: TableSpec): number {
+  return spec.dim - (spec.kind === "candidate" ? (spec.added ?? 0) : 0);
+}
+
 /**
  * The keys of a keyed table. `row`: int64 row numbers, each its own key; a number outside of the
  * table is INVALID_ARGUMENT. `vocabulary`: strings or int64 ids, which the worker that holds the

@@ -235,6 +235,8 @@ describe("rows that come with a search", () => {
     ["do not come", [missing]],
     ["do not come from one of the workers", [whole, missing]],
     ["have another length", [narrow]],
+    ["have a value less for each item", [(rows) => whole(rows.subarray(20))]],
+    ["have no values", [() => whole(new Float32Array())]],
     [
       "have another length than those of another worker",
       [(rows) => whole(rows.subarray(20)), whole],
@@ -250,6 +252,38 @@ describe("rows that come with a search", () => {
     expect(kept).toBeInstanceOf(Promise);
     expect(found).toBeUndefined();
     expect(itemRows.rowsOf(wanted, answer.ids!)).toBeDefined();
+  });
+
+  test.each<[string, Pick<FakeWorker, "laterRows" | "laterVectors">, string]>([
+    [
+      "vectors that are a value shorter",
+      { laterRows: whole, laterVectors: (rows) => whole(rows.subarray(10)) },
+      "20 values later, of 3 for each of 10 candidates",
+    ],
+    [
+      "vectors without values",
+      { laterRows: whole, laterVectors: () => whole(new Float32Array()) },
+      "0 values later, of 3 for each of 10 candidates",
+    ],
+    [
+      "rows of another length",
+      { laterRows: narrow, laterVectors: whole },
+      "29 values later, of 3 for each of 10 candidates",
+    ],
+  ])("are the worker's fault where it brings %s", async (_, brings, fault) => {
+    const bench = new QueryBench({ held: [all] });
+    const faults = vi.spyOn(bench.parts.environment.log, "error");
+    Object.assign(bench.workers[0]!, brings);
+    const itemRows = new ItemRows(wanted, 3, () => undefined);
+    itemRows.vectorsMayFollow = true;
+    const vectors = bench.vectors(1);
+
+    await bench.settle(bench.search({ vectors, k: 10, itemRows, ...ofVectors }));
+    await bench.settle(Promise.resolve(itemRows.takeVectors()));
+    const told = faults.mock.calls.map(([, fields]) => fields);
+    faults.mockRestore();
+
+    expect(told).toEqual([{ worker: "w0", fault }]);
   });
 
   test("come behind vectors where another attribute is wanted", async () => {

@@ -1,6 +1,6 @@
 // What a router takes for an answer to a search, and what it does not.
 
-import { rowRangeOf, tensor } from "@winnow/core";
+import { StringColumn, VECTOR_ATTRIBUTE, rowRangeOf, tensor, vectorCells } from "@winnow/core";
 import type { CandidateTable } from "@winnow/core";
 import type { TopKAsk, WorkerAnswer } from "@winnow/cluster";
 import fc from "fast-check";
@@ -65,6 +65,62 @@ describe("topKFault()", () => {
     ["NaN before a number", [11, 12, 14], [NaN, 3, 1]],
   ])("sees %s", (_, rows, scores) => {
     expect(faultOf(answerOf(rows, scores), [1])).toBe(`row ${rows[1]} out of order`);
+  });
+
+  const vectorAsk = {
+    ...ask,
+    attributes: [VECTOR_ATTRIBUTE],
+    vectorBytes: true,
+    ownVectors: true,
+  } as const;
+  const biased: CandidateTable = { ...table, dim: 3, added: 1 };
+  const vectorFault = (attributes: StringColumn, vectorBytes?: true): string | undefined => {
+    const answer = { ...answerOf([11, 12, 14], [3, 2, 1]), attributes, vectorBytes };
+    return topKFault(answer, vectorAsk, { table: biased, partitions: [1] });
+  };
+  const asTexts = (...vectors: readonly (readonly number[])[]): StringColumn =>
+    StringColumn.fromText(
+      vectors.map((values) => {
+        const bytes = Buffer.from(Float32Array.from(values).buffer);
+        return JSON.stringify({ [VECTOR_ATTRIBUTE]: bytes.toString("base64") });
+      }),
+    );
+
+  test("finds nothing in vectors of the table's length, without what was added to its rows", () => {
+    expect(vectorFault(vectorCells(Float32Array.of(1, 2, 3, 4, 5, 6), 3), true)).toBeUndefined();
+    expect(vectorFault(asTexts([1, 2], [3, 4], [5, 6]))).toBeUndefined();
+  });
+
+  const mixed = [vectorCells(new Float32Array(4), 2), vectorCells(new Float32Array(1), 1)];
+
+  test.each<[string, string | undefined, string]>([
+    [
+      "longer ones",
+      vectorFault(vectorCells(new Float32Array(9), 3), true),
+      "a vector of 3 values instead of 2",
+    ],
+    [
+      "ones without values",
+      vectorFault(vectorCells(new Float32Array(), 3), true),
+      "a vector of 0 values instead of 2",
+    ],
+    [
+      "one that is shorter",
+      vectorFault(StringColumn.joined(mixed), true),
+      "a vector of 1 values instead of 2",
+    ],
+    [
+      "shorter ones as texts",
+      vectorFault(asTexts([1], [2], [3])),
+      "a vector of 1 values instead of 2",
+    ],
+    [
+      "an item without one",
+      vectorFault(StringColumn.fromText(["{}", "{}", "{}"])),
+      "A worker described an item without the vector wanted",
+    ],
+  ])("sees among the vectors of items %s", (_, fault, text) => {
+    expect(fault).toBe(text);
   });
 
   test("knows for every table which partition a row is in", () => {

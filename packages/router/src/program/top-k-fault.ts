@@ -2,9 +2,16 @@
 // partitions that were asked, and in the order that the merge relies on. Any other answer is the worker's
 // fault, and another replica is asked.
 
-import type { CandidateTable, Tensor, TopKBlock } from "@winnow/core";
-import { compareCandidates, rowRangeOf } from "@winnow/core";
+import type { CandidateTable, StringColumn, Tensor, TopKBlock } from "@winnow/core";
+import {
+  cellPartsAt,
+  compareCandidates,
+  rowRangeOf,
+  toWinnowError,
+  vectorDimOf,
+} from "@winnow/core";
 import type { TopKAsk, WorkerAnswer } from "@winnow/cluster";
+import { cellsOfTexts } from "./item-vectors.ts";
 
 /** The rows that the question was about. */
 export interface SearchedRows {
@@ -31,7 +38,9 @@ export function topKFault(
   const misplaced = rowFault(block, { table, partitions });
   if (misplaced !== undefined) return misplaced;
   return (
-    attributesFault(answer, ask) ?? (ask.rowsOnly ? undefined : idsFault(ids, { table, counts }))
+    attributesFault(answer, ask) ??
+    vectorsFault(answer, ask, table) ??
+    (ask.rowsOnly ? undefined : idsFault(ids, { table, counts }))
   );
 }
 
@@ -62,6 +71,50 @@ function attributesFault(
   const wanted = areWanted ? candidates : 0;
   const given = attributes?.length ?? 0;
   return given === wanted ? undefined : `attributes of ${given} candidates instead of ${wanted}`;
+}
+
+/** Vectors of items have the length of those of the table: nobody else knows of a row that is too short. */
+function vectorsFault(
+  { attributes, vectorBytes }: Extract<WorkerAnswer, { kind: "topK" }>,
+  ask: TopKAsk,
+  table: CandidateTable,
+): string | undefined {
+  if (!ask.vectorBytes || !ask.ownVectors || attributes === undefined) return undefined;
+  const wanted = vectorDimOf(table);
+  try {
+    const cells = vectorBytes ? attributes : cellsOfTexts(attributes);
+    const dim = otherDim(cells, wanted);
+    return dim === undefined ? undefined : `a vector of ${dim} values instead of ${wanted}`;
+  } catch (error) {
+    return toWinnowError(error).message;
+  }
+}
+
+/** The first length of vectors in cells that is not `dim`. */
+function otherDim(cells: StringColumn, dim: number): number | undefined {
+  for (let at = 0; at < cells.length; at += 1) {
+    const given = cellPartsAt(cells, at)?.dim ?? 0;
+    if (given !== dim) return given;
+  }
+  return undefined;
+}
+
+/**
+ * What is wrong with the rows `[candidates, rowDim]` and vectors that come behind an answer, once they have come;
+ * `undefined` if nothing is. A worker may always fail to bring them.
+ */
+export async function laterFault(
+  { block, laterItemRows, laterVectors }: Extract<WorkerAnswer, { kind: "topK" }>,
+  table: CandidateTable,
+  rowDim: number,
+): Promise<string | undefined> {
+  const candidates = block.counts.reduce((sum, count) => sum + count, 0);
+  const [rows, vectors] = await Promise.all([laterItemRows, laterVectors]);
+  const faultOf = (values: Float32Array | undefined, dim: number): string | undefined =>
+    values === undefined || values.length === candidates * dim
+      ? undefined
+      : `${values.length} values later, of ${dim} for each of ${candidates} candidates`;
+  return faultOf(rows, rowDim) ?? faultOf(vectors, vectorDimOf(table));
 }
 
 /** The first row that was not asked for, or is out of order. */

@@ -12,7 +12,13 @@ import type {
   TopKStep,
   TraceSpan,
 } from "@winnow/core";
-import { VECTOR_ATTRIBUTE, setGraceTimer, sumsAttribute, vectorsOfCells } from "@winnow/core";
+import {
+  VECTOR_ATTRIBUTE,
+  setGraceTimer,
+  sumsAttribute,
+  vectorDimOf,
+  vectorsOfCells,
+} from "@winnow/core";
 import type { TopKAsk } from "@winnow/cluster";
 import { checkQueries } from "../limits/request-limits.ts";
 import { runBounded } from "./bounded-run.ts";
@@ -31,7 +37,7 @@ import { cellsOfTexts } from "./item-vectors.ts";
 import { listedIds } from "./listed-ids.ts";
 import type { ListedOn } from "./listed-ids.ts";
 import { inTurns } from "./turns.ts";
-import { itemRowsFault, topKFault } from "./top-k-fault.ts";
+import { itemRowsFault, laterFault, topKFault } from "./top-k-fault.ts";
 import type { PartialAnswer } from "../scatter/slot.ts";
 import type { RequestScope, TableQuestion } from "../scatter/scatter-question.ts";
 import type { TableQueryParts } from "../scatter/table-query.ts";
@@ -93,7 +99,8 @@ export async function queryTopK(
   const joined = inTurns(joinTopK(gathered, { ...shape, wantsAttributes }), signal);
   const answer = joined instanceof Promise ? await joined : joined;
   keepItemRows(parts, { itemRows, ids: answer.ids, gathered });
-  if (areVectorsLater) itemRows?.keepVectors(laterVectors(parts, gathered[0]!, answer));
+  if (areVectorsLater)
+    itemRows?.keepVectors(laterVectors(parts, gathered[0]!, { ...shape, ids: answer.ids }));
   const endMs = clock.nowMs();
   scope.noteStage?.("merge", endMs - startMs);
   span?.child("merge", startMs).end(endMs);
@@ -149,21 +156,18 @@ const hasLaterVectors = (reply: GatheredTopK["replies"][number]): boolean =>
 async function laterVectors(
   parts: TableQueryParts,
   slice: GatheredTopK,
-  { ids }: DescribedTopK,
+  { table, ids }: { readonly table: CandidateTable; readonly ids: Tensor | undefined },
 ): Promise<Float32Array | undefined> {
   const { replies, merged } = slice;
   const later = replies.map(async ({ laterVectors: vectors, attributes }) => {
     return vectors ?? (attributes && vectorsOfCells(attributes));
   });
   const brought = await inTimeOfAttempt(parts, later).catch(() => []);
-  const whole = brought.flatMap((vectors) => vectors ?? []);
-  const dims = whole.flatMap(({ length }, at) => {
-    const items = itemsOf(replies[at]!);
-    return length + items > 0 ? [length / items] : [];
-  });
-  const [dim = 0] = dims;
-  const areEqual = dims.every((each) => each === dim) && Number.isInteger(dim);
-  if (whole.length < replies.length || !areEqual) return undefined;
+  const dim = vectorDimOf(table);
+  const whole = brought.flatMap((vectors, at) =>
+    vectors?.length === itemsOf(replies[at]!) * dim ? [vectors] : [],
+  );
+  if (whole.length < replies.length) return undefined;
   return spreadRows(joinItemRows(slice, whole, dim), { merged, width: ids?.shape[1] ?? 0, dim });
 }
 
@@ -320,6 +324,10 @@ function questionOf(
     faultOf: (given, partitions, asked) =>
       topKFault(given, asked === wanting ? wanting : ask, { table, partitions }) ??
       itemRowsFault(given, asked === wanting ? itemRows?.dim : undefined),
+    laterFaultOf: (given) =>
+      brought !== undefined && given.kind === "topK" && given.laterItemRows !== undefined
+        ? laterFault(given, table, brought.dim)
+        : undefined,
     allowPartial: scope.allowPartial,
     signal,
     span,

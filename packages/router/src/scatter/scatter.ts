@@ -295,10 +295,11 @@ class Scatter {
     if (answer.kind === "failure") return this.#onFailure(slot, answer);
     const fault = this.#question.faultOf(answer, slot.partitions, ask);
     if (fault !== undefined) {
-      peer.noteFailure();
-      this.#parts.environment.log.error("worker answered wrongly", { worker: peer.id, fault });
+      this.#onFault(peer, fault);
       return this.#onNoAnswer(slot, "INTERNAL");
     }
+    const late = this.#question.laterFaultOf?.(answer);
+    if (late !== undefined) void this.#lookAt(late, peer);
     this.#parts.observer.reply?.({
       worker: peer.id,
       elapsedMs: this.#parts.environment.clock.nowMs() - slot.askedAtMs,
@@ -308,6 +309,17 @@ class Scatter {
     this.#attempt.scope.noteWorker?.(reply.queueUs / 1000, reply.computeUs / 1000);
     answerSlot(slot, answer);
     this.#onSettled(slot);
+  }
+
+  /** Nobody waits here for what comes later: whoever needs it asks anew where it is not as it should be. */
+  async #lookAt(late: Promise<string | undefined>, peer: WorkerPeer): Promise<void> {
+    const fault = await late;
+    if (fault !== undefined) this.#onFault(peer, fault);
+  }
+
+  #onFault(peer: WorkerPeer, fault: string): void {
+    peer.noteFailure();
+    this.#parts.environment.log.error("worker answered wrongly", { worker: peer.id, fault });
   }
 
   #endSpan({ span }: Slot, { answer, queueUs, computeUs }: WorkerReply): void {

@@ -3,7 +3,7 @@
 // another thread.
 
 import type { Accelerator, Resident } from "@winnow/accelerator";
-import { WinnowError } from "@winnow/core";
+import { WinnowError, vectorDimOf } from "@winnow/core";
 import type { Clock, Fingerprint } from "@winnow/core";
 
 import type {
@@ -38,7 +38,6 @@ import type { ProgressCounter } from "./progress-counter.ts";
 import { ResidentTable } from "./resident-table.ts";
 import type { ResidentPartition } from "./resident-table.ts";
 import { answerTopK } from "./search/top-k-batch.ts";
-import { vectorDimOf } from "./search/winner-vectors.ts";
 
 /** What the compute side needs. */
 export interface ComputeHostParts {

@@ -1,12 +1,12 @@
 // The compute thread's end of partitions that the event loop reads itself: what is needed beside the rows lies in
 // memory that all threads share, so that nothing of it is held twice.
 
+import { vectorDimOf } from "@winnow/core";
 import type { KeyedPartition, TableSpec } from "@winnow/core";
 
 import { packKeys, sharedKeys, sharedRows, viewOfKeys } from "../packed-keys.ts";
 import type { PartitionSource } from "../reader/model-reader.ts";
 import type { ResidentPartition } from "../resident-table.ts";
-import { vectorDimOf } from "../search/winner-vectors.ts";
 import type { SharedKeyedTable, SharedRows } from "./shared-rows.ts";
 
 type RowKeys = Pick<PartitionSource, "ids" | "keyed">;

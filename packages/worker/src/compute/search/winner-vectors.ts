@@ -1,8 +1,7 @@
 // The vectors of the winners of a scan, gathered partition by partition and put in the order of the winners.
 
 import type { Accelerator, Resident } from "@winnow/accelerator";
-import { VECTOR_ATTRIBUTE, WinnowError } from "@winnow/core";
-import type { TableSpec } from "@winnow/core";
+import { VECTOR_ATTRIBUTE, WinnowError, vectorDimOf } from "@winnow/core";
 
 import type { ScanAsk } from "../compute.ts";
 import type { ResidentPartition, ResidentTable } from "../resident-table.ts";
@@ -20,11 +19,6 @@ export interface VectorSource {
 interface VectorLength {
   readonly dim: number;
   readonly length: number;
-}
-
-/** How many values of a row, from the first one on, are the item's vector. */
-export function vectorDimOf(spec: TableSpec): number {
-  return spec.dim - (spec.kind === "candidate" ? (spec.added ?? 0) : 0);
 }
 
 /** Whether an ask wants the vectors of its items, as bytes, and nothing else about them. */
