@@ -2,6 +2,7 @@
 
 import { fingerprint } from "@winnow/core";
 import type { TableSpec, VersionKey } from "@winnow/core";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { announced, printOf } from "../fixtures/announcement-words.ts";
 import type { HoldingWords, WorkerWords } from "../fixtures/announcement-words.ts";
@@ -96,6 +97,67 @@ describe("the routing of a directory that is replaced in place", () => {
     expect(movies(during).key).toEqual(key(1));
     expect(movies(after).key.fingerprint).toBe(NEW);
     expect(after.models.get("movies")!.serving).toEqual(key(2));
+  });
+
+  test("the content that is to be asked is not available while it is refused, whatever else is there", () => {
+    const unread = { ...context, tables: new Map([[NEW, [spec()]]]) };
+    const saved = new Map([["movies", key(1)]]);
+    const next = anew({ state: "loading" });
+
+    const table = build(both(leaving, next), { ...unread, saved });
+
+    expect(movies(table).key).toEqual(key(1));
+    expect(movies(table).refusal?.code).toBe("UNAVAILABLE");
+    expect(movies(table).status.state).toBe("LOADING");
+  });
+
+  test("of two contents of which none is in use, the one that can be asked is", () => {
+    const two = v(2);
+    const old = v(1, { state: "unloading" });
+    const workers = ["a", "b"].map((id) => ({ id, versions: [two, old, anew()] }));
+    const tables = new Map([...context.tables, [fingerprint(printOf(2)), [spec()]] as const]);
+
+    for (const warming of [NEW, key(1).fingerprint]) {
+      const table = build(workers, { ...context, tables, warming: new Set([warming]) });
+
+      expect(movies(table).key.fingerprint).not.toBe(warming);
+      expect(movies(table).status.state).toBe("AVAILABLE");
+    }
+  });
+
+  const prints = [printOf(1), "f".repeat(64), undefined] as const;
+  const holding = fc.record({
+    version: fc.constantFrom(1, 2),
+    print: fc.constantFrom(...prints),
+    state: fc.constantFrom("loading", "ready", "unloading", "failed"),
+    held: fc.subarray([0, 1, 2, 3]),
+    serving: fc.boolean(),
+  });
+  const shape = { selector: ({ version, print }: HoldingWords) => `${version}/${print}` };
+  const worker = fc.uniqueArray(holding, { ...shape, maxLength: 4 });
+  const known = [fingerprint(printOf(1)), NEW];
+  const moment = fc.record({
+    workers: fc.array(worker, { minLength: 1, maxLength: 3 }),
+    programs: fc.subarray(known),
+    warming: fc.subarray(known),
+  });
+
+  test("what is said to be available is never refused", () => {
+    fc.assert(
+      fc.property(fc.array(moment, { minLength: 1, maxLength: 4 }), (moments) => {
+        let table: RoutingTable | undefined;
+        for (const { workers, programs, warming } of moments) {
+          const tables = new Map(programs.map((print) => [print, [spec()]] as const));
+          const now = { tables, warming: new Set(warming), replication: 2 };
+          const words = workers.map((versions, at) => ({ id: "abc".charAt(at), versions }));
+          table = build(words, now, table);
+          const versions = table.models.get("movies")?.versions ?? [];
+          const available = versions.filter(({ status }) => status.state === "AVAILABLE");
+          expect(available.filter(({ refusal }) => refusal !== undefined)).toEqual([]);
+        }
+      }),
+      { numRuns: 500 },
+    );
   });
 
   test("files that are still being copied are told of, and hide nothing that answers", () => {

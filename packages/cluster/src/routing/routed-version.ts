@@ -201,8 +201,8 @@ const STATES: readonly RoutedStatus["state"][] = [
 
 /**
  * A content with the status of its number. A number that can be asked is AVAILABLE, also while
- * another content of it loads or unloads; its error is the content's own, else that of any other
- * content.
+ * another content of it loads or unloads. One whose content is refused is LOADING where another content
+ * could be asked, but is not; its error is the content's own, else that of any other content.
  */
 export function withSiblings(
   content: RoutedVersion,
@@ -210,7 +210,9 @@ export function withSiblings(
 ): RoutedVersion {
   const mayBeAsked: boolean = isServable(content);
   const own = mayBeAsked ? "AVAILABLE" : content.status.state;
-  const states = new Set([own, ...contents.map(({ status }) => status.state)]);
+  const statusBeside = (other: RoutedVersion): RoutedStatus["state"] =>
+    content.refusal !== undefined && isServable(other) ? "LOADING" : other.status.state;
+  const states = new Set([own, ...contents.map(statusBeside)]);
   const state = STATES.find((each) => states.has(each)) ?? own;
   const error =
     content.status.error ?? contents.find(({ status }) => status.error !== undefined)?.status.error;

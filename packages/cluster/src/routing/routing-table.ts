@@ -125,7 +125,7 @@ function routeModel(name: string, { workers, context, previous }: ModelQuestion)
     const used = inUse.find(({ key }) => key.version === number)?.key;
     const chosen = serving?.version === number ? serving : used && contentInUse(used, rollouts());
     const content = ofNumber.find(({ key }) => chosen && isSameVersion(key, chosen));
-    return withSiblings(content ?? ofNumber[0]!, ofNumber);
+    return withSiblings(content ?? ofNumber.find(isServable) ?? ofNumber[0]!, ofNumber);
   });
   const descending = versions.toSorted((a, b) => b.key.version - a.key.version);
   return { name, serving, versions: descending, contents };
