@@ -407,8 +407,12 @@ export const modelReplicationOption = (): Option =>
   ).argParser((text) => {
     const entries = text.split(",").map((entry) => /^([^=,]{1,256})=(\d+)$/.exec(entry.trim()));
     const counts = entries.map((match) => [match?.[1] ?? "", Number(match?.[2])] as const);
-    if (counts.every(([, count]) => count >= 1 && count <= REPLICATION_MAX)) return new Map(counts);
-    throw new InvalidArgumentError(`Write model=replicas,…, each from 1 to ${REPLICATION_MAX}.`);
+    if (!counts.every(([, count]) => count >= 1 && count <= REPLICATION_MAX)) {
+      throw new InvalidArgumentError(`Write model=replicas,…, each from 1 to ${REPLICATION_MAX}.`);
+    }
+    const models = new Map(counts);
+    if (models.size === counts.length) return models;
+    throw new InvalidArgumentError("It names a model twice; write each once.");
   });
 
 /** Whom a worker shares its processors with. */

@@ -115,6 +115,9 @@ function readKey([id = "", written = "", ...settings]: readonly string[], where:
   const [, hex] = DIGEST.exec(written) ?? [];
   if (hex === undefined) throw refusal(`${where}: behind the id goes sha256: and 64 hex digits`);
   const values = new Map(settings.map((setting) => settingOf(setting, where)));
+  if (values.size < settings.length) {
+    throw refusal(`${where}: roles=…, rate=… and concurrency=… stand once each`);
+  }
   const roles = (values.get("roles") ?? "").split(",");
   const unknown = roles.find((role) => !isRole(role));
   if (unknown !== undefined) {

@@ -85,6 +85,8 @@ describe("a file of keys", () => {
     [`shop ${digest} roles=predict,root`, /needs roles=… with one or more of predict, status/],
     [`shop ${digest} roles=predict rate=0`, /rate must be a whole number from 1/],
     [`shop ${digest} roles=predict rate=fast`, /not "fast"/],
+    [`shop ${digest} roles=predict roles=status`, /Line 1 of file: roles=…, .* stand once each/],
+    [`shop ${digest} roles=predict rate=2 rate=9`, /Line 1 of file: .* stand once each/],
     [`shop ${digest} role=predict`, /after the digest only roles=/],
     [`shop sha256:00 roles=predict`, /behind the id goes sha256: and 64 hex digits/],
     [`Shop ${digest} roles=predict`, /must begin with an id/],
