@@ -5,6 +5,7 @@
 import { WinnowError, excerpt } from "../errors/errors.ts";
 import { nearestName } from "../errors/nearest-name.ts";
 import type { AttributeSpec, AttributeType } from "./attribute-column.ts";
+import { heldInteger } from "./filter.ts";
 import type { Filter, FilterTest, FilterValue } from "./filter.ts";
 import { filterText } from "./filter-text.ts";
 import { parseTimestamp } from "./timestamp.ts";
@@ -73,13 +74,9 @@ const FORMS: Readonly<Record<AttributeType, Form>> = {
   timestamp: (value) => (typeof value === "string" ? parseTimestamp(value) : undefined),
 };
 
-const INTEGERS_END = 2n ** 64n;
-
 function smallest(value: bigint): number | bigint {
   const number = Number(value);
-  // No column has integers of more than 64 bits; a float64 stands for one, as it does where one is written with an exponent.
-  const isOfColumn = value < INTEGERS_END && value > -INTEGERS_END;
-  return Number.isSafeInteger(number) || !isOfColumn ? number : value;
+  return Number.isSafeInteger(number) ? number : heldInteger(value);
 }
 
 function refused({ name }: AttributeSpec, what: string): WinnowError {

@@ -7,7 +7,7 @@
 
 import { WinnowError, excerpt } from "../errors/errors.ts";
 import { nearestName } from "../errors/nearest-name.ts";
-import { FILTER_LIMITS } from "./filter.ts";
+import { FILTER_LIMITS, heldInteger } from "./filter.ts";
 import type { Filter, FilterComparison, FilterValue } from "./filter.ts";
 
 /** A JSON value whose objects are maps, so that no member's name has a special meaning in JavaScript. */
@@ -163,10 +163,11 @@ class FilterParser {
         "holds a list or an object; values are strings, numbers, booleans or null",
       );
     }
-    if (typeof value === "number" && !Number.isFinite(value)) {
+    const found = typeof value === "bigint" ? heldInteger(value) : value;
+    if (typeof found === "number" && !Number.isFinite(found)) {
       throw refused(place, "holds a number that is not finite");
     }
-    return value;
+    return found;
   }
 
   #count(what: "nodes" | "values", more: number, path: string): void {

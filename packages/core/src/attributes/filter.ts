@@ -5,6 +5,16 @@
 /** A value that a filter compares with; null means no value. */
 export type FilterValue = string | number | bigint | boolean | null;
 
+const INTEGERS_END = 2n ** 64n;
+
+/**
+ * An integer as columns may hold it. None has integers of more than 64 bits: a float64 stands for one, as it does where
+ * one is written with an exponent.
+ */
+export function heldInteger(value: bigint): number | bigint {
+  return value < INTEGERS_END && value > -INTEGERS_END ? value : Number(value);
+}
+
 /** A comparison. On a list it holds if it holds for one element. */
 export type FilterComparison = "in" | "gt" | "gte" | "lt" | "lte" | "exists";
 

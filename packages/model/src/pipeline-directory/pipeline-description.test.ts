@@ -87,6 +87,15 @@ describe("pipeline.yaml", () => {
     expect(constant).toEqual({ kind: "score", expression: [{ kind: "number", value: 1 }] });
   });
 
+  test("filters by an integer of more than 64 bits as by the nearest float, as requests do", () => {
+    const text = whole.replace("- limit", `- filter: { year: { $lt: ${10n ** 22n} } }\n  - limit`);
+
+    const filter = parse(text).pipeline.stages[2];
+
+    const year = { kind: "test", attribute: "year", is: "lt", values: [1e22] };
+    expect(filter?.kind === "filter" && parseFilterText(filter.filter)).toEqual(year);
+  });
+
   test("filters as requests do, integers beyond 2⁵³ and lists included", () => {
     const text = whole.replace(
       "- limit",
@@ -214,6 +223,11 @@ describe("pipeline.yaml", () => {
       "- limit: 7",
       "- filter:\n      year: { $gtt: 1990 }",
       /line 6, stages\[2\]\.filter: "filter"\.year holds "\$gtt", .*did you mean \$gt\?/,
+    ],
+    [
+      "- limit: 7",
+      `- filter: { year: { $lt: 1${"0".repeat(400)} } }`,
+      /line 5, stages\[2\]\.filter: "filter"\.year\.\$lt holds a number that is not finite/,
     ],
     [
       "- limit: 7",
