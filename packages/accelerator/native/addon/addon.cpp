@@ -2,6 +2,7 @@
 // number of threads may load it.
 
 #include "addon/addon.h"
+#include "memory/allocator-settings.h"
 
 namespace {
 
@@ -33,6 +34,7 @@ const Export EXPORTS[] = {
 }  // namespace
 
 NAPI_MODULE_INIT() {
+  winnow::returnLargeBlocks();
   napi_value version = nullptr;
   if (napi_create_uint32(env, INTERFACE_VERSION, &version) != napi_ok) return nullptr;
   if (napi_set_named_property(env, exports, "interfaceVersion", version) != napi_ok) return nullptr;
