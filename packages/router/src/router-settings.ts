@@ -67,7 +67,10 @@ export interface RouterSettings extends RequestLimits {
    * in addition.
    */
   readonly idlePingIntervalMsMax: number;
-  /** Default 3. Unanswered pings until a worker is asked only when nobody else can answer. */
+  /**
+   * Default 3; up to three times as many while the others answer late. Unanswered pings until a worker is asked only
+   * when nobody else can answer.
+   */
   readonly suspectAfterMisses: number;
   /** Default 20. Unanswered pings until the stream is closed and opened again. */
   readonly closeAfterMisses: number;

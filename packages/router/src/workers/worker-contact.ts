@@ -39,6 +39,8 @@ export interface WorkerContactParts {
   readonly onChange: () => void;
   /** The worker was at rest and is asked now. */
   readonly onWork?: (() => void) | undefined;
+  /** All workers that were met or are looked for. */
+  readonly peers?: (() => Iterable<WorkerPeer>) | undefined;
   /** Told that the worker is there, and when it no longer is. */
   readonly membership: Pick<MembershipStore, "hear" | "lose">;
   /** Called when this worker tells where other workers are. */

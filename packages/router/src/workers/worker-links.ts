@@ -176,6 +176,7 @@ export class WorkerLinks {
       ...this.#parts,
       onChange,
       onWork: () => this.#wake(),
+      peers: () => this.#peers.values(),
       onMembers,
     });
     this.#contacts.set(id, contact);

@@ -17,12 +17,17 @@ const question: Question = {
   deadlineMs: 1e9,
 };
 
-function peerAndWorker(): { clock: ManualClock; peer: WorkerPeer; worker: FakeWorker } {
+function peerAndWorker(others: WorkerPeer[] = []): {
+  clock: ManualClock;
+  peer: WorkerPeer;
+  worker: FakeWorker;
+} {
   const clock = new ManualClock();
   const environment = { clock, random: () => 0.5, log: silentLogger };
   const data = fakeData({ rows: 4, dim: 1, partitions: 1 }, () => 0);
   const worker = new FakeWorker(clock, data, { id: "w0", held: [0] });
-  const peer = new WorkerPeer({ id: worker.id, environment, settings: resolveRouterOptions() });
+  const settings = resolveRouterOptions();
+  const peer = new WorkerPeer({ id: worker.id, environment, settings, peers: () => others });
   peer.attach(worker);
   peer.onAnnouncement(worker.announcement());
   return { clock, peer, worker };
@@ -54,6 +59,32 @@ describe("suspicion", () => {
       false,
       true,
     ]);
+  });
+
+  test("where the others answer late, a worker is suspect after twice as long, and after nine pings at the latest", () => {
+    const other = peerAndWorker();
+    const on = peerAndWorker([other.peer]);
+    const missesUntilSuspect = (): number => {
+      let pings = 0;
+      for (; on.peer.trusted; pings += 1) tick(on, 1);
+      on.peer.onPong(pong);
+      tick(on, 1);
+      on.peer.onPong(pong);
+      on.clock.advance(1000);
+      return pings - 1;
+    };
+
+    // Of the other peer's own clock, which stands still but here.
+    const quick = missesUntilSuspect();
+    tick(other, 1);
+    other.clock.advance(260);
+    other.peer.onPong(pong);
+    const late = missesUntilSuspect();
+    tick(other, 6);
+    other.clock.advance(3000);
+    other.peer.onPong(pong);
+
+    expect([quick, late, missesUntilSuspect()]).toEqual([3, 6, 9]);
   });
 
   test("a worker nobody asks is pinged after half a second, then ever more seldom, until it is asked", () => {

@@ -28,6 +28,7 @@ import type {
 } from "@winnow/cluster";
 import { LatencyWindow } from "./latency-window.ts";
 import { ScanWindow } from "./scan-window.ts";
+import { Silences, missesUntilSilent } from "./silences.ts";
 import type { RouterSettings } from "../router-settings.ts";
 
 /** The callbacks of one question to a worker. */
@@ -48,6 +49,8 @@ export interface WorkerPeerParts {
   readonly settings: RouterSettings;
   /** The worker was at rest and is asked now: it needs ticks again. */
   readonly onWork?: (() => void) | undefined;
+  /** All workers, this one among them: how slow the others are says how late this one may be. */
+  readonly peers?: (() => Iterable<WorkerPeer>) | undefined;
 }
 
 interface WaitingQuestion {
@@ -60,9 +63,12 @@ export class WorkerPeer {
   readonly id: WorkerId;
   readonly latency: LatencyWindow;
   readonly scans: ScanWindow;
+  /** For how long it was silent although it lived. */
+  readonly silences: Silences;
   readonly #environment: Environment;
   readonly #settings: RouterSettings;
   readonly #onWork: (() => void) | undefined;
+  readonly #peers: () => Iterable<WorkerPeer>;
   readonly #waiting = new Outstanding<WaitingQuestion>();
   #answeredAtMs = Number.NEGATIVE_INFINITY;
   readonly #tableAnsweredAtMs = new WeakMap<RoutedTable, number>();
@@ -75,10 +81,14 @@ export class WorkerPeer {
   /** Nothing is outstanding: the last ping was answered, or a question since then. */
   #heard = true;
   #pingedAtMs = Number.NEGATIVE_INFINITY;
+  /** When the first ping was sent that nothing was heard since. */
+  #unheardSinceMs = Number.NEGATIVE_INFINITY;
   #isIdle = true;
   /** Pings in a row that found the worker at rest. */
   #restedPings = 0;
   #misses = 0;
+  /** It has left too many pings without an answer. */
+  #isMute = false;
   #stalled = false;
   #queueRows = 0;
   #heardAtMs: number | undefined;
@@ -95,7 +105,9 @@ export class WorkerPeer {
     this.scans = new ScanWindow(parts.environment.clock);
     this.#environment = parts.environment;
     this.#settings = parts.settings;
+    this.silences = new Silences(parts.environment.clock);
     this.#onWork = parts.onWork;
+    this.#peers = parts.peers ?? (() => []);
   }
 
   /** Sets the channel that the peer uses from now on. */
@@ -141,7 +153,7 @@ export class WorkerPeer {
 
   /** Whether the worker is alive: its stream is open and it answers pings. */
   get answers(): boolean {
-    return this.askable && this.#misses < this.#settings.suspectAfterMisses;
+    return this.askable && !this.#isMute;
   }
 
   /** Whether the worker should be asked before those that are suspect or ejected. */
@@ -243,13 +255,13 @@ export class WorkerPeer {
 
   /** The worker's compute side has answered a ping. */
   onPong(pong: Pong): void {
-    this.#heard = true;
-    this.#heardAtMs = this.#environment.clock.nowMs();
+    const nowMs = this.#environment.clock.nowMs();
+    this.#hear(nowMs);
     this.#queueRows = pong.queueRows;
     this.scans.note(pong.scans);
     if (pong.progress !== this.#progress) {
       this.#progress = pong.progress;
-      this.#progressAtMs = this.#heardAtMs;
+      this.#progressAtMs = nowMs;
     }
     if (pong.stalled && !this.#stalled) {
       this.#stalled = true;
@@ -301,11 +313,29 @@ export class WorkerPeer {
   #countMiss(mayCount: boolean): void {
     if (!this.#heard && mayCount) this.#misses += 1;
     if (this.#heard) this.#misses = 0;
-    if (this.#misses === this.#settings.suspectAfterMisses) this.#suspect("silent");
+    const wasMute = this.#isMute;
+    this.#isMute = this.#misses > 0 && (wasMute || this.#misses >= this.#missesUntilSilent());
+    if (this.#isMute && !wasMute) this.#suspect("silent");
     if (this.#silent) this.#prolongSuspicion();
   }
 
+  #missesUntilSilent(): number {
+    const { pingIntervalMs, suspectAfterMisses: misses } = this.#settings;
+    if (this.#misses < misses) return misses;
+    const othersMs = Array.from(this.#peers()).flatMap((peer) =>
+      peer === this ? [] : (peer.silences.longestMs() ?? []),
+    );
+    return missesUntilSilent({ pingIntervalMs, misses, othersMs });
+  }
+
+  #hear(nowMs: number): void {
+    if (!this.#heard) this.silences.add(nowMs - this.#unheardSinceMs);
+    this.#heard = true;
+    this.#heardAtMs = nowMs;
+  }
+
   #ping(nowMs: number): void {
+    if (this.#heard) this.#unheardSinceMs = nowMs;
     this.#heard = false;
     this.#pingedAtMs = nowMs;
     this.#sequence += 1;
@@ -327,14 +357,13 @@ export class WorkerPeer {
   }
 
   get #silent(): boolean {
-    return this.#stalled || this.#misses >= this.#settings.suspectAfterMisses;
+    return this.#stalled || this.#isMute;
   }
 
   #onReply(reply: WorkerReply, sentAtMs: number): void {
     if (reply.answer.kind === "failure") return;
     const nowMs = this.#environment.clock.nowMs();
-    this.#heard = true;
-    this.#heardAtMs = nowMs;
+    this.#hear(nowMs);
     this.#answeredAtMs = nowMs;
     this.latency.add(nowMs - sentAtMs);
     this.#failures = 0;
@@ -365,6 +394,7 @@ export class WorkerPeer {
     this.#heard = true;
     this.#pingedAtMs = Number.NEGATIVE_INFINITY;
     this.#misses = 0;
+    this.#isMute = false;
     this.#stalled = false;
     this.#queueRows = 0;
     this.scans.note(undefined);

@@ -73,7 +73,7 @@ const ROUTER: readonly Line[] = [
   [
     "suspectAfterMisses",
     3,
-    "unanswered pings until a worker is suspect: asked only if no other can answer",
+    "unanswered pings until a worker is suspect: asked only if no other can answer; more while the others answer late",
   ],
   ["closeAfterMisses", 20, "unanswered pings until its stream is opened anew"],
   ["suspectMs", 1000, "how long a worker stays suspect after it answers again"],
