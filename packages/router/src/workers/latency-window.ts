@@ -4,9 +4,8 @@
 // alone are of a moment, mostly one in which nobody stood still, and what they "almost never exceed" happens often.
 
 import type { Clock } from "@winnow/core";
+import { RecentSeconds } from "./recent-seconds.ts";
 
-const SLICES = 10;
-const SLICE_MS = 1000;
 const REFRESH_MS = 250;
 /** Buckets of an octave: percentiles are at most 4.5 % too high. */
 const BUCKETS_PER_OCTAVE = 16;
@@ -26,9 +25,7 @@ export interface LatencyPercentiles {
 /** The recent answer times of one worker: a histogram of each of the last ten seconds. */
 export class LatencyWindow {
   readonly #clock: Clock;
-  readonly #counts = Array.from({ length: SLICES }, () => new Uint32Array(BUCKETS));
-  /** Of which second each slice is. */
-  readonly #seconds = new Float64Array(SLICES).fill(Number.NEGATIVE_INFINITY);
+  readonly #seconds: RecentSeconds<Uint32Array<ArrayBuffer>>;
   #percentiles: LatencyPercentiles | undefined;
   #countedAtMs = Number.NEGATIVE_INFINITY;
   /** Answers that are to be added before percentiles are taken anew, however young they are. */
@@ -37,6 +34,11 @@ export class LatencyWindow {
 
   constructor(clock: Clock) {
     this.#clock = clock;
+    this.#seconds = new RecentSeconds(
+      clock,
+      () => new Uint32Array(BUCKETS),
+      (counts) => counts.fill(0),
+    );
   }
 
   /** Whether no answer has ever been added. */
@@ -46,13 +48,7 @@ export class LatencyWindow {
 
   /** Adds one answer. */
   add(elapsedMs: number): void {
-    const second = Math.floor(this.#clock.nowMs() / SLICE_MS);
-    const at = second % SLICES;
-    if (this.#seconds[at] !== second) {
-      this.#seconds[at] = second;
-      this.#counts[at]!.fill(0);
-    }
-    this.#counts[at]![bucketOf(elapsedMs)]! += 1;
+    this.#seconds.now()[bucketOf(elapsedMs)]! += 1;
     this.#isEmpty = false;
     this.#stale -= 1;
   }
@@ -64,7 +60,7 @@ export class LatencyWindow {
   percentiles(): LatencyPercentiles | undefined {
     const nowMs = this.#clock.nowMs();
     if (this.#stale < 0 || nowMs - this.#countedAtMs >= REFRESH_MS) {
-      const counts = this.#recent(nowMs);
+      const counts = this.#recent();
       const answers = counts.reduce((sum, count) => sum + count, 0);
       const [p50Ms, p95Ms, p99Ms] = percentilesOf(counts, answers);
       this.#percentiles = answers === 0 ? undefined : { p50Ms, p95Ms, p99Ms, answers };
@@ -75,13 +71,11 @@ export class LatencyWindow {
   }
 
   /** The answers of the last ten seconds, by bucket. */
-  #recent(nowMs: number): Uint32Array {
-    const first = Math.floor(nowMs / SLICE_MS) - SLICES;
+  #recent(): Uint32Array {
     const sum = new Uint32Array(BUCKETS);
-    this.#counts.forEach((counts, at) => {
-      if (this.#seconds[at]! <= first) return;
+    for (const counts of this.#seconds.recent()) {
       for (let bucket = 0; bucket < BUCKETS; bucket += 1) sum[bucket]! += counts[bucket]!;
-    });
+    }
     return sum;
   }
 }

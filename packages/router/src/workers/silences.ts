@@ -4,35 +4,30 @@
 // et al. 2004, which learns the same from each process alone; one that hangs now and then would teach it patience).
 
 import type { Clock } from "@winnow/core";
-
-const SLICES = 10;
-const SLICE_MS = 1000;
+import { RecentSeconds } from "./recent-seconds.ts";
 
 /** The longest silences of one worker, of each of the last ten seconds. */
 export class Silences {
-  readonly #clock: Clock;
-  readonly #longestMs = new Float64Array(SLICES);
-  /** Of which second each slice is. */
-  readonly #seconds = new Float64Array(SLICES).fill(Number.NEGATIVE_INFINITY);
+  readonly #longest: RecentSeconds<{ ms: number }>;
 
   constructor(clock: Clock) {
-    this.#clock = clock;
+    this.#longest = new RecentSeconds(
+      clock,
+      () => ({ ms: 0 }),
+      (longest) => (longest.ms = 0),
+    );
   }
 
   /** Adds one that has ended now. */
   add(silentMs: number): void {
-    const second = Math.floor(this.#clock.nowMs() / SLICE_MS);
-    const at = second % SLICES;
-    const before = this.#seconds[at] === second ? this.#longestMs[at]! : 0;
-    this.#seconds[at] = second;
-    this.#longestMs[at] = Math.max(before, silentMs);
+    const longest = this.#longest.now();
+    longest.ms = Math.max(longest.ms, silentMs);
   }
 
   /** The longest of the last ten seconds, ms; `undefined` without any. */
   longestMs(): number | undefined {
-    const first = Math.floor(this.#clock.nowMs() / SLICE_MS) - SLICES;
-    const recent = this.#longestMs.filter((_, at) => this.#seconds[at]! > first);
-    return recent.length === 0 ? undefined : Math.max(...recent);
+    const recent = this.#longest.recent();
+    return recent.length === 0 ? undefined : Math.max(...recent.map(({ ms }) => ms));
   }
 }
 
