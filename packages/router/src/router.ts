@@ -12,6 +12,7 @@ import { WinnowError } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import { OrderBook, RefusedRecords, noSecret } from "@winnow/cluster";
 import type { MembershipStore, RoutingTable, SeenItems, WorkerConnector } from "@winnow/cluster";
+import { HedgeProbes } from "./scatter/hedging/hedge-probes.ts";
 import { RetryBudget } from "./scatter/hedging/retry-budget.ts";
 import { clusterStatus, workerStatuses } from "./workers/cluster-status.ts";
 import type { ClusterStatus, WorkerStatus } from "./workers/cluster-status.ts";
@@ -225,6 +226,7 @@ class ClusterRouter implements Router {
         settings,
         peers,
         budget: new RetryBudget(environment.clock, settings),
+        probes: new HedgeProbes(),
         rotation: new PlanRotation(),
         observer,
         tables: this.#routing,

@@ -290,6 +290,37 @@ describe("a search over faulty workers", () => {
     expect(found.slice(0, 1)).toEqual(kinds);
   });
 
+  test.each([
+    { worker: "goes on", lateMs: 14, hedgedMs: 30, hedges: 1 },
+    { worker: "stands still", lateMs: 300, hedgedMs: 3, hedges: 8 },
+  ])(
+    "of eight questions for a late worker one is hedged, the others after it: $worker",
+    async ({ lateMs, hedgedMs, hedges }) => {
+      const found: string[] = [];
+      const bench = new QueryBench({
+        ...allAsked,
+        settings: { hedge: true, hedgeDelayMinMs: 10, hedgeDelayMaxMs: 10 },
+        observer: { secondAttempt: (kind) => found.push(kind) },
+      });
+      const vectors = bench.vectors(1);
+      for (const worker of bench.workers) worker.delayMs = 3;
+      for (let turn = 0; turn < 20; turn += 1) await bench.settle(bench.search({ vectors, k: 5 }));
+      await bench.clock.advanceSettled(250);
+
+      const [late, ...others] = bench.workers;
+      late!.delayMs = lateMs;
+      const answers = Array.from({ length: 8 }, () => bench.search({ vectors, k: 5 }));
+      await bench.clock.advanceSettled(5);
+      for (const other of others) other.delayMs = hedgedMs;
+      await bench.clock.advanceSettled(20);
+
+      expect(found).toHaveLength(hedges);
+      for (const answer of answers) {
+        expect(plain(await bench.settle(answer, 10))).toEqual(bench.expected(vectors, 5));
+      }
+    },
+  );
+
   test("stops second attempts when the budget is spent", async () => {
     const spent: string[] = [];
     const bench = new QueryBench({

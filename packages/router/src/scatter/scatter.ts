@@ -5,6 +5,7 @@
 import { setGraceTimer, toWinnowError, WinnowError } from "@winnow/core";
 import type { Clock, Environment, TraceSpan, WorkerId } from "@winnow/core";
 import type { Asked, WorkerAnswer, WorkerAsk, WorkerReply } from "@winnow/cluster";
+import type { HedgeProbes } from "./hedging/hedge-probes.ts";
 import type { RetryBudget } from "./hedging/retry-budget.ts";
 import { areAllLate, hedgeDelayMs, othersOf, patienceMs } from "./hedging/hedge-delay.ts";
 import type { PlanRotation } from "./plan-rotation.ts";
@@ -30,6 +31,7 @@ export interface ScatterParts {
   readonly settings: RouterSettings;
   readonly peers: ReadonlyMap<WorkerId, WorkerPeer>;
   readonly budget: RetryBudget;
+  readonly probes: HedgeProbes;
   readonly observer: RouterObserver;
   /** Counts searches: each uses the next plan of its table. */
   readonly rotation: PlanRotation;
@@ -257,7 +259,7 @@ class Scatter {
     const others = othersOf(peers, table, slot);
     const late = { table, delayMs, nowMs: environment.clock.nowMs() };
     if (areAllLate(slot, others, late)) return delayMs;
-    const ms = patienceMs(slot, others, late);
+    const ms = patienceMs(slot, others, late) ?? this.#parts.probes.furtherMs(slot.peer, late);
     return ms === undefined ? undefined : Math.max(ms, settings.hedgeDelayMinMs);
   }
 
@@ -280,7 +282,9 @@ class Scatter {
       return;
     }
     slot.successors = successors;
-    this.#parts.observer.secondAttempt?.(kind, reason);
+    const { environment, observer, probes } = this.#parts;
+    if (kind === "hedge") probes.note(slot, environment.clock.nowMs());
+    observer.secondAttempt?.(kind, reason);
   }
 
   #onReply(slot: Slot, reply: WorkerReply, ask: WorkerAsk): void {
