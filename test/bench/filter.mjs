@@ -14,6 +14,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import process from "node:process";
+import { setTimeout } from "node:timers/promises";
 import { scriptOptions } from "../../packages/accelerator/scripts/script-options.mjs";
 import { benchFolder } from "./bench-folder.mjs";
 import { openConnection, postBytes } from "./http-client.mjs";
@@ -44,6 +45,9 @@ const BUCKETS = 10_000;
 /** Ten thousand buckets of items, spread over all partitions alike. */
 const bucketOf = (row) => (row * 7919) % BUCKETS;
 const FIRST_USES = 9;
+/** Uses after which every filter that is worth it is copied, and time for the copy. */
+const WARM_USES = 20;
+const COPIED_MS = 2000;
 /**
  * Requests without a filter, with one and of the small table take turns in blocks: a search of the whole table leaves
  * nothing of the others in the processors' caches.
@@ -112,7 +116,10 @@ async function measured(server, rivals, { instances, admitted }) {
   const first = [];
   const rivalTimes = rivals.map(() => []);
   // The first requests find code that is not compiled yet, and rows that are not copied yet.
-  for (const ask of Object.values(ways)) for (let turn = 0; turn < 5; turn += 1) await ask(turn);
+  for (const ask of Object.values(ways)) {
+    for (let turn = 0; turn < WARM_USES; turn += 1) await ask(turn);
+  }
+  await setTimeout(COPIED_MS);
   for (let block = 0; block < BLOCKS; block += 1) {
     for (const [name, ask] of Object.entries(ways)) {
       const before = await searchesOf(server);

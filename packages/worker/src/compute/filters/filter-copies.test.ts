@@ -2,7 +2,7 @@
 
 import { createReferenceAccelerator } from "@winnow/accelerator";
 import { ColumnBuilder, filterText } from "@winnow/core";
-import { expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 
 import { ManualClock } from "../../../../../test/doubles/manual-clock.ts";
 import type { ResidentPartition } from "../resident-table.ts";
@@ -150,6 +150,48 @@ test("a filter that is not worth a copy is shared by itself once it was used oft
   expect([...masks]).toEqual([many]);
   cache.forget(partition);
   expect(masks.size).toBe(0);
+});
+
+describe("a filter that admits more than a quarter", () => {
+  const half = textOf(ROWS / 2);
+  const policy = { rowsMin: ROWS, broadUsesMin: 5, leftOutValuesMin: (ROWS * DIM) / 2 };
+  const usedOften = async (changed: Partial<CopyPolicy>, text = half) => {
+    const { cache, partition, copyBytes, ...found } = await caching(
+      { ...policy, ...changed },
+      { wantedMax: 0 },
+    );
+    const after: object[] = [];
+    for (let use = 1; use <= 5; use += 1) {
+      cache.of(partition, text);
+      await cache.copied;
+      after.push({ hasCopy: copyBytes() > 0, isMasked: found.masks.has(text) });
+    }
+    const rows = cache.of(partition, text).copy?.localRows.length;
+    return { after, rows, shared: found.shared.has(text) };
+  };
+  const nothing = { hasCopy: false, isMasked: false };
+  const masked = { hasCopy: false, isMasked: true };
+
+  test("is copied once it was used more often, and until then not shared", async () => {
+    expect(await usedOften({})).toEqual({
+      after: [nothing, nothing, nothing, nothing, { hasCopy: true, isMasked: false }],
+      rows: ROWS / 2,
+      shared: true,
+    });
+  });
+
+  test.each([
+    ["leaves out too little", { leftOutValuesMin: (ROWS * DIM) / 2 + 1 }, half],
+    ["admits too much", {}, textOf(20)],
+  ])("is shared without a copy where it %s", async (_, changed, text) => {
+    const { after, rows } = await usedOften(changed, text);
+    expect([after, rows]).toEqual([[nothing, nothing, masked, masked, masked], undefined]);
+  });
+
+  test("is shared without a copy where there is no room for one", async () => {
+    const { after, rows } = await usedOften({ memoryFractionMax: 0 });
+    expect([after, rows]).toEqual([[nothing, nothing, nothing, nothing, masked], undefined]);
+  });
 });
 
 test("a filter that the event loop searches with is a recent one, and a dropped one is known no more", async () => {

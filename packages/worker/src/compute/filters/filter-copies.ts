@@ -20,6 +20,12 @@ export interface CopyPolicy {
   readonly usesMin: number;
   /** Largest fraction of the rows that a filter of a large partition may admit to be copied. */
   readonly fractionMax: number;
+  /** Uses after which a filter that admits more, but leaves out much, is copied. */
+  readonly broadUsesMin: number;
+  /** Largest fraction of the rows that such a filter may admit. */
+  readonly broadFractionMax: number;
+  /** Least values (rows times values) that such a filter leaves out. */
+  readonly leftOutValuesMin: number;
   /** Largest fraction of the device's capacity that all copies together may take. */
   readonly memoryFractionMax: number;
   /** Bytes from which no more copies are made for the event loop alone; their ids count once they are known. */
@@ -31,13 +37,17 @@ export interface CopyPolicy {
 }
 
 /**
- * The first thresholds are those above which a copy paid on 1 M × 64 (docs/benchmarks/filters.md). Copies for the event
- * loop save the time of waking a thread: they are worth 64 MiB, a thousand of 500 rows × 32.
+ * The first thresholds are those above which a copy paid on 1 M × 64 (docs/benchmarks/filters.md). A broad filter saves
+ * less of a search, and its copy takes longer. Copies for the event loop save the time of waking a thread: they are
+ * worth 64 MiB, a thousand of 500 rows × 32.
  */
 export const COPY_POLICY: CopyPolicy = {
   rowsMin: 16_384,
   usesMin: 3,
   fractionMax: 0.25,
+  broadUsesMin: 16,
+  broadFractionMax: 0.6,
+  leftOutValuesMin: 2 ** 21,
   memoryFractionMax: 1 / 16,
   sharedBytesMax: 2 ** 26,
   waitingMax: 64,
@@ -123,9 +133,13 @@ export class FilterCopies {
     state.uses += 1;
     state.isUsed = true;
     if (state.isTried || this.#waiting >= this.#parts.policy.waitingMax) return;
-    if (state.uses < this.#parts.policy.usesMin) return;
+    const { usesMin, broadUsesMin } = this.#parts.policy;
+    if (state.uses < usesMin) return;
+    // Until then it is not the event loop's: that alone would see its uses.
+    const isBroad = this.#isBroad(of);
+    if (isBroad && state.uses < broadUsesMin) return;
     state.isTried = true;
-    if (!this.#isWorthIt(of)) return this.#shareMask(of);
+    if (!isBroad && !this.#isWorthIt(of)) return this.#shareMask(of);
     this.#waiting += 1;
     this.#making = this.#making.then(() => this.#make(of));
   }
@@ -146,6 +160,14 @@ export class FilterCopies {
     return isFew || this.#parts.shares?.wants(partition, admitted) === true;
   }
 
+  /** Whether a filter admits too much for a copy at once, but little enough for one if it goes on being used. */
+  #isBroad({ partition, filter: { admitted } }: CopiedFilter): boolean {
+    const { fractionMax, broadFractionMax, leftOutValuesMin } = this.#parts.policy;
+    const { rows, dim } = partition.resident;
+    if (admitted <= rows * fractionMax || admitted > rows * broadFractionMax) return false;
+    return (rows - admitted) * dim >= leftOutValuesMin;
+  }
+
   /** Makes the copy of a filter that is still kept, if there is memory for it; never rejects. */
   async #make(of: CopiedFilter): Promise<void> {
     const { device, isKept, rowsOf } = this.#parts;
@@ -154,6 +176,7 @@ export class FilterCopies {
     if (!isKept(of)) return;
     if (filter.admitted === 0) return this.#hold(of, undefined);
     if (!this.#hasRoom(of)) {
+      if (this.#isBroad(of)) return this.#shareMask(of);
       // There may be room once older copies are given up.
       state.isTried = false;
       state.uses = 0;

@@ -1,6 +1,7 @@
 // The compute thread's end of filters that the event loop searches with. A copy of the rows that a filter admits is often
 // so small that waking a thread takes longer than its search: such a copy goes to the event loop with all that an answer
-// needs, which rows of the partition it holds, and their ids. A filter that admits too many rows for a copy goes by itself.
+// needs, which rows of the partition it holds, and their ids; a large one goes without ids, which the event loop has
+// with the partition. A filter that admits too many rows for a copy goes by itself.
 //
 //   compute thread   copy made        ─▶ SharedCopy (number, rows, ids) ─▶ event loop   addCopy
 //                    used, not copied ─▶ SharedMask (number)            ─▶ event loop   addMask
@@ -11,12 +12,13 @@
 
 import type { Accelerator, RowFilter } from "@winnow/accelerator";
 
+import type { PackedKeys } from "../compute.ts";
 import type { AdmittedCopy } from "../filters/admitted-copy.ts";
 import type { AdmittedShares, SharedAdmitted } from "../filters/admitted-shares.ts";
 import { bytesOfKeys, sharedKeys, sharedRows, unpackKeys, viewOfKeys } from "../packed-keys.ts";
 import type { ResidentPartition } from "../resident-table.ts";
 import { idsOfRows } from "../search/winner-ids.ts";
-import { SHARED_VALUES_MAX, SMALL_VALUES_MAX } from "./shared-rows.ts";
+import { SHARED_VALUES_MAX, SMALL_VALUES_MAX, isLargeShape } from "./shared-rows.ts";
 import type { AdmittedNews, SharedCopy } from "./shared-rows.ts";
 
 /** Bytes that the ids of a shared copy may take. */
@@ -56,11 +58,10 @@ export class AdmittedSharing implements AdmittedShares {
     const { dim, firstRow, rows } = partition.resident;
     const localRows = copy?.localRows ?? new Uint32Array();
     if (named === undefined || this.#accelerator.share === undefined) return undefined;
-    if (localRows.length * dim > SMALL_VALUES_MAX) return undefined;
-    const packed = idsOfRows(
-      localRows.map((row) => firstRow + row),
-      [partition],
-    );
+    const isLarge = isLargeShape({ rows: localRows.length, dim });
+    // The event loop has the ids of a partition that it may scan.
+    if (isLarge && rows * dim > SHARED_VALUES_MAX) return undefined;
+    const packed = isLarge ? undefined : idsOfCopy(partition, localRows);
     const idBytes = packed === undefined ? 0 : bytesOfKeys(packed);
     if (idBytes > IDS_BYTES_MAX) return undefined;
     const ids = packed && viewOfKeys(sharedKeys(unpackKeys(packed)));
@@ -102,6 +103,12 @@ export class AdmittedSharing implements AdmittedShares {
     const named = this.#named.get(partition);
     if (named !== undefined) this.#tell({ dropped: { name: named.name, text } });
   }
+}
+
+function idsOfCopy(partition: ResidentPartition, localRows: Uint32Array): PackedKeys | undefined {
+  const { firstRow } = partition.resident;
+  const rows = localRows.map((row) => firstRow + row);
+  return idsOfRows(rows, [partition]);
 }
 
 /** Whether a flag that searches set was set since this was last asked. */

@@ -8,7 +8,7 @@ import type { IdSource } from "../search/winner-ids.ts";
 import { InlineCopy } from "./inline-copy.ts";
 import type { SearchedRows } from "./inline-copy.ts";
 import { InlineMask } from "./inline-mask.ts";
-import { SMALL_VALUES_MAX } from "./shared-rows.ts";
+import { isLargeShape } from "./shared-rows.ts";
 
 /** Rows that are searched. */
 interface InlineRows extends IdSource {
@@ -42,9 +42,12 @@ export interface FoundRows {
   readonly vectorDim: number;
   /** Whether a partition is large, so that helper threads share the scan. */
   readonly isLarge: boolean;
+  /** Where ids and vectors of what is found are. */
   readonly sources: readonly InlineRows[];
   /** By ascending first row; `undefined`: whole partitions are searched. */
   readonly copies: readonly InlineCopy[] | undefined;
+  /** Whether `sources` are these copies, instead of whole partitions. */
+  readonly isOfCopies: boolean;
   /** Copies and masks, which are to be told of their search. */
   readonly admitted: readonly (InlineCopy | InlineMask)[];
 }
@@ -128,7 +131,7 @@ function runsOf(asks: readonly ScanAsk[]): AskRun[] {
 }
 
 /** All rows of these partitions; `undefined` unless all of them are shared. */
-export function wholeOf(partitions: readonly HeldPartition[]): FoundRows | undefined {
+function wholeOf(partitions: readonly HeldPartition[]): FoundRows | undefined {
   const sources: WholeRows[] = [];
   const tables: InlineTable[] = [];
   let rows = 0;
@@ -139,18 +142,35 @@ export function wholeOf(partitions: readonly HeldPartition[]): FoundRows | undef
     sources.push(whole);
     tables.push(table);
     rows += resident.rows;
-    isLarge ||= resident.rows * resident.dim > SMALL_VALUES_MAX;
+    isLarge ||= isLargeShape(resident);
   }
   const { dim, vectorDim } = sources[0]!.resident;
   const shape = { rows, partitionRows: rows, dim, vectorDim, isLarge };
-  return { ...shape, tables, filters: undefined, sources, copies: undefined, admitted: [] };
+  const found = { tables, filters: undefined, sources, copies: undefined, isOfCopies: false };
+  return { ...shape, ...found, admitted: [] };
 }
 
-/** Whether an ask scans all rows of these partitions: it has no filter, or one that has not been copied. */
-export function scansWhole(partitions: readonly HeldPartition[], { filters }: ScanAsk): boolean {
+/**
+ * What the compute thread scans for an ask: all rows where it has no filter, or one that has not been copied; else the
+ * copies. `undefined` where that is not known here.
+ */
+export function scannedOf(
+  partitions: readonly HeldPartition[],
+  { filters }: ScanAsk,
+): Pick<FoundRows, "rows" | "dim" | "isLarge"> | undefined {
   const text = filters?.[0];
-  if (text === undefined) return true;
-  return partitions.every(({ admitted }) => admitted.get(text) instanceof InlineMask);
+  const admitted = partitions.map((held) => text && held.admitted.get(text));
+  if (text === undefined || admitted.every((each) => each instanceof InlineMask)) {
+    return wholeOf(partitions);
+  }
+  let scanned = { rows: 0, dim: 0, isLarge: false };
+  for (const copy of admitted) {
+    if (!(copy instanceof InlineCopy)) return undefined;
+    const { rows, dim } = copy.resident;
+    const isLarge = scanned.isLarge || isLargeShape(copy.resident);
+    scanned = { rows: scanned.rows + rows, dim, isLarge };
+  }
+  return scanned;
 }
 
 function admittedOf(
@@ -173,7 +193,10 @@ function admittedOf(
     masks.push(admitted);
     masked.push(partition);
   }
-  if (isCopied) return copiedOf(copies, opening);
+  if (isCopied) {
+    const found = copiedOf(copies, opening);
+    return found?.isLarge === true ? ofWhole(found, partitions) : found;
+  }
   // Copies of some partitions and masks of others are two searches: the compute thread has the masks of all.
   if (copies.some(({ resident }) => resident.rows > 0)) return undefined;
   const whole = maskedOf(masks, masked, opening);
@@ -210,9 +233,11 @@ function copiedOf(copies: readonly InlineCopy[], opening: Opening): FoundRows | 
   const tables: InlineTable[] = [];
   const sources: InlineRows[] = [];
   let rows = 0;
+  let isLarge = false;
   for (const copy of copies) {
     const { resident, ids } = copy;
     rows += resident.rows;
+    isLarge ||= isLargeShape(resident);
     const table = resident.rows === 0 ? undefined : opening.copy(copy);
     sources.push({ resident, ids, table });
     if (resident.rows === 0) continue;
@@ -221,6 +246,13 @@ function copiedOf(copies: readonly InlineCopy[], opening: Opening): FoundRows | 
   }
   const ascending = copies.toSorted((a, b) => a.resident.firstRow - b.resident.firstRow);
   const { dim, vectorDim } = copies[0]!.resident;
-  const shape = { rows, partitionRows: rowsOf(copies), dim, vectorDim, isLarge: false };
-  return { ...shape, tables, filters: undefined, sources, copies: ascending, admitted: copies };
+  const shape = { rows, partitionRows: rowsOf(copies), dim, vectorDim, isLarge };
+  const found = { tables, filters: undefined, sources, copies: ascending, isOfCopies: true };
+  return { ...shape, ...found, admitted: copies };
+}
+
+/** Large copies, whose ids and vectors are looked up in the partitions; `undefined` unless all of these are shared. */
+function ofWhole(found: FoundRows, partitions: readonly HeldPartition[]): FoundRows | undefined {
+  const sources = wholeOf(partitions)?.sources;
+  return sources && { ...found, sources, isOfCopies: false };
 }

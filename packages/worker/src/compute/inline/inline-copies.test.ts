@@ -3,11 +3,18 @@
 
 import { createReferenceAccelerator, openInlineSearch } from "@winnow/accelerator";
 import type { Accelerator } from "@winnow/accelerator";
-import { StringColumn, VECTOR_ATTRIBUTE, filterText, systemClock } from "@winnow/core";
+import {
+  StringColumn,
+  VECTOR_ATTRIBUTE,
+  filterText,
+  nextLoopTurn,
+  systemClock,
+} from "@winnow/core";
 import type { Filter, Tensor } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 
+import { ManualClock } from "../../../../../test/doubles/manual-clock.ts";
 import type { ScanAnswer, ScanAsk } from "../compute.ts";
 import {
   DIM,
@@ -194,6 +201,52 @@ describe.skipIf(!hasScan)("searches of the event loop under filters", () => {
 
     expect(found).not.toContain(true);
     expect(client.pending).toBe(0);
+  });
+
+  test.each([
+    ["string ids", (rows: number) => strings(Array.from({ length: rows }, (_, row) => `i${row}`))],
+    ["no ids", () => undefined],
+  ])("read large copies once requests come alone, with helper threads: %s", async (_, idsOf) => {
+    const dim = 128;
+    const third = 36_000;
+    const rows = 3 * third;
+    const values = new Float32Array(rows * dim);
+    for (let at = 0; at < values.length; at += 1) values[at] = ((at * 7919) % 1013) - 506;
+    const ids = idsOf(rows);
+    // Of the partitions the first has a large copy of half of its rows, the second a small one, the third none.
+    const groupOf = (row: number): number => {
+      if (row < third) return row % 2;
+      return row < 2 * third && row % 500 === 0 ? 1 : 0;
+    };
+    const table = { kind: "candidate", rows, dim, values, ids, added: 1, groupOf } as const;
+    // Scans take no time, however busy the machine is.
+    const clock = new ManualClock();
+    const side = (valuesMax: number) =>
+      inlineSide([table], { valuesMax, partitionsMax: 3, filterBytesMax: 2 ** 24, clock });
+    const [inline, thread] = [await side(rows * dim), await side(0)];
+    const asks = [
+      { k: 40 },
+      { k: 40, ...VECTORS },
+      { k: 7, ...VECTORS, ownVectors: true as const, rowsOnly: true },
+    ];
+    const batch = (ask: object) =>
+      searchBatch(everyPartition(3), [{ ...ask, filters: [textOf(1)] }], dim);
+    const isAlone = async (): Promise<boolean> => {
+      for (let turn = 0; turn < 3; turn += 1) await nextLoopTurn();
+      return inline.isAtOnce(() => inline.client.topK(batch(asks[0]!)));
+    };
+
+    const found: boolean[] = [];
+    for (let request = 0; request < 16; request += 1) found.push(await isAlone());
+    const waits = { timeout: 60_000, interval: 1 };
+    await vi.waitFor(async () => expect(await isAlone()).toBe(true), waits);
+    for (const ask of asks) {
+      const here = await inline.client.topK(batch(ask));
+      const there = await thread.client.topK(batch(ask));
+      expect(here.answers.map(readable)).toEqual(there.answers.map(readable));
+    }
+
+    expect(found).not.toContain(true);
   });
 
   test("take a bounded part of one turn however few rows they read, and none of a copy that is gone", async () => {

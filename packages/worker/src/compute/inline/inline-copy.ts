@@ -14,7 +14,7 @@ export type SearchedRows = Pick<SharedPartition, "rows" | "dim" | "vectorDim" | 
 /** The copy of one filter and one partition. */
 export class InlineCopy implements IdSource {
   readonly resident: SearchedRows;
-  /** By row of the copy. */
+  /** By row of the copy; `undefined` for a large one (`isLargeShape`). */
   readonly ids: Tensor | undefined;
   /** Rows of the whole partition. */
   readonly partitionRows: number;

@@ -38,7 +38,7 @@ import type { ProgressCounter } from "../progress-counter.ts";
 import { answersOf, countOf, isPlain, wantedRows } from "../search/scan-answers.ts";
 import { idsOfRows } from "../search/winner-ids.ts";
 import { vectorsAtOnce, wantsVectorsAlone } from "../search/winner-vectors.ts";
-import { Opening, scansOf, scansWhole, wholeOf } from "./found-rows.ts";
+import { Opening, scannedOf, scansOf } from "./found-rows.ts";
 import type { HeldPartition, InlineScan, WholeRows } from "./found-rows.ts";
 import { InlineCopy, replaceCopyRows } from "./inline-copy.ts";
 import { InlineMask } from "./inline-mask.ts";
@@ -222,8 +222,7 @@ export class InlineTables {
     const [ask] = asks;
     if (held === undefined || asks.length > 1 || !isSearchable(ask!)) return undefined;
     const partitions = partitionsOf(held, target);
-    if (partitions === undefined || !scansWhole(partitions, ask!)) return undefined;
-    const found = wholeOf(partitions);
+    const found = partitions && scannedOf(partitions, ask!);
     if (found?.isLarge !== true || hasZeroQuery(vectors, found.dim)) return undefined;
     const values = valuesOf({ ...found, queries: ask!.queries });
     return (ms) => held.pace.note(values, ms);
@@ -375,10 +374,12 @@ function answersOfScans(
     const { block, denseQueries } = found;
     denseValuesMax -= scan.rows * scan.dim * denseQueries;
     at = end;
+    const { copies, isOfCopies } = scan;
+    if (copies !== undefined && !isOfCopies) replaceCopyRows(block, copies);
     const ids = idsOfRows(wantedRows(block, scan.asks), scan.sources);
     const attributes = vectorsOf(scan, block, search);
     for (const each of scan.admitted) each.used();
-    if (scan.copies !== undefined) replaceCopyRows(block, scan.copies);
+    if (copies !== undefined && isOfCopies) replaceCopyRows(block, copies);
     for (const answer of answersOf({ block, ids, attributes }, scan.asks)) {
       answers.push(answer);
     }

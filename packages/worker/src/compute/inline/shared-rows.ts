@@ -6,10 +6,21 @@ import type { KeyedTable, TableKeys } from "@winnow/core";
 
 import type { PackedKeys, ReplicaName } from "../compute.ts";
 
-/** Values (rows × dim) up to which a partition is small, and a copy is shared: 2 MiB of codes. */
+/** Values (rows × dim) up to which a partition or a copy is small: 2 MiB of codes. */
 export const SMALL_VALUES_MAX: number = 2 ** 21;
-/** Values up to which a partition is shared with the event loop, which scans a large one with helper threads. */
+/** Values up to which these are shared with the event loop, which scans a large one with helper threads. */
 export const SHARED_VALUES_MAX: number = 2 ** 27;
+
+/** Whether rows of this shape are scanned with helper threads. A copy of so many has no ids: its partition has them. */
+export function isLargeShape({
+  rows,
+  dim,
+}: {
+  readonly rows: number;
+  readonly dim: number;
+}): boolean {
+  return rows * dim > SMALL_VALUES_MAX;
+}
 
 /** A partition of the compute thread that other threads can read. */
 export interface SharedPartition {
@@ -66,7 +77,7 @@ export interface SharedCopy extends AdmittedName {
   readonly share: number | undefined;
   /** Row i of the copy is this row of the partition; ascending, in memory shared by all threads. */
   readonly localRows: Uint32Array;
-  /** Ids by row of the copy, in memory shared by all threads; `undefined` for a table that stores none. */
+  /** Ids by row of the copy, in memory shared by all threads; `undefined` for a large one or a table that stores none. */
   readonly ids: PackedKeys | undefined;
   readonly dim: number;
   /** As in `SharedPartition`. */
