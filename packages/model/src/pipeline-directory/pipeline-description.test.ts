@@ -208,7 +208,11 @@ describe("pipeline.yaml", () => {
     ],
     ["limit: 7", "limit: '7'", /line 5, stages\[2\]\.limit: is not an integer/],
     ["string }", "text }", /line 1, inputs\.user: is "text", which is no dtype/],
-    ["inputs: { user: string }", "inputs: { user: string, user: int64 }", /line 1, .*unique/i],
+    [
+      "inputs: { user: string }",
+      "inputs: { user: string, user: int64 }",
+      /line 1, inputs\.user: stands twice/,
+    ],
     [
       "- limit: 7",
       "- retrieve: { model: m, k: 1, inputs: { a: user } }",
@@ -244,7 +248,13 @@ describe("pipeline.yaml", () => {
       "- limit: 7\n  - filter: { year: 1990 }",
       /line 6, stages\[3\]: filters behind a limit; a filter goes to the retrieval/,
     ],
-    ["- limit: 7", "- [", /line \d, the file/],
+    ["- limit: 7", "- [", /line \d, the file: [^\n]*[^:\n]$/],
+    [
+      "- limit: 7",
+      "- limit: 7\n    limit: 7",
+      /line 6, stages\[2\]\.limit: stands twice; leave one of them out$/,
+    ],
+    ["- limit: 7", "- limit: 7\nstages: []", /line 6, stages: stands twice/],
     ["- limit: 7", "- !!js/function x", /line 5, the file/],
     ["- limit: 7", "- __proto__: 7", /line 5, stages\[2\]\.__proto__: is unknown here/],
   ])("with %j as %j is refused with its place", (from, to, message) => {

@@ -24,11 +24,15 @@ export function yamlDocument(content: Uint8Array, file: string): Field {
     lineCounter: lines,
     schema: "core",
     uniqueKeys: true,
+    prettyErrors: false,
   });
   const [error] = [...document.errors, ...document.warnings];
+  if (error?.code === "DUPLICATE_KEY") {
+    const [offset] = error.pos;
+    throw place.refusal(offset, pathOfKey(document, offset), "stands twice; leave one of them out");
+  }
   if (error !== undefined) {
-    const [what] = error.message.split("\n");
-    throw place.refusal(error.pos[0], "the file", excerpt(what ?? ""));
+    throw place.refusal(error.pos[0], "the file", excerpt(error.message));
   }
   refuseAliases(document, place);
   return new Field(place, { node: document.contents, path: "", offset: 0 });
@@ -40,6 +44,24 @@ function textOf(content: Uint8Array, file: string): string {
   } catch (cause) {
     throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${file}: it is not UTF-8`, { cause });
   }
+}
+
+/** The path of the key that begins at `offset`, as fields have it: `stages[0].retrieve.k`. */
+function pathOfKey(document: Document.Parsed, offset: number): string {
+  const { isNode, isPair, isScalar, isSeq, visit } = yaml();
+  let path = "";
+  visit(document, {
+    Pair: (_, pair, ancestors) => {
+      if (!isNode(pair.key) || pair.key.range?.[0] !== offset) return undefined;
+      const nodes = [...ancestors, pair];
+      for (const [at, node] of nodes.entries()) {
+        if (isPair(node) && isScalar(node.key)) path += `.${String(node.key.value)}`;
+        if (isSeq(node)) path += `[${node.items.indexOf(nodes[at + 1])}]`;
+      }
+      return visit.BREAK;
+    },
+  });
+  return path.replace(/^\./, "");
 }
 
 function refuseAliases(document: Document.Parsed, place: Places): void {

@@ -50,7 +50,7 @@ model-replication:
 
   test.each([
     ["- k-max: 1", "line 1: a file of settings is a list of name: value"],
-    ["k-max: 1\nk-max: 2", "line 2: Map keys must be unique"],
+    ["k-max: 1\nk-max: 2", "line 2: k-max stands twice; leave one of them out"],
     ["a: 1\nb: &x 2\nc: *x", "line 3: c is to be a text, a number"],
     ["a: 1\nk-max:", "line 2: k-max is to be a text, a number"],
     ["a: [[1]]", "line 1: a is to be a text, a number"],

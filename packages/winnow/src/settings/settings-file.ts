@@ -84,13 +84,29 @@ export function parseSettings(text: string, file: string): FiledSetting[] {
     lineCounter: lines,
     schema: "core",
     uniqueKeys: true,
+    prettyErrors: false,
   });
   const reader = new SettingsReader(lines, file);
   const [error] = [...document.errors, ...document.warnings];
-  if (error !== undefined) {
-    throw reader.refusal(error.pos[0], excerpt(error.message.split("\n", 1)[0] ?? ""));
+  if (error?.code === "DUPLICATE_KEY") {
+    const [offset] = error.pos;
+    throw reader.refusal(offset, `${keyAt(document, offset)} stands twice; leave one of them out`);
   }
+  if (error !== undefined) throw reader.refusal(error.pos[0], excerpt(error.message));
   return reader.settings(document);
+}
+
+/** The key that begins at `offset`. */
+function keyAt(document: Document.Parsed, offset: number): string {
+  let found = "a key";
+  yaml().visit(document, {
+    Pair: (_, { key }) => {
+      if (!yaml().isScalar(key) || key.range?.[0] !== offset) return undefined;
+      found = excerpt(String(key.value));
+      return yaml().visit.BREAK;
+    },
+  });
+  return found;
 }
 
 class SettingsReader {
