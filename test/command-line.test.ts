@@ -129,6 +129,10 @@ describe("winnow demo and inspect", () => {
         "Diversify(at most 3 per genres) → Limit(5)",
     );
     expect(text.stdout).toMatch(/^w3 /m);
+    const [pipeline] = text.stdout.split("movies, version 1");
+    expect(pipeline).not.toMatch(/^(table|worker) /m);
+    expect(text.stdout).toMatch(/^fingerprint .*, no SHA256SUMS$/m);
+    expect(text.stdout).not.toContain("not listed");
     expect(report.model).toBe("movies");
     expect(report.tables.map(({ rows }) => rows)).toEqual([21, 300]);
     // Neither table is cut, so a worker with room holds both, as one replica of each takes in all.

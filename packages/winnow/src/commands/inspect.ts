@@ -276,50 +276,63 @@ export function reportText(report: ModelReport | FailedModel): string {
     const { code, message } = report.error;
     return `${name}cannot be served: ${code}: ${message}\n`;
   }
-  const heading = `${name}fingerprint ${report.fingerprint.slice(0, 16)}…, dense parts ${byteText(report.denseBytes)}\n`;
+  // Without a manifest no file is listed; a version that has one uses a file at least that it lists.
+  const hasManifest = report.files.some(({ isListed }) => isListed);
+  const facts = [
+    `fingerprint ${report.fingerprint.slice(0, 16)}…`,
+    `dense parts ${byteText(report.denseBytes)}`,
+    ...(hasManifest ? [] : ["no SHA256SUMS"]),
+  ];
+  const heading = `${name}${facts.join(", ")}\n`;
   // A signature without inputs only initialises tables; clients do not call it.
   const called = report.signatures.filter(({ inputs }) => inputs.length > 0);
   const signatures = called.map(
     (signature) =>
       `signature ${signature.name}\n  in    ${signature.inputs.join(", ") || "nothing"}\n  out   ${signature.outputs.join(", ") || "nothing"}\n  flow  ${signature.flow || "nothing"}\n`,
   );
-  const tables = [
-    ["table", "kind", "asked by", "rows", "dim", "partitions", "memory"],
-    ...report.tables.map((table) => [
-      table.name,
-      table.kind,
-      table.keys,
-      table.rows.toLocaleString("en"),
-      String(table.dim),
-      String(table.partitions),
-      byteText(table.bytes),
-    ]),
-  ];
-  const workers = [
-    ["worker", "replicas", "memory", "with room (--extra-memory)"],
-    ...report.workers.map((load) => [
-      load.worker,
-      String(load.partitions),
-      byteText(load.bytes),
-      byteText(load.bytesWithExtras),
-    ]),
-  ];
-  const files = [
-    ["file", "size", "entries", "sha256", "SHA256SUMS"],
-    ...report.files.map((file) => [
-      file.name,
-      byteText(file.bytes),
-      file.entries?.toLocaleString("en") ?? "",
-      `${file.sha256.slice(0, 16)}…`,
-      file.isListed ? "as listed" : "not listed",
-    ]),
-  ];
   const described = report.items === undefined ? [] : [align(attributeRows(report.items))];
   const { experiment } = report;
   const arms = experiment === undefined ? [] : [experimentText(experiment, report.model)];
   const warnings = report.warnings.map((warning) => `warning: ${warning}\n`);
-  const texts = [align(tables), ...described, align(files), align(workers)];
+  const files = align(fileRows(report.files, hasManifest));
+  // A pipeline or an experiment has no tables: workers hold those of its models.
+  const [tables, workers] = report.tables.length === 0 ? [[], []] : tableTexts(report);
+  const texts = [...tables, ...described, files, ...workers];
   return [heading, ...signatures, ...arms, ...warnings, ...texts].join("\n");
+}
+
+/** The tables, and what each worker holds of them. */
+function tableTexts(report: ModelReport): readonly [string[], string[]] {
+  const tables = report.tables.map((table) => [
+    table.name,
+    table.kind,
+    table.keys,
+    table.rows.toLocaleString("en"),
+    String(table.dim),
+    String(table.partitions),
+    byteText(table.bytes),
+  ]);
+  const workers = report.workers.map((load) => [
+    load.worker,
+    String(load.partitions),
+    byteText(load.bytes),
+    byteText(load.bytesWithExtras),
+  ]);
+  return [
+    [align([["table", "kind", "asked by", "rows", "dim", "partitions", "memory"], ...tables])],
+    [align([["worker", "replicas", "memory", "with room (--extra-memory)"], ...workers])],
+  ];
+}
+
+function fileRows(files: readonly BoundFile[], hasManifest: boolean): string[][] {
+  const rows = files.map((file) => [
+    file.name,
+    byteText(file.bytes),
+    file.entries?.toLocaleString("en") ?? "",
+    `${file.sha256.slice(0, 16)}…`,
+    ...(hasManifest ? [file.isListed ? "as listed" : "not listed"] : []),
+  ]);
+  return [["file", "size", "entries", "sha256", ...(hasManifest ? ["SHA256SUMS"] : [])], ...rows];
 }
 
 function attributeRows({ attributes }: ItemDescription): string[][] {
