@@ -155,14 +155,18 @@ describe.skipIf(executablePath === undefined)("the console's page", () => {
   });
 
   test.for(["ltr", "rtl"])(
-    "on a phone, %s, nothing but tables is wider, and a reason takes few lines",
+    "on a phone, %s, nothing but tables is wider, a chain is seen whole, and a reason takes few lines",
     async (direction) => {
       const report = degradedReport();
       const message =
         "the file variables/variables.data-00000-of-00001 is shorter than its index says";
       const told = JSON.stringify(report).replaceAll("variables.index is cut short", message);
+      const does = ["movies, k=100", "kids = false and year ≥ 1970", "movies-ranking", "5"];
+      const stages = does.map((what) => ({ stage: "stage", does: what }));
+      const composed = { metadata: { signature_def: SIGNATURES, pipeline: { stages } } };
       const page = await opened({
         ...METADATA,
+        "/v1/models/home-feed/metadata": { json: composed },
         "/v1/cluster": { json: JSON.parse(told) as unknown },
       });
       await page.setViewportSize({ width: 390, height: 844 });
@@ -174,7 +178,22 @@ describe.skipIf(executablePath === undefined)("the console's page", () => {
       [...document.querySelectorAll(".reason")].find((cell) => cell.textContent.includes("shorter than its index")).getBoundingClientRect().height,
     ]`)) as [number, number];
 
+      const scrolled = direction === "rtl" ? -200 : 200;
+      const outside = await page.evaluate(`(() => {
+        const table = document.querySelector("#models .scroll");
+        const seen = table.getBoundingClientRect();
+        return [0, ${scrolled}].flatMap((left) => {
+          table.scrollLeft = left;
+          return [...document.querySelectorAll(".chain-stage")].filter((stage) => {
+            const { left, right } = stage.getBoundingClientRect();
+            return left < seen.left - 1 || right > seen.right + 1;
+          });
+        }).length;
+      })()`);
+
       expect(wide).toBe(390);
+      expect(outside).toBe(0);
+      await page.getByRole("link", { name: "Events" }).waitFor();
       expect(high).toBeLessThan(120);
     },
   );

@@ -79,6 +79,14 @@ const CELLS_MAX = 8192;
 /** Partitions up to which the rows of several workers stand beside each other. */
 const NARROW_PARTITIONS_MAX = 4;
 
+/** The kinds of cells, by their class, and what each says. */
+const LEGEND: readonly (readonly [string, string])[] = [
+  ["cell held", "held"],
+  ["cell held few", "held, too few replicas"],
+  ["cell", "not here"],
+  ["cell lost", "held by nobody"],
+];
+
 const ENDING: ReadonlySet<string> = new Set(["UNLOADING", "END"]);
 
 /** A map for each version that is the default, or is about to become it. */
@@ -97,14 +105,10 @@ export function partitionsView(report: ClusterReport): VNode {
     h(
       "p",
       { class: "legend", "aria-hidden": "true" },
-      h("i", { class: "cell held" }),
-      " held ",
-      h("i", { class: "cell held few" }),
-      " held, too few replicas ",
-      h("i", { class: "cell" }),
-      " not here ",
-      h("i", { class: "cell lost" }),
-      " held by nobody",
+      ...LEGEND.flatMap(([cell, text]) => [
+        h("span", {}, h("i", { class: cell }), ` ${text}`),
+        " ",
+      ]),
     ),
     ...maps,
   );
