@@ -219,7 +219,7 @@ describe.each([
       await expect(on.reload(latest("stray", folder))).rejects.toMatchObject({
         code: 7,
         details: expect.stringMatching(
-          /nothing was changed: worker w0: .*outside of --model_reload_root/,
+          /nothing was changed: workers w0, w1, .*: .*outside of --model_reload_root/,
         ) as string,
       });
       expect(await versionsOf(on.cluster.url, "stray")).toEqual([]);

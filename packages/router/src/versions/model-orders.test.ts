@@ -117,6 +117,16 @@ describe("orders of models", () => {
     expect(stage.numbers()).toEqual([undefined, undefined, undefined]);
   });
 
+  test("that all workers refuse for one reason name the reason once", async () => {
+    const stage = new Stage();
+    for (const worker of stage.workers) worker.fault = new WinnowError("INTERNAL", "no root");
+    stage.workers[1]!.fault = new WinnowError("PERMISSION_DENIED", "outside");
+
+    await expect(stage.give()).rejects.toMatchObject({
+      message: "Cannot reload, nothing was changed: workers w0, w2: no root; worker w1: outside",
+    });
+  });
+
   test("stand for a worker that is away, which follows when it is back", async () => {
     const stage = new Stage();
     const [, away] = stage.workers;

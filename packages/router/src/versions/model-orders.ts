@@ -256,11 +256,13 @@ function failureOf(failures: readonly WorkerFailure[], consequence: string): Win
   return new WinnowError(sorted[0]!.error.code, text);
 }
 
-/** The first few of several workers, each with its reason. */
+/** The first few of several workers, those of one reason together: `workers w0, w2: gone; worker w1: outside`. */
 export function namedWorkers(workers: readonly Pick<Laggard, "worker" | "reason">[]): string {
-  const named = workers
-    .slice(0, NAMED_MAX)
-    .map(({ worker, reason }) => `worker ${worker}: ${excerpt(reason)}`);
+  const named = workers.slice(0, NAMED_MAX);
+  const texts = [...new Set(named.map(({ reason }) => reason))].map((reason) => {
+    const ids = named.filter((each) => each.reason === reason).map(({ worker }) => worker);
+    return `${ids.length === 1 ? "worker" : "workers"} ${ids.join(", ")}: ${excerpt(reason)}`;
+  });
   const more = workers.length - named.length;
-  return `${named.join("; ")}${more > 0 ? `; and ${more} more` : ""}`;
+  return `${texts.join("; ")}${more > 0 ? `; and ${more} more` : ""}`;
 }

@@ -21,11 +21,19 @@ import type { TensorBudget } from "../tensors/tensor-budget.ts";
 import { outlineOf } from "../tensors/tensor-outline.ts";
 import { readTensorProto } from "../tensors/tensor-proto-reader.ts";
 
-const NAMES: ReadonlySet<string> = new Set(
-  ["k", "exclude", "include", "filter", "return", "return_vectors", "explain"].map(
-    (field) => `winnow.${field}`,
-  ),
-);
+/** How the names of Winnow's inputs begin. */
+export const CONDITION_PREFIX = "winnow.";
+/** The names of Winnow's inputs. */
+export const CONDITION_NAMES: readonly string[] = [
+  "k",
+  "exclude",
+  "include",
+  "filter",
+  "return",
+  "return_vectors",
+  "explain",
+].map((field) => `${CONDITION_PREFIX}${field}`);
+const NAMES: ReadonlySet<string> = new Set(CONDITION_NAMES);
 const FILTER_VALUES_MAX = 65_536;
 
 /** TensorProtos by input name. */

@@ -296,6 +296,18 @@ describe("Predict", () => {
       },
     ],
     [
+      "one of Winnow's inputs by a name that it does not have",
+      { model_spec: spec, inputs: { ...inputs, "winnow.filtr": strings(["{}"]) } },
+      {
+        code: 3,
+        details:
+          "input size does not match signature: 2!=1 len({input_1,winnow.filtr}) != len({input_1}). " +
+          "Sent extra: {winnow.filtr}. Missing but required: {}. Inputs of Winnow are winnow.k, " +
+          "winnow.exclude, winnow.include, winnow.filter, winnow.return, winnow.return_vectors, " +
+          "winnow.explain; did you mean winnow.filter?",
+      },
+    ],
+    [
       "an input of another name",
       { model_spec: spec, inputs: { user: strings(["1"]) } },
       {

@@ -7,14 +7,19 @@
 // `k`, exclusions and filters are inputs with names of their own (`item-conditions.ts`). Partial answers do
 // not exist here, because TensorFlow's messages have no field that could mark them.
 
-import { WinnowError } from "@winnow/core";
+import { WinnowError, nearestName } from "@winnow/core";
 import type { SignatureProgram, Tensor } from "@winnow/core";
 import { ATTRIBUTES_OUTPUT, EXPLANATION_OUTPUT, VECTORS_OUTPUT } from "../../predictor.ts";
 import type { Degradation, Predictor, UnknownUsers } from "../../predictor.ts";
 import type { RequestContext } from "../../request-context.ts";
 import { checkInstances, instancesOf } from "../../limits/request-limits.ts";
 import type { GrpcSettings } from "../grpc-settings.ts";
-import { readConditions, splitInputs } from "./item-conditions.ts";
+import {
+  CONDITION_NAMES,
+  CONDITION_PREFIX,
+  readConditions,
+  splitInputs,
+} from "./item-conditions.ts";
 import { inTurns } from "../../program/turns.ts";
 import { strictJsonTexts } from "./json-texts.ts";
 import { predictSignature, requiredSpec, targetOf } from "./model-target.ts";
@@ -122,8 +127,18 @@ function checkNames(signature: SignatureProgram, inputs: ReadonlyMap<string, unk
     "INVALID_ARGUMENT",
     `input size does not match signature: ${sent.length}!=${declared.length} ` +
       `len({${sent.join(",")}}) != len({${declared.join(",")}}). ` +
-      `Sent extra: {${extra.join(",")}}. Missing but required: {${lacking.join(",")}}.`,
+      `Sent extra: {${extra.join(",")}}. Missing but required: {${lacking.join(",")}}.` +
+      misspelt(extra),
   );
+}
+
+/** What was meant by names that begin like Winnow's own inputs and are none of them. */
+function misspelt(extra: readonly string[]): string {
+  const name = extra.find((each) => each.startsWith(CONDITION_PREFIX));
+  if (name === undefined) return "";
+  const nearest = nearestName(name, CONDITION_NAMES);
+  const hint = nearest === undefined ? "" : `; did you mean ${nearest}?`;
+  return ` Inputs of Winnow are ${CONDITION_NAMES.join(", ")}${hint}`;
 }
 
 function missing(
