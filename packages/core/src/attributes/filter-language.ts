@@ -60,6 +60,7 @@ class FilterParser {
     const place = { path: `${path}.${excerpt(name)}`, depth: depth + 1 };
     if (!name.startsWith("$")) return this.#attribute(name, value, place);
     if (name === "$not") return { kind: "not", of: this.filter(value, place) };
+    if (OPERATORS.includes(name)) throw misplacedOperator(name, path);
     if (!CONNECTIVES.includes(name)) throw unknownName(name, CONNECTIVES, path);
     if (!isList(value) || value.length === 0) {
       throw refused(place, `is ${textOf(value)}; it must be a list of at least one filter`);
@@ -73,6 +74,7 @@ class FilterParser {
 
   #attribute(attribute: string, value: JsonValue, place: Place): Filter {
     if (isList(value)) {
+      if (value.some(isObject)) throw refused(place, FILTERS_ARE_JOINED);
       throw refused(place, `is a list; write {"$in": ${textOf(value)}} for any of its values`);
     }
     if (!isObject(value)) return this.#in(attribute, [value], place);
@@ -179,6 +181,10 @@ class FilterParser {
   }
 }
 
+/** For languages that join filters under a name, as in `{"must": [{…}]}`. */
+const FILTERS_ARE_JOINED =
+  'is a list of objects, which no attribute holds; filters are joined by "$and", "$or" and "$nor"';
+
 /**
  * Holds nowhere, as a list of no values asks for: a client may fill such a list from what it knows of a user. The name
  * is still checked, and workers of each release can read it.
@@ -203,6 +209,11 @@ function unknownName(name: string, known: readonly string[], path: string): Winn
     { path, depth: 0 },
     `holds "${excerpt(name)}", which is no operator here; ${hint}`,
   );
+}
+
+function misplacedOperator(name: string, path: string): WinnowError {
+  const form = `{"an attribute": {"${name}": …}}`;
+  return refused({ path, depth: 0 }, `holds "${name}" without an attribute; write ${form}`);
 }
 
 function refused({ path }: Place, what: string): WinnowError {

@@ -274,6 +274,16 @@ describe("a filter", () => {
     ["$all of a single value", object(["genre", object(["$all", ["a"]])]), "is no list"],
     ["null with an order", object(["year", object(["$gt", null])]), "only $eq, $ne, $in and $nin"],
     ["a list as a value", object(["year", [1, 2]]), 'write {"$in": [1, 2]}'],
+    [
+      "filters below a name",
+      object(["must", [object(["year", 1])]]),
+      'filters are joined by "$and", "$or" and "$nor"',
+    ],
+    [
+      "an operator without an attribute",
+      object(["$gte", 1990]),
+      'holds "$gte" without an attribute; write {"an attribute": {"$gte": …}}',
+    ],
     ["$in of no list", object(["year", object(["$in", 1990])]), "must be a list of values"],
     ["an empty $or", object(["$or", []]), "a list of at least one filter"],
     ["an empty $nin of a misspelt name", object(["yaer", object(["$nin", []])]), '"year"?'],
