@@ -114,7 +114,7 @@ class FastifyServer implements HttpServer {
   readonly #requestIds: RequestIds;
   /** The latest exchange on each connection. */
   readonly #exchanges = new WeakMap<Socket, Exchange>();
-  readonly #pipelined = new PipelinedRequests();
+  readonly #pipelined: PipelinedRequests;
   readonly #access: AccessParts;
   readonly #rooms = new Set<ConnectionRoom>();
   #isDraining = false;
@@ -125,6 +125,7 @@ class FastifyServer implements HttpServer {
     this.#environment = environment;
     const { clock, observer, random } = environment;
     this.#requestIds = new RequestIds(random);
+    this.#pipelined = new PipelinedRequests(clock);
     this.#access = { ...environment, metricsPath: settings.metricsPath };
     this.#handler = new ApiHandler(predictor, settings, {
       clock,
@@ -235,6 +236,8 @@ class FastifyServer implements HttpServer {
     const secure = { tls, onFailure: () => onLoss("handshake") };
     const listener = this.#pipelined.listener(handler);
     const server = listeningServer(listener, this.#settings, secure);
+    const opened = tls === undefined ? "connection" : "secureConnection";
+    server.on(opened, (socket: Socket) => this.#pipelined.opened(socket));
     const room = keepRoom(server, this.#settings.connectionsMax, onLoss);
     this.#rooms.add(room);
     if (tls === undefined) {

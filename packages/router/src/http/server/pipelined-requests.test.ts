@@ -1,8 +1,12 @@
 // Clients that send requests before the ones ahead of them are answered: all are answered, in order, and others are not
 // delayed by them.
 
+import { IncomingMessage, createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { systemClock } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
 import { RawClient, predictHead } from "../fixtures/http-client.ts";
+import { PipelinedRequests } from "./pipelined-requests.ts";
 import { BODY, closeAll, gate, speakTls, start, until } from "./fixtures/running-server.ts";
 
 afterEach(async () => {
@@ -106,3 +110,31 @@ describe.each([
     });
   },
 );
+
+test("are not made of the bytes long before they begin, once some connections have sent thousands", async () => {
+  let made = 0;
+  class CountedRequest extends IncomingMessage {
+    constructor(...socket: ConstructorParameters<typeof IncomingMessage>) {
+      super(...socket);
+      made += 1;
+    }
+  }
+  const begun = new Set<unknown>();
+  const pipelined = new PipelinedRequests(systemClock);
+  const unanswered = pipelined.listener(({ socket }) => void begun.add(socket));
+  const server = createServer({ IncomingMessage: CountedRequest }, unanswered);
+  server.on("connection", (socket) => pipelined.opened(socket));
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+
+  const clients: RawClient[] = [];
+  for (let at = 0; at < 40; at++) clients.push(await RawClient.open(port, HEALTH.repeat(3000)));
+  await until(() => begun.size === clients.length);
+  await turns(200);
+  for (const client of clients) client.reset();
+  server.closeAllConnections();
+  server.close();
+
+  // Of a connection 64 KiB, two thousand requests, before it is known; of each other one 32 that begin, and a piece.
+  expect(made).toBeLessThan(3000 + 40 * (UNDER_WAY_MAX + 20));
+});

@@ -7,16 +7,27 @@
 //
 // In each turn a few of those that wait begin, one of a connection after the other, so that a client that sends more has
 // no more of a turn than one that sends little. Answers keep their order, which Node sees to.
+//
+// That leaves what it costs to make requests of the bytes. Where many wait that came in one turn, the connections of the
+// server, and those that are opened in the minute after, are read in small pieces (`divided-reading.ts`).
 
 import type { RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { nextLoopTurn } from "@winnow/core";
+import type { Clock } from "@winnow/core";
+import { DividedReading } from "./divided-reading.ts";
 
 /** Requests of one connection that are under way at the same time. */
 const UNDER_WAY_MAX = 32;
 
 /** Requests of all connections that begin in one turn after they have waited: about a millisecond of work. */
 const BEGUN_IN_TURN_MAX = 16;
+
+/** Requests of all connections that come in one turn while others of theirs are under way, before reading is divided. */
+const UNDIVIDED_IN_TURN_MAX = 256;
+
+/** How long new connections are divided after so many came for the last time. */
+const DIVIDED_FOR_MS = 60_000;
 
 interface WaitingRequest {
   readonly response: ServerResponse;
@@ -30,6 +41,8 @@ interface Line {
   readonly waiting: WaitingRequest[];
   /** Whether the connection is not read. */
   isHeld: boolean;
+  /** Whether what is read of the connection is divided. */
+  isDivided: boolean;
   /** Called once nothing waits and nothing is under way. */
   onIdle: (() => void) | undefined;
 }
@@ -39,7 +52,17 @@ export class PipelinedRequests {
   readonly #lines = new WeakMap<Socket, Line>();
   /** Connections of which a request may begin, the next one first. */
   readonly #next = new Set<Line>();
+  /** All open connections. */
+  readonly #open = new Set<Socket>();
+  readonly #clock: Clock;
+  #dividedUntilMs = -Infinity;
+  /** Requests that had to wait since this turn began. */
+  #waitedInTurn = 0;
   #isTurning = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   /** Hands requests to `listener`, those of one connection in order, and none of a connection that is closed. */
   listener(listener: RequestListener): RequestListener {
@@ -49,6 +72,13 @@ export class PipelinedRequests {
     };
   }
 
+  /** Tells of a new connection, once Node's HTTP parser reads it. */
+  opened(socket: Socket): void {
+    this.#open.add(socket);
+    socket.once("close", () => this.#open.delete(socket));
+    if (this.#clock.nowMs() < this.#dividedUntilMs) this.#divide(this.#lineOf(socket));
+  }
+
   #take(line: Line, taken: WaitingRequest): void {
     if (line.underWay === 0 && line.waiting.length === 0) return this.#begin(line, taken);
     line.waiting.push(taken);
@@ -56,7 +86,24 @@ export class PipelinedRequests {
       line.isHeld = true;
       line.socket.pause();
     }
+    this.#countWaiting();
     this.#offer(line);
+  }
+
+  #countWaiting(): void {
+    if (this.#waitedInTurn === 0) void nextLoopTurn().then(() => (this.#waitedInTurn = 0));
+    this.#waitedInTurn += 1;
+    if (this.#waitedInTurn !== UNDIVIDED_IN_TURN_MAX) return;
+    this.#dividedUntilMs = this.#clock.nowMs() + DIVIDED_FOR_MS;
+    for (const socket of this.#open) this.#divide(this.#lineOf(socket));
+  }
+
+  /** Once it is read again, if it is paused: only then Node reads on when its parser no longer does. */
+  #divide(line: Line): void {
+    const { socket } = line;
+    if (line.isDivided) return;
+    if (socket.isPaused()) socket.once("resume", () => this.#divide(line));
+    else line.isDivided = DividedReading.of(socket, () => line.isHeld) !== undefined;
   }
 
   /**
@@ -72,7 +119,14 @@ export class PipelinedRequests {
   #lineOf(socket: Socket): Line {
     const known = this.#lines.get(socket);
     if (known !== undefined) return known;
-    const line: Line = { socket, underWay: 0, waiting: [], isHeld: false, onIdle: undefined };
+    const line: Line = {
+      socket,
+      underWay: 0,
+      waiting: [],
+      isHeld: false,
+      isDivided: false,
+      onIdle: undefined,
+    };
     this.#lines.set(socket, line);
     // Node resumes a connection whenever a request of it has arrived, or its body is read.
     const resume = socket.resume.bind(socket);
