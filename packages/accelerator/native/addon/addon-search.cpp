@@ -140,10 +140,12 @@ SearchRequest requestOf(napi_env env, const napi_value* values) {
     rows += table->shape().rows;
   }
   const ArrayView<float> vectors = toFloats(env, values[1]);
+  if (vectors.count == 0) throwTypeError(env, "a search needs a query");
   if (vectors.count % request.dim != 0) throwTypeError(env, "half a query");
   request.queries = static_cast<uint32_t>(vectors.count / request.dim);
   request.vectors.assign(vectors.data, vectors.data + vectors.count);
   request.k = toUint32(env, values[2]);
+  if (request.k == 0) throwTypeError(env, "a search for no rows");
   if (request.k > rows) throwTypeError(env, "k exceeds the rows");
   readExcluded(env, values[3], values[4], request);
   readFilters(env, values[5], values[6], request);

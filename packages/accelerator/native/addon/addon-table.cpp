@@ -64,12 +64,17 @@ class BuildWork : public AsyncWork {
 
 using SharedTables = SharedObjects<Table>;
 
+/** In a longer row a sum of products could exceed 32 bits. */
+constexpr uint32_t DIM_MAX = 32768;
+
 TableShape shapeOf(napi_env env, const napi_value* values) {
   TableShape shape{};
   shape.rows = toUint32(env, values[0]);
   shape.dim = toUint32(env, values[1]);
   shape.firstRow = toUint32(env, values[2]);
   shape.isSearched = toBoolean(env, values[3]);
+  if (shape.dim == 0 || shape.dim > DIM_MAX) throwTypeError(env, "a table of no such dim");
+  if (shape.rows > UINT32_MAX - shape.firstRow) throwTypeError(env, "rows beyond the last number");
   return shape;
 }
 

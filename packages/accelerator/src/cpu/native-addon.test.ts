@@ -45,3 +45,26 @@ test.runIf(loadNativeAddon().addon !== undefined)("the addon of these sources is
 
   expect(checkedAddon(addon!, "new.node")).toBe(addon);
 });
+
+test.skipIf(loadNativeAddon().addon === undefined)(
+  "a shape that no scan could take is refused by the addon itself, and ends no process",
+  () => {
+    const addon = loadNativeAddon().addon!;
+    const { handle } = addon.createDevice(1, undefined);
+    const table = addon.createTable(2, 4, 0, true);
+    const search = (vectors: number, k: number): unknown =>
+      addon.runSearch(handle, [table], new Float32Array(vectors), k, ...NOTHING_ELSE);
+
+    expect(() => addon.createTable(2, 0, 0, true)).toThrow("no such dim");
+    expect(() => addon.createTable(2, 32_769, 0, true)).toThrow("no such dim");
+    expect(() => addon.tableBytes(2 ** 32 - 1, 1, 1, true)).toThrow("beyond the last number");
+    expect(() => search(0, 1)).toThrow("needs a query");
+    expect(() => search(4, 0)).toThrow("for no rows");
+    expect(() => search(4, 3)).toThrow("k exceeds the rows");
+    addon.releaseTable(table);
+    addon.releaseDevice(handle);
+  },
+);
+
+/** No excluded rows, filters or weights. */
+const NOTHING_ELSE = [undefined, undefined, undefined, undefined, undefined] as const;
