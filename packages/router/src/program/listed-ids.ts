@@ -37,9 +37,10 @@ export function listedIds(
     if (ids.data.length === 0) {
       return wanted === "string" ? stringTensor([]) : tensor("int64", [0], new BigInt64Array());
     }
+    const form = wanted === "string" ? "with quotes" : "without quotes";
     throw new WinnowError(
       "INVALID_ARGUMENT",
-      `Cannot ${verb} ${ids.dtype} ids: the ids of table "${table.name}" are ${wanted}`,
+      `Cannot ${verb} ${ids.dtype} ids: the ids of table "${table.name}" are ${wanted}, in JSON ${form}`,
     );
   });
 }

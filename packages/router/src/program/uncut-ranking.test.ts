@@ -324,7 +324,7 @@ describe("a ranking", () => {
       "Cannot exclude ids: 2 lists for 1 instances",
     );
     await expect(ranked(rising, lists(numbers))).rejects.toThrow(
-      'Cannot exclude int64 ids: the ids of table "top_k" are string',
+      'Cannot exclude int64 ids: the ids of table "top_k" are string, in JSON with quotes',
     );
     await expect(ranked([[1, 2]], { k: 1 }).catch(codeOf)).resolves.toBe("INTERNAL");
   });
