@@ -19,6 +19,9 @@ const UNIT_MS_MAX = 120_000;
 /** Tests of real processes: their longest wait is `WAIT_MS` in `cluster/served-model.ts`, twice. */
 const CLUSTER_MS_MAX = 300_000;
 
+/** How long `expect.poll` goes on; other waits are in `patient-waits.ts`. */
+const POLL_MS_MAX = 60_000;
+
 const fromSource = ["@winnow/source"];
 // This file is read once for each project: a seed that is drawn is kept for the others, and told once.
 const asked = process.env["TEST_SEED"];
@@ -47,7 +50,8 @@ export default defineConfig({
     pool: "forks",
     env: { TEST_SEED: seed, ORT_DISABLE_TELEMETRY: "1" },
     globalSetup: ["test/temporary-folder.ts"],
-    setupFiles: ["test/plain-output.ts", "test/property-seed.ts"],
+    setupFiles: ["test/plain-output.ts", "test/property-seed.ts", "test/patient-waits.ts"],
+    expect: { poll: { timeout: POLL_MS_MAX } },
     sequence: { sequencer: LongestFirst },
     projects: [
       {
