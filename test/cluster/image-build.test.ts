@@ -59,7 +59,7 @@ async function runStep({ name, text }: Instruction): Promise<void> {
 
 /**
  * What `npm ci` gave this checkout, as links: the same from the same lock file, which it refuses where it does not
- * fit (CI's first step). And the compiled scan, which is compiled anew if anything that it is made of differs.
+ * fit (CI's first step). And what both compilers made here, which they make anew of any source that differs.
  */
 async function layPackages(): Promise<boolean> {
   const lists = trackedFiles.filter((file) => /^(packages\/[^/]+\/)?package\.json$/.test(file));
@@ -75,10 +75,14 @@ async function layPackages(): Promise<boolean> {
     return false;
   }
   // Later steps may write into these.
-  for (const each of ["node_modules/.package-lock.json", "packages/accelerator/build/prebuilt"]) {
+  const compiled = lists.map((file) => path.join(path.dirname(file), "dist"));
+  const objects = "packages/accelerator/build/objects";
+  for (const each of ["node_modules/.package-lock.json", objects, ...compiled]) {
     const from = path.join(repositoryRoot, each);
     rmSync(path.join(build, each), { force: true });
-    if (existsSync(from)) cpSync(from, path.join(build, each), { recursive: true });
+    // Without what later steps make: the bundle and the console's page.
+    const filter = (file: string): boolean => !/\/dist\/(bundle|page)$/.test(file);
+    if (existsSync(from)) cpSync(from, path.join(build, each), { recursive: true, filter });
   }
   return true;
 }

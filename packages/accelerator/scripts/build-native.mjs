@@ -1,5 +1,5 @@
 // Compiles the CPU accelerator's addon with the compiler at hand, offline: headers come from the
-// package `node-api-headers`. Runs only when sources changed. Without a compiler it says so in one
+// package `node-api-headers`. Runs only when sources changed, and compiles those. Without a compiler it says so in one
 // line and succeeds: the reference accelerator answers then, slowly.
 //
 //   build-native.mjs                     for this machine
@@ -10,21 +10,30 @@
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 import process from "node:process";
 import {
   FLAGS,
   addonFlags,
-  addonSources,
   buildFolder,
   compile,
   compileObjects,
   findCompiler,
   headerFolder,
+  keptObjects,
   nativeFiles,
   nativeFolder,
+  objectFolder,
   shortComplaint,
 } from "./native-compiler.mjs";
 import { scriptOptions } from "./script-options.mjs";
@@ -80,23 +89,39 @@ function stampOf(compiler, flags) {
   return hash.update(execFileSync(compiler, ["--version"])).digest("hex");
 }
 
-/** Compiles beside the old addon and then takes its place, as another process may have it open. */
+/** Compiles what no kept object is of, links beside the old addon and then takes its place: others may have it open. */
 async function build(compiler, flags) {
   const draft = `${addonFile}.${process.pid}`;
   const folder = path.join(outputFolder, `objects.${process.pid}`);
+  const objectFlags = ["-fvisibility=hidden"];
+  const objects = keptObjects(compiler, objectFlags);
+  const sources = [...objects.keys()].filter((source) => !existsSync(objects.get(source)));
   try {
-    const { objects, problem } = await compileObjects(compiler, {
-      sources: addonSources(),
-      flags: ["-fvisibility=hidden", `-I${headerFolder()}`],
+    const made = await compileObjects(compiler, {
+      sources,
+      flags: [...objectFlags, `-I${headerFolder()}`],
       folder,
     });
-    if (problem !== undefined) return problem;
-    const unlinked = compile(compiler, [...flags, "-o", draft, ...objects]);
-    if (unlinked === undefined) renameSync(draft, addonFile);
+    if (made.problem !== undefined) return made.problem;
+    mkdirSync(objectFolder, { recursive: true });
+    for (const [at, source] of sources.entries()) renameSync(made.objects[at], objects.get(source));
+    const unlinked = compile(compiler, [...flags, "-o", draft, ...objects.values()]);
+    if (unlinked === undefined) {
+      renameSync(draft, addonFile);
+      removeOthers(new Set(objects.values()));
+    }
     return unlinked;
   } finally {
     rmSync(folder, { recursive: true, force: true });
     rmSync(draft, { force: true });
+  }
+}
+
+/** Removes kept objects of earlier sources. */
+function removeOthers(objects) {
+  for (const name of readdirSync(objectFolder)) {
+    const file = path.join(objectFolder, name);
+    if (!objects.has(file)) rmSync(file, { force: true });
   }
 }
 

@@ -1,7 +1,8 @@
 // The C++ compiler at hand and how it is called; shared by the build and the native tests.
 
-import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync } from "node:fs";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 import path from "node:path";
@@ -14,6 +15,9 @@ export const nativeFolder = path.join(packageFolder, "native");
 
 /** Where everything compiled goes. */
 export const buildFolder = path.join(packageFolder, "build");
+
+/** Where the addon's object files are kept, under names that tell what they are made of. */
+export const objectFolder = path.join(buildFolder, "objects");
 
 /** Flags of every compilation. */
 export const FLAGS = ["-std=c++17", "-O3", "-fPIC", "-pthread", "-DNAPI_VERSION=8"];
@@ -85,6 +89,30 @@ export function headerFolder() {
   } catch {
     return path.resolve(path.dirname(process.execPath), "..", "include", "node");
   }
+}
+
+/** What an addon includes of Node. */
+const NODE_HEADERS = ["node_api.h", "node_api_types.h", "js_native_api.h", "js_native_api_types.h"];
+
+/**
+ * Each source of the addon with the object file that is kept of it. Its name is a digest of the source, its headers,
+ * the compiler and the flags, so that a file that is there need not be compiled again, wherever it was made.
+ */
+export function keptObjects(compiler, flags) {
+  const shared = createHash("sha256").update(JSON.stringify([...FLAGS, ...flags]));
+  shared.update(`${process.arch} ${process.platform} `);
+  shared.update(execFileSync(compiler, ["--version"]));
+  for (const header of nativeFiles().filter((file) => /^(?!test\/).*\.h$/.test(file))) {
+    shared.update(`${header}\n`).update(readFileSync(path.join(nativeFolder, header)));
+  }
+  for (const header of NODE_HEADERS.map((name) => path.join(headerFolder(), name))) {
+    if (existsSync(header)) shared.update(readFileSync(header));
+  }
+  const nameOf = (source) => {
+    const own = shared.copy().update(`${source}\n`);
+    return `${own.update(readFileSync(path.join(nativeFolder, source))).digest("hex")}.o`;
+  };
+  return new Map(addonSources().map((source) => [source, path.join(objectFolder, nameOf(source))]));
 }
 
 /** Compiles; gives the compiler's complaints, or undefined. */

@@ -1,5 +1,5 @@
 // The build of the native scan: which flags it uses on which machine, and that without a working
-// compiler it says so once and goes on without the scan.
+// compiler it says so once and goes on without the scan; and what it compiles again.
 
 import { spawnSync } from "node:child_process";
 import {
@@ -8,6 +8,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  readdirSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
@@ -56,7 +57,7 @@ test("of a long complaint the end is shown", () => {
   expect(shortComplaint(lines.join("\n")).split("\n")).toEqual(["…", ...lines.slice(-12)]);
 });
 
-describe("a build that cannot be", () => {
+describe("a build", () => {
   let folder: string;
 
   beforeEach(() => {
@@ -145,5 +146,38 @@ describe("a build that cannot be", () => {
     installCompiler('[ "$1" = --version ] && exit 0\nkill -9 $$');
 
     expect(build().lines.at(-1)).toBe("g++ ended with SIGKILL");
+  });
+
+  test("compiles a source again when it, a header, the compiler or a flag is another, and only then", () => {
+    const log = path.join(folder, "compiled");
+    const native = path.join(folder, "native");
+    const compiled = (...options: readonly string[]): string[] => {
+      writeFileSync(log, "");
+      expect(build(...options).lines).toEqual(["native: built with g++"]);
+      const calls = readFileSync(log, "utf8").split("\n");
+      return calls.flatMap((call) => /-c \S*\/native\/(\S+)/.exec(call)?.slice(1) ?? []).toSorted();
+    };
+    const install = (version: string): void =>
+      installCompiler(
+        `[ "$1" = --version ] && echo ${version} && exit 0\necho "$@" >> ${log}\n` +
+          'while [ "$1" != -o ]; do shift; done\necho made > "$2"',
+      );
+    install("12.2");
+    writeFileSync(path.join(native, "scan.cpp"), "int scan() { return 1; }\n");
+    writeFileSync(path.join(native, "scan.h"), "int scan();\n");
+    const both = ["addon/addon.cpp", "scan.cpp"];
+
+    expect(compiled()).toEqual(both);
+    expect(compiled("--portable", path.join(folder, "given"))).toEqual([]);
+    writeFileSync(path.join(native, "scan.cpp"), "int scan() { return 2; }\n");
+    expect(compiled()).toEqual(["scan.cpp"]);
+    writeFileSync(path.join(native, "scan.h"), "int scan(void);\n");
+    expect(compiled()).toEqual(both);
+    install("13.1");
+    expect(compiled()).toEqual(both);
+    const script = path.join(folder, "scripts", "native-compiler.mjs");
+    writeFileSync(script, readFileSync(script, "utf8").replace('"-O3"', '"-O2"'));
+    expect(compiled()).toEqual(both);
+    expect(readdirSync(path.join(folder, "build", "objects"))).toHaveLength(both.length);
   });
 });
