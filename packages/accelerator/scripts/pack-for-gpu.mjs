@@ -25,6 +25,7 @@ const TEST_SET_UP = [
   "temporary-folder",
   "plain-output",
   "property-seed",
+  "patient-waits",
 ];
 const PROJECT = [
   "package.json",
