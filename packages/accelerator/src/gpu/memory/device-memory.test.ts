@@ -73,9 +73,9 @@ describe.skipIf(device === undefined)(`a GPU's memory ${reason}`, () => {
 
     await accelerator.release(resident);
 
-    // A software device's memory is in this process: 64 MiB of values and 16 MiB of codes are
-    // freed.
-    expect((before - process.memoryUsage.rss()) / MIB).toBeGreaterThan(48);
+    // A software device's memory is in this process: 64 MiB of values and 16 MiB of codes are freed, by a thread of the
+    // device, which a busy machine lets wait.
+    await expect.poll(() => (before - process.memoryUsage.rss()) / MIB).toBeGreaterThan(48);
     await accelerator.close();
   });
 
