@@ -92,7 +92,8 @@ function stampOf(compiler, flags) {
 /** Compiles what no kept object is of, links beside the old addon and then takes its place: others may have it open. */
 async function build(compiler, flags) {
   const draft = `${addonFile}.${process.pid}`;
-  const folder = path.join(outputFolder, `objects.${process.pid}`);
+  // Beside the kept objects, which are renamed: the addon may go to another file system.
+  const folder = `${objectFolder}.${process.pid}`;
   const objectFlags = ["-fvisibility=hidden"];
   const objects = keptObjects(compiler, objectFlags);
   const sources = [...objects.keys()].filter((source) => !existsSync(objects.get(source)));
@@ -106,18 +107,21 @@ async function build(compiler, flags) {
     mkdirSync(objectFolder, { recursive: true });
     for (const [at, source] of sources.entries()) renameSync(made.objects[at], objects.get(source));
     const unlinked = compile(compiler, [...flags, "-o", draft, ...objects.values()]);
-    if (unlinked === undefined) {
-      renameSync(draft, addonFile);
-      removeOthers(new Set(objects.values()));
+    if (unlinked !== undefined) {
+      // A kept object may be damaged: all are compiled then, once.
+      removeOthers(new Set());
+      return sources.length < objects.size ? await build(compiler, flags) : unlinked;
     }
-    return unlinked;
+    renameSync(draft, addonFile);
+    removeOthers(new Set(objects.values()));
+    return undefined;
   } finally {
     rmSync(folder, { recursive: true, force: true });
     rmSync(draft, { force: true });
   }
 }
 
-/** Removes kept objects of earlier sources. */
+/** Removes the kept objects that are none of these. */
 function removeOthers(objects) {
   for (const name of readdirSync(objectFolder)) {
     const file = path.join(objectFolder, name);

@@ -180,4 +180,20 @@ describe("a build", () => {
     expect(compiled()).toEqual(both);
     expect(readdirSync(path.join(folder, "build", "objects"))).toHaveLength(both.length);
   });
+
+  test("compiles all again where a kept object cannot be linked", () => {
+    const objects = path.join(folder, "build", "objects");
+    installCompiler(
+      '[ "$1" = --version ] && exit 0\n' +
+        'for each; do case "$each" in *.o) [ -e "$each" ] && read -r word < "$each" && [ "$word" = damaged ] && exit 1;; esac; done\n' +
+        'while [ "$1" != -o ]; do shift; done\necho made > "$2"',
+    );
+    build();
+    for (const name of readdirSync(objects)) writeFileSync(path.join(objects, name), "damaged\n");
+
+    expect(build("--portable", path.join(folder, "given")).lines).toEqual([
+      "native: built with g++",
+    ]);
+    expect(readFileSync(path.join(objects, readdirSync(objects)[0]!), "utf8")).toBe("made\n");
+  });
 });

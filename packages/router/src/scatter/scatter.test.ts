@@ -266,18 +266,7 @@ describe("a search over faulty workers", () => {
     { meanwhile: "answers another question", kinds: [] },
     { meanwhile: "answers nothing", kinds: ["hedge"] },
   ])("a worker that is late and $meanwhile meanwhile is hedged: $kinds", async ({ kinds }) => {
-    const found: string[] = [];
-    const bench = new QueryBench({
-      ...allAsked,
-      settings: { hedge: true, hedgeDelayMinMs: 10, hedgeDelayMaxMs: 10 },
-      observer: { secondAttempt: (kind) => found.push(kind) },
-    });
-    const vectors = bench.vectors(1);
-    // All workers are known to be as quick.
-    for (const worker of bench.workers) worker.delayMs = 3;
-    for (let turn = 0; turn < 20; turn += 1) await bench.settle(bench.search({ vectors, k: 5 }));
-    await bench.clock.advanceSettled(250);
-
+    const { bench, vectors, found } = await knownAsQuick();
     const [late] = bench.workers;
     late!.delayMs = 18;
     const first = bench.search({ vectors, k: 5 });
@@ -296,17 +285,7 @@ describe("a search over faulty workers", () => {
   ])(
     "of eight questions for a late worker one is hedged, the others after it: $worker",
     async ({ lateMs, hedgedMs, hedges }) => {
-      const found: string[] = [];
-      const bench = new QueryBench({
-        ...allAsked,
-        settings: { hedge: true, hedgeDelayMinMs: 10, hedgeDelayMaxMs: 10 },
-        observer: { secondAttempt: (kind) => found.push(kind) },
-      });
-      const vectors = bench.vectors(1);
-      for (const worker of bench.workers) worker.delayMs = 3;
-      for (let turn = 0; turn < 20; turn += 1) await bench.settle(bench.search({ vectors, k: 5 }));
-      await bench.clock.advanceSettled(250);
-
+      const { bench, vectors, found } = await knownAsQuick();
       const [late, ...others] = bench.workers;
       late!.delayMs = lateMs;
       const answers = Array.from({ length: 8 }, () => bench.search({ vectors, k: 5 }));
@@ -523,3 +502,18 @@ describe("a search over workers that share a machine", () => {
     expect(bench.workers.map(({ asked }) => asked.length)).toEqual([1, 1, 0]);
   });
 });
+
+/** Workers that are all known to be as quick, and the second attempts beside them. */
+async function knownAsQuick() {
+  const found: string[] = [];
+  const bench = new QueryBench({
+    ...allAsked,
+    settings: { hedge: true, hedgeDelayMinMs: 10, hedgeDelayMaxMs: 10 },
+    observer: { secondAttempt: (kind) => found.push(kind) },
+  });
+  const vectors = bench.vectors(1);
+  for (const worker of bench.workers) worker.delayMs = 3;
+  for (let turn = 0; turn < 20; turn += 1) await bench.settle(bench.search({ vectors, k: 5 }));
+  await bench.clock.advanceSettled(250);
+  return { bench, vectors, found };
+}
