@@ -3,9 +3,9 @@
 // messages (`load-generator.ts`).
 //
 // Before the routers stands a balancer, as a Kubernetes service is one: it sends to routers whose
-// `/readyz` says 200, in turn, and a request that no router took (connection refused, stream refused)
-// goes to the other one. A request whose connection breaks under it is sent again only where a scenario
-// says that clients do so, and is counted.
+// `/readyz` says 200, in turn (`router-choice.ts`), and a request that no router took (connection refused,
+// stream refused) goes to the other one. A request whose connection breaks under it is sent again only
+// where a scenario says that clients do so, and is counted.
 
 import { AnswerOracle } from "../answers/answer-oracle.ts";
 import type { PublishedVersion } from "../answers/answer-check.ts";
@@ -14,13 +14,14 @@ import type { LoadOrder, LoadReport } from "./load-generator.ts";
 import { type Question, drawQuestions } from "./load-questions.ts";
 import { type LoadWindow, LoadWindows } from "./load-windows.ts";
 import { RestDoor, type SendOutcome } from "./rest-door.ts";
+import { type RouterReadiness, chosenRouter } from "./router-choice.ts";
 
 const TICK_MS = 2;
 const SWEEP_MS = 200;
 const PROGRESS_MS = 1000;
 /** Between two looks at whether a router is ready. */
 const READY_LOOK_MS = 200;
-/** A router that does not say for so long is not ready. */
+/** A router that does not say for so long whether it is ready is silent. */
 const READY_MS_MAX = 1000;
 const READY_QUESTION = Buffer.from("GET /readyz HTTP/1.1\r\nhost: winnow\r\n\r\n");
 /** Requests due that may be sent in one turn of the loop. */
@@ -29,6 +30,7 @@ const SENT_AT_ONCE_MAX = 64;
 interface RouterDoors {
   readonly rest: RestDoor;
   readonly grpc: GrpcDoor;
+  /** Whether the last probe that was answered said so; false since a connection was refused. */
   isReady: boolean;
   /** When a probe of readiness began that has no answer yet. */
   lookedMs: number | undefined;
@@ -39,6 +41,8 @@ interface PendingRequest {
   readonly window: LoadWindow;
   readonly dueMs: number;
   tries: number;
+  /** The router that was asked last, and what was known of it then: for the report. */
+  asked: string;
   isResent: boolean;
   cancel: () => void;
 }
@@ -121,18 +125,19 @@ class LoadProcess {
     this.#asked += 1;
     const window = this.#windows.current!;
     const cancel = (): void => undefined;
-    const request = { question, window, dueMs, tries: 0, isResent: false, cancel };
+    const request = { question, window, dueMs, tries: 0, asked: "", isResent: false, cancel };
     this.#pending.add(request);
     this.#windows.sent(dueMs, performance.now());
     this.#send(request, this.#asked % this.#routers.length);
   }
 
   #send(request: PendingRequest, wanted: number): void {
-    const count = this.#routers.length;
-    const places = Array.from({ length: count }, (_, step) => (wanted + step) % count);
-    const place = places.find((at) => this.#routers[at]!.isReady) ?? wanted;
+    const nowMs = performance.now();
+    const readiness = this.#routers.map((router) => readinessOf(router, nowMs));
+    const place = chosenRouter(readiness, wanted);
     const router = this.#routers[place]!;
     request.tries += 1;
+    request.asked = `router${place}, ${readiness[place]}`;
     const { door, bytes } = request.question;
     request.cancel = router[door].send(bytes, (outcome) => this.#note(request, outcome, place));
   }
@@ -155,19 +160,16 @@ class LoadProcess {
 
   #finish(request: PendingRequest, verdict: ReturnType<Question["judge"]>): void {
     this.#pending.delete(request);
-    const { question, window, dueMs, isResent } = request;
+    const { question, window, dueMs, isResent, asked } = request;
     const endMs = performance.now();
-    this.#windows.finish({ ...verdict, kind: question.kind, window, dueMs, endMs, isResent });
+    const text = `${verdict.text ?? ""} (${asked})`;
+    this.#windows.finish({ ...verdict, text, kind: question.kind, window, dueMs, endMs, isResent });
   }
 
   #lookForReadiness(): void {
     for (const router of this.#routers) {
-      const nowMs = performance.now();
-      if (router.lookedMs !== undefined) {
-        if (nowMs - router.lookedMs > READY_MS_MAX) router.isReady = false;
-        continue;
-      }
-      router.lookedMs = nowMs;
+      if (router.lookedMs !== undefined) continue;
+      router.lookedMs = performance.now();
       router.rest.send(READY_QUESTION, (outcome) => {
         router.lookedMs = undefined;
         router.isReady = outcome.kind === "reply" && outcome.reply.status === 200;
@@ -206,6 +208,11 @@ class LoadProcess {
     const { counts, latenciesMs } = this.#windows.current!;
     report({ type: "progress", counts, requests: latenciesMs.length, pending: this.#pending.size });
   }
+}
+
+function readinessOf({ isReady, lookedMs }: RouterDoors, nowMs: number): RouterReadiness {
+  if (!isReady) return "unready";
+  return lookedMs !== undefined && nowMs - lookedMs > READY_MS_MAX ? "silent" : "ready";
 }
 
 function report(message: LoadReport): void {

@@ -2,10 +2,14 @@
 
 import http from "node:http";
 import net from "node:net";
-import { WinnowError, systemClock } from "@winnow/core";
+import process from "node:process";
+import { WinnowError, sleep, systemClock } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
-import { postPredict, send } from "../fixtures/http-client.ts";
+import { postPredict, RawClient, send } from "../fixtures/http-client.ts";
+import { drainConnections } from "./connection-drain.ts";
 import { BODY, closeAll, errorOf, gate, start, until } from "./fixtures/running-server.ts";
+
+const READY_QUESTION = "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n";
 
 afterEach(closeAll);
 
@@ -163,4 +167,55 @@ describe("drain()", () => {
     expect(lost).toBe(0);
     agent.destroy();
   });
+
+  // A connection that the kernel has set up and the server has not accepted ends with the listening socket.
+  test("answers those who had connected and were not accepted yet", async () => {
+    const { server, port } = await start();
+    const waiting = Array.from({ length: 40 }, () => postPredict(port, BODY));
+    await connectedInKernel();
+
+    const drained = server.drain();
+
+    const statuses = (await Promise.all(waiting)).map(({ status }) => status);
+    expect(statuses).toEqual(Array.from({ length: 40 }, () => 200));
+    await drained;
+  });
+
+  test("answers a request that came while the process stood still, on a connection that was idle", async () => {
+    const { server, port } = await start({ drainIdleMs: 300 });
+    const client = await RawClient.open(port, READY_QUESTION);
+    await until(() => client.statuses.length === 1);
+    const drained = server.drain();
+    await sleep(systemClock, 50);
+
+    client.socket.write(READY_QUESTION);
+    const endMs = performance.now() + 400;
+    while (performance.now() < endMs);
+
+    await until(() => client.isClosed);
+    expect(client.statuses).toEqual([200, 503]);
+    await drained;
+  });
+
+  test("stops listening after a while though each turn of the event loop brings a new connection", async () => {
+    const server = net.createServer().listen(0);
+    const arrive = (): void => {
+      if (!server.listening) return;
+      server.emit("connection", undefined);
+      setImmediate(arrive);
+    };
+    arrive();
+
+    const waits = { drainIdleMs: 2000, drainTimeoutMs: 100, drainPollMs: 5 };
+    await drainConnections(server as http.Server, systemClock, waits);
+
+    expect(server.listening).toBe(false);
+  });
 });
+
+/** Lets sockets of this process that were just made connect, and no server of it accept them. */
+function connectedInKernel(): Promise<void> {
+  return new Promise((resolve) => {
+    process.nextTick(() => process.nextTick(resolve));
+  });
+}
