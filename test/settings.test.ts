@@ -38,14 +38,14 @@ afterAll(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** Memory with which no default is lower. */
+/** Memory with which no default is lower, as with any number of descriptors. */
 const AMPLE_BYTES = 2 ** 32;
 
 /** What an owner's options become; two that differ anywhere in what they do differ here. */
 const RESOLVE: Readonly<Record<SettingOwner, (options: object, memoryBytes?: number) => object>> = {
   router: (options, memoryBytes = AMPLE_BYTES) => resolveRouterOptions(options, memoryBytes),
-  http: (options, memoryBytes = AMPLE_BYTES) => resolveHttpOptions(options, memoryBytes),
-  grpc: (options, memoryBytes = AMPLE_BYTES) => resolveGrpcOptions(options, memoryBytes),
+  http: (options, memoryBytes = AMPLE_BYTES) => resolveHttpOptions(options, memoryBytes, Infinity),
+  grpc: (options, memoryBytes = AMPLE_BYTES) => resolveGrpcOptions(options, memoryBytes, Infinity),
   worker: (options) =>
     resolveWorkerOptions({ modelsPath: "/m", incarnation: 1, memoryBytesMax: 1, ...options }),
 };
@@ -172,6 +172,14 @@ describe("the table of limits and times", () => {
       expect(bodyBytesInFlightMax - bodyReserveBytes).toBeGreaterThan(bodyBytesMax);
     },
   );
+
+  test("a default has fewer connections where the process may have few descriptors", () => {
+    const { connectionsMax } = resolveHttpOptions({}, AMPLE_BYTES, 1024);
+    const overGrpc = resolveGrpcOptions({}, AMPLE_BYTES, 1024).connectionsMax;
+    const given = resolveHttpOptions({ connectionsMax: 5000 }, AMPLE_BYTES, 1024);
+
+    expect([connectionsMax, overGrpc, given.connectionsMax]).toEqual([480, 240, 5000]);
+  });
 
   test("has defaults within the range of each, and flags and variables that are used once", () => {
     const outside = limitsAndTimes.filter((limit) => {

@@ -4,7 +4,7 @@
 // grpc-node #3068).
 
 import { Server, status } from "@grpc/grpc-js";
-import { WinnowError, excerpt, hostPort } from "@winnow/core";
+import { WinnowError, descriptorLimit, excerpt, fittingConnections, hostPort } from "@winnow/core";
 import type { Environment, HeldMemory } from "@winnow/core";
 import { encodeAnnouncement } from "../announcement/announcement-codec.ts";
 import { GrpcDoor } from "../grpc-door/grpc-door.ts";
@@ -146,7 +146,8 @@ export class WorkerServer {
     parts: WorkerServerParts,
     settings: Partial<WorkerServerSettings> = {},
   ): Promise<WorkerServer> {
-    const worker = new WorkerServer(parts, { ...DEFAULTS, ...settings });
+    const connectionsMax = fittingConnections(DEFAULTS.connectionsMax, 1 / 2, descriptorLimit());
+    const worker = new WorkerServer(parts, { ...DEFAULTS, connectionsMax, ...settings });
     await worker.#bind();
     return worker;
   }

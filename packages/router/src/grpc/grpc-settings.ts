@@ -1,7 +1,7 @@
 // Every limit and wait of the gRPC side, with its unit. Options (all optional) come in, settings (all
 // present) go out; `resolveGrpcOptions` is the one place of defaults.
 
-import { fittingMemory, memoryLimitBytes } from "@winnow/core";
+import { descriptorLimit, fittingConnections, fittingMemory, memoryLimitBytes } from "@winnow/core";
 
 /** What an operator may set. Names end in their unit. */
 export type GrpcOptions = Partial<GrpcSettings>;
@@ -15,7 +15,7 @@ export interface GrpcSettings {
   readonly requestTimeoutMs: number;
   /**
    * Open connections; beyond this number, the one that has been without a call for longest is closed. Default
-   * 4,096.
+   * 4,096, at most a quarter of the descriptors that clients may have.
    */
   readonly connectionsMax: number;
   /** Milliseconds for the TLS handshake; then the connection is cut. Default 10,000. */
@@ -115,9 +115,12 @@ const DEFAULTS: GrpcSettings = {
 export function resolveGrpcOptions(
   options: GrpcOptions,
   memoryBytes: number = memoryLimitBytes(),
+  descriptors: number = descriptorLimit(),
 ): GrpcSettings {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
-  return { ...DEFAULTS, ...fittingDefaults(memoryBytes), ...Object.fromEntries(given) };
+  const connectionsMax = fittingConnections(DEFAULTS.connectionsMax, 1 / 4, descriptors);
+  const fitting = { ...fittingDefaults(memoryBytes), connectionsMax };
+  return { ...DEFAULTS, ...fitting, ...Object.fromEntries(given) };
 }
 
 /** What is lower by default where there is less memory than 4 GiB, or than 1 GiB for one message. */

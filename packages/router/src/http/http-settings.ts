@@ -2,7 +2,7 @@
 // present) go out; `resolveHttpOptions` is the one place of defaults. What one request may ask is limited by
 // the predictor (`request-limits.ts`).
 
-import { fittingMemory, memoryLimitBytes } from "@winnow/core";
+import { descriptorLimit, fittingConnections, fittingMemory, memoryLimitBytes } from "@winnow/core";
 
 /** What an operator may set. Names end in their unit. */
 export type HttpOptions = Partial<HttpSettings>;
@@ -44,7 +44,8 @@ export interface HttpSettings {
   readonly parserQueueMax: number;
   /**
    * Open connections. Beyond this number, the one that has been without a request for longest is closed for a
-   * new one; if all have requests, the new one is closed. Default 10,000.
+   * new one; if all have requests, the new one is closed. Default 10,000, at most half of the descriptors that clients may
+   * have.
    */
   readonly connectionsMax: number;
   /** Bytes of a request's line and headers; more get 431. Default 16 KiB. */
@@ -131,9 +132,12 @@ const DEFAULTS: HttpSettings = {
 export function resolveHttpOptions(
   options: HttpOptions,
   memoryBytes: number = memoryLimitBytes(),
+  descriptors: number = descriptorLimit(),
 ): HttpSettings {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
-  return { ...DEFAULTS, ...fittingDefaults(memoryBytes), ...Object.fromEntries(given) };
+  const connectionsMax = fittingConnections(DEFAULTS.connectionsMax, 1 / 2, descriptors);
+  const fitting = { ...fittingDefaults(memoryBytes), connectionsMax };
+  return { ...DEFAULTS, ...fitting, ...Object.fromEntries(given) };
 }
 
 /** What is lower by default where there is less memory than 4 GiB, or than 1 GiB for one body. */

@@ -170,7 +170,11 @@ const HTTP: readonly Line[] = [
   ],
   ["parserThreadsMax", 2, "threads that read bodies which are not small"],
   ["parserQueueMax", 256, "such bodies that wait for a thread; more get 503"],
-  ["connectionsMax", 10_000, "open connections; beyond, the one that rested longest is closed"],
+  [
+    "connectionsMax",
+    10_000,
+    "open connections, fewer where the process may have few descriptors; beyond, the one that rested longest is closed",
+  ],
   ["headerBytesMax", 16 * 1024, "bytes of a request's line and headers; more get 431"],
   ["handshakeTimeoutMs", 10_000, "time for the handshake of TLS"],
   ["headersTimeoutMs", 10_000, "time for all headers of a request; then 408"],
@@ -203,7 +207,11 @@ const HTTP: readonly Line[] = [
 ];
 
 const GRPC: readonly Line[] = [
-  ["connectionsMax", 4096, "open connections; beyond, the one longest without a call is closed"],
+  [
+    "connectionsMax",
+    4096,
+    "open connections, fewer where the process may have few descriptors; beyond, the one longest without a call is closed",
+  ],
   ["handshakeTimeoutMs", 10_000, "time for the handshake of TLS"],
   ["callsMax", 512, "calls open at once; more get UNAVAILABLE"],
   ["callsPerConnectionMax", 128, "calls of one connection open at once; clients queue more"],
