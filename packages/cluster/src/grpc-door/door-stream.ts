@@ -71,6 +71,12 @@ export class DoorStream {
     return this.#isArriving ? (this.#request?.stillLooks ?? 0) : 0;
   }
 
+  /** Whether the stream was reset, refused or given up. */
+  get isOver(): boolean {
+    const { destroyed, closed, headersSent } = this.#stream;
+    return destroyed || closed || headersSent;
+  }
+
   /** Calls `listener` when the stream has closed, at once if it is destroyed. */
   onOver(listener: () => void): void {
     if (this.#stream.destroyed) listener();

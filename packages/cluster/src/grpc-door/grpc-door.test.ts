@@ -4,8 +4,13 @@
 import { Duplex } from "node:stream";
 import { gzipSync } from "node:zlib";
 import { Server, status } from "@grpc/grpc-js";
-import type { ServerDuplexStream, ServerUnaryCall, sendUnaryData } from "@grpc/grpc-js";
-import { systemClock } from "@winnow/core";
+import type {
+  ServerDuplexStream,
+  ServerInterceptor,
+  ServerUnaryCall,
+  sendUnaryData,
+} from "@grpc/grpc-js";
+import { nextLoopTurn, systemClock } from "@winnow/core";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { eventually } from "../fixtures/eventually.ts";
 import { portCredentials } from "../tls/grpc-credentials.ts";
@@ -17,6 +22,7 @@ import {
   END_STREAM,
   HEADERS,
   HTTP2_PREFACE,
+  RST_STREAM,
   RawGrpcClient,
   SETTINGS_FRAME,
   WINDOW_UPDATE,
@@ -56,6 +62,8 @@ interface Place {
   isHolding: boolean;
   /** Bytes of an answer. */
   answerBytes: number;
+  /** Streams that were handed to grpc-js. */
+  begun: number;
 }
 
 const ended: (() => void)[] = [];
@@ -84,9 +92,22 @@ async function open(
     placeOf: (path) => (path === STREAM ? streams : calls),
     onGivenUp: (what, reason) => gaveUp.push(`${what} ${reason}`),
   });
+  const place: Place = {
+    door,
+    gaveUp,
+    waiting: [],
+    isHolding: false,
+    answerBytes: 0,
+    begun: 0,
+    port: 0,
+  };
+  const counting: ServerInterceptor = (_, call) => {
+    place.begun += 1;
+    return call as ReturnType<ServerInterceptor>;
+  };
   const server = new Server({
     "grpc.max_receive_message_length": SETTINGS.messageBytesMax,
-    interceptors: [door.interceptor],
+    interceptors: [door.interceptor, counting],
   });
   door.guard(server);
   const codec = {
@@ -95,7 +116,6 @@ async function open(
     responseSerialize: asIs,
     responseDeserialize: asIs,
   };
-  const place = { door, gaveUp, waiting: [], isHolding: false, answerBytes: 0, port: 0 } as Place;
   const answer = (request: Buffer): Buffer =>
     place.answerBytes > 0 ? Buffer.alloc(place.answerBytes) : request;
   server.addService(
@@ -279,6 +299,77 @@ describe("places", () => {
     await eventually(() => expect(idle.session.destroyed).toBe(true));
     expect([busy.session.destroyed, used.session.destroyed]).toEqual([false, false]);
     expect(call.isClosed).toBe(false);
+  });
+});
+
+describe("streams that come at once", () => {
+  /** A connection that the server knows, and that has told it nothing yet. */
+  async function openSocket(place: Place): Promise<Duplex> {
+    const socket = rawSocket(place.port);
+    ended.push(() => socket.destroy());
+    socket.on("error", () => undefined);
+    const before = place.door.connections;
+    socket.write(Buffer.concat([HTTP2_PREFACE, http2Frame(SETTINGS_FRAME)]));
+    await new Promise((resolve) => socket.once("data", resolve));
+    await eventually(() => expect(place.door.connections).toBeGreaterThanOrEqual(before));
+    return socket;
+  }
+
+  /** So many calls, each followed by these frames of its stream. */
+  const callsOf = (count: number, rest: (streamId: number) => Buffer): Buffer =>
+    Buffer.concat(
+      Array.from({ length: count }, (_, at) => 2 * at + 1).flatMap((streamId) => [
+        http2Frame(HEADERS, callHeaders(ECHO), { streamId, flags: END_HEADERS }),
+        rest(streamId),
+      ]),
+    );
+  const unfinished = (): Buffer => Buffer.alloc(0);
+
+  test("R1: begin a few in each turn of the event loop, and all in the end", async () => {
+    const place = await open({}, { max: 200, perConnectionMax: 200 });
+    const socket = await openSocket(place);
+    const begunInTurns: number[] = [];
+
+    socket.write(callsOf(200, unfinished));
+    for (let before = 0; before < 200; before = place.begun) {
+      await nextLoopTurn();
+      begunInTurns.push(place.begun - before);
+    }
+
+    expect(Math.max(...begunInTurns)).toBe(16);
+  });
+
+  test("R1: and are reset at once never reach grpc-js, but for the first ones", async () => {
+    const place = await open();
+    const socket = await openSocket(place);
+    const cancel = Buffer.of(0, 0, 0, 8);
+
+    socket.write(callsOf(500, (streamId) => http2Frame(RST_STREAM, cancel, { streamId })));
+
+    expect(await otherClient(place)).toBe(status.OK);
+    // Bytes that are read in several pieces are those of as many turns.
+    expect(place.begun).toBeLessThan(100);
+    await eventually(() => expect(place.door.streams).toBe(0));
+    expect(held(place, "requests")).toBe(0);
+  });
+
+  test("R1: and wait give their places to a connection that waits with fewer", async () => {
+    const limits = { max: 400, perConnectionMax: 200 };
+    const place = await open({ connectionCheckMs: 60_000 }, limits);
+    place.isHolding = true;
+    const greedy = [await openSocket(place), await openSocket(place)];
+    const modest = await openSocket(place);
+    const call = http2Frame(DATA, framed(Buffer.from("hello")), {
+      streamId: 1,
+      flags: END_STREAM,
+    });
+
+    for (const socket of greedy) socket.write(callsOf(200, unfinished));
+    while (place.door.streams < 400) await nextLoopTurn();
+    modest.write(callsOf(1, () => call));
+
+    await eventually(() => expect(place.waiting).toHaveLength(1));
+    await eventually(() => expect([place.door.streams, place.begun]).toEqual([400, 400]));
   });
 });
 

@@ -8,6 +8,8 @@
 //     └─ stream ── no place left, on its connection or at all ──▶ UNAVAILABLE
 //          │ arriving ── stalls, takes too long, no memory ──▶ DEADLINE_EXCEEDED, UNAVAILABLE
 //          │    └─ makes no progress, and another stream needs the place ──▶ UNAVAILABLE
+//          │ waits until it is its connection's turn to begin (`stream-turns.ts`)
+//          │    └─ of a connection with more that wait than another, which needs the place ──▶ UNAVAILABLE
 //          ▼ request complete: the handler runs
 //          │ answer ── no memory ──▶ UNAVAILABLE; unread: stalls, takes too long ──▶ cut
 //          ▼
@@ -34,6 +36,7 @@ import type { Clock, GiveUpReason, HeldMemory } from "@winnow/core";
 import { SocketsBeneath } from "../tls/sockets-beneath.ts";
 import { DoorStream } from "./door-stream.ts";
 import type { DoorStreamParts } from "./door-stream.ts";
+import { StreamTurns } from "./stream-turns.ts";
 
 /** How many streams of one kind may be open. */
 export interface PlaceLimits {
@@ -94,6 +97,29 @@ interface Connection {
   readonly streams: Set<DoorStream>;
 }
 
+/** A stream that has a place, and can be handed to grpc-js. */
+class OpenedStream {
+  readonly stream: DoorStream;
+  readonly serve: () => void;
+
+  constructor(stream: DoorStream, serve: () => void) {
+    this.stream = stream;
+    this.serve = serve;
+  }
+
+  get isOver(): boolean {
+    return this.stream.isOver;
+  }
+}
+
+/** The places of one kind. */
+interface Places {
+  /** Streams that have a place, oldest first. */
+  readonly taken: Set<DoorStream>;
+  /** Those of them that have not begun. */
+  readonly turns: StreamTurns<Connection, OpenedStream>;
+}
+
 /** The streams and connections of one gRPC server. */
 export class GrpcDoor {
   readonly #settings: GrpcDoorSettings;
@@ -107,8 +133,7 @@ export class GrpcDoor {
   readonly #shaking = new Set<Socket>();
   readonly #admits: (socket: Socket) => boolean;
   readonly #onHandshakeFailure: (reason: string) => void;
-  /** Streams that have a place, oldest first. */
-  readonly #places = new Map<PlaceLimits, Set<DoorStream>>();
+  readonly #places = new Map<PlaceLimits, Places>();
   /** The stream that is being handed to grpc-js, which runs its interceptors within that call. */
   #begun: DoorStream | undefined;
 
@@ -160,7 +185,7 @@ export class GrpcDoor {
    * @internal tests read it
    */
   get streams(): number {
-    return [...this.#places.values()].reduce((sum, { size }) => sum + size, 0);
+    return [...this.#places.values()].reduce((sum, { taken }) => sum + taken.size, 0);
   }
 
   /** The memory held for requests and answers. */
@@ -237,29 +262,44 @@ export class GrpcDoor {
     const refusal = this.#takePlace(opened, connection, limits);
     if (refusal !== undefined) return opened.refuse(status.UNAVAILABLE, refusal);
     dropFarDeadline(headers);
-    this.#begun = opened;
+    this.#placesOf(limits).turns.take(connection, new OpenedStream(opened, serve));
+  }
+
+  #begin({ stream, serve }: OpenedStream, keeps: PlaceLimits["keeps"]): void {
+    this.#begun = stream;
     try {
       serve();
     } finally {
       this.#begun = undefined;
     }
-    opened.follow(limits.keeps);
+    stream.follow(keeps);
+  }
+
+  #placesOf(limits: PlaceLimits): Places {
+    let places = this.#places.get(limits);
+    if (places === undefined) {
+      const turns: Places["turns"] = new StreamTurns((opened) => this.#begin(opened, limits.keeps));
+      this.#places.set(limits, (places = { taken: new Set(), turns }));
+    }
+    return places;
   }
 
   /** Takes a place for the stream; gives the reason if there is none. */
   #takePlace(stream: DoorStream, connection: Connection, limits: PlaceLimits): string | undefined {
     const { kind, max, perConnectionMax } = limits;
-    let taken = this.#places.get(limits);
-    if (taken === undefined) this.#places.set(limits, (taken = new Set()));
+    const { taken, turns } = this.#placesOf(limits);
     let own = 0;
     for (const other of connection.streams) if (taken.has(other)) own += 1;
     if (own >= perConnectionMax) {
       return `All ${perConnectionMax} places for ${kind} of one connection are taken; try again`;
     }
     if (taken.size >= max) {
+      const noPlace = `All ${max} places for ${kind} are taken; try again`;
       const stillest = stillestOf(taken);
-      if (stillest === undefined) return `All ${max} places for ${kind} are taken; try again`;
-      stillest.giveUp("places");
+      const waiting = stillest === undefined ? turns.giveWay(connection) : undefined;
+      stillest?.giveUp("places");
+      waiting?.stream.refuse(status.UNAVAILABLE, noPlace);
+      if (stillest === undefined && waiting === undefined) return noPlace;
     }
     this.#hold(stream, connection, taken);
     return undefined;
