@@ -19,7 +19,7 @@ const { NODE_EXTRA_CA_CERTS: _added, ...env } = process.env;
  */
 export async function startProcesses(cluster) {
   const { checkout, models, names, workers, workerArgs = [], readyWithinMs } = cluster;
-  const { redis, logLevel = "error", logTo = 2 } = cluster;
+  const { redis, logLevel = "error", logTo = 2, routerArgs = [], routerFlags = [] } = cluster;
   const script = path.join(checkout, "packages/winnow/bin/winnow.js");
   const [routerPort, ...free] = await freePorts(2 * workers + 1);
   const [ports, metricsPorts] = [free.slice(0, workers), free.slice(workers)];
@@ -29,12 +29,12 @@ export async function startProcesses(cluster) {
   const shared = [...found, "--replication", replication, "--log-level", logLevel];
   // As `winnow up` and the image start them.
   const start = (role, ...args) => {
-    const flags = role === "router" ? ["--max-semi-space-size=32"] : [];
+    const flags = role === "router" ? ["--max-semi-space-size=32", ...routerFlags] : [];
     const stdio = ["ignore", "ignore", logTo];
     return spawn(process.execPath, [...flags, script, role, ...args, ...shared], { stdio, env });
   };
   const children = new Map();
-  children.set("router", start("router", "--port", String(routerPort)));
+  children.set("router", start("router", "--port", String(routerPort), ...routerArgs));
   for (const [index, port] of ports.entries()) {
     const own = ["--id", `w${index}`, "--port", String(port), "--models", models];
     const metrics = ["--metrics-port", String(metricsPorts[index])];

@@ -167,7 +167,8 @@ export interface RouterSettings extends RequestLimits {
   readonly sliceCandidatesMax: number;
   /**
    * Default 256. Query vectors of one slice, and so of one scan. Higher makes each cheaper; lower lets other
-   * requests run in between. At most the workers' `queryRowsMax`, otherwise they refuse.
+   * requests run in between; fewer travel together beside small requests where scans take long
+   * (`slice-sizes.ts`). At most the workers' `queryRowsMax`, otherwise they refuse.
    */
   readonly sliceQueriesMax: number;
   /** Default 65 536. Keys of one slice. At most the workers' `lookupKeysMax`, otherwise they refuse. */

@@ -36,6 +36,7 @@ import { PlanRotation } from "./scatter/plan-rotation.ts";
 import { Routing } from "./versions/routing.ts";
 import type { TableQueryParts } from "./scatter/table-query.ts";
 import type { Traffic } from "./admission/traffic.ts";
+import { SliceSizes } from "./admission/slice-sizes.ts";
 import { createTraffic } from "./admission/traffic.ts";
 import { ShadowTraffic } from "./experiments/shadow-traffic.ts";
 import { waitingExperiments } from "./experiments/waiting-experiments.ts";
@@ -231,6 +232,7 @@ class ClusterRouter implements Router {
         observer,
         tables: this.#routing,
         limiter,
+        sliceSizes: new SliceSizes(environment.clock),
       },
       onEnd,
     });

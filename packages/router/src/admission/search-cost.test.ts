@@ -42,6 +42,21 @@ test("a list of excluded ids for all queries counts with each slice it goes alon
   ]);
 });
 
+test("shorter slices cost the same, and a long list for all queries makes none", () => {
+  const ends = (listBytes: number[]): number[] =>
+    cutSearch({ queries: 300, dim: 4, k: 10, listBytes, sliceQueries: 100 }, settings).map(
+      ({ endRow }) => endRow,
+    );
+  const large = { queries: 300, dim: 4, k: settings.sliceCandidatesMax / 64, listBytes: [] };
+
+  expect(ends([])).toEqual([100, 200, 300]);
+  expect(ends([100 * 4 * 4])).toEqual([100, 200, 300]);
+  expect(ends([100 * 4 * 4 + 1])).toEqual([256, 300]);
+  const rows = (sliceQueries: number): number =>
+    cutSearch({ ...large, sliceQueries }, settings).reduce((sum, slice) => sum + slice.rows, 0);
+  expect([rows(32), rows(64), rows(128)]).toEqual([1200, 1200, 1200]);
+});
+
 test("a slice has no more different filters than a request may bring", () => {
   const filtersMax = 3;
   const sliced = (names: string): number[] => {

@@ -40,6 +40,8 @@ interface SearchSize {
   readonly listBytes: readonly number[];
   /** Filters: none, one for all queries, or one per query. */
   readonly filters?: readonly Pick<BoundFilter, "text">[];
+  /** Queries of a slice, at most, where the limits allow more (`slice-sizes.ts`). It costs no more rows. */
+  readonly sliceQueries?: number;
 }
 
 /** Some of a search's queries, which travel together. */
@@ -71,9 +73,15 @@ export function cutSearch(search: SearchSize, limits: SliceLimits): SearchSlice[
   const queriesMax = sliceQueriesOf(search, limits);
   const own = listBytes.length > 1 ? listBytes : [];
   const shared = listBytes.length === 1 ? listBytes[0]! : 0;
+  const step = Math.min(queriesMax, search.sliceQueries ?? queriesMax);
+  // A list for all queries is not sent more often if it is longer than their vectors.
+  const isLong = shared > step * search.dim * VALUE_BYTES;
   const slices: SearchSlice[] = [];
   for (let firstRow = 0; firstRow < queries;) {
-    const endRow = endOfSlice(search, limits, { firstRow, endRowMax: firstRow + queriesMax });
+    const endRow = endOfSlice(search, limits, {
+      firstRow,
+      endRowMax: firstRow + (isLong ? queriesMax : step),
+    });
     const lists = own.slice(firstRow, endRow).reduce((sum, bytes) => sum + bytes, shared);
     const ofQueries = Math.ceil(((endRow - firstRow) * limits.sliceQueriesMax) / queriesMax);
     const rows = ofQueries + Math.ceil(rowsOfBytes(lists, limits));

@@ -90,6 +90,8 @@ export class FakeWorker implements PeerChannel {
   readonly asked: Question[] = [];
   cancelled = 0;
   delayMs = 1;
+  /** How long it says that it computed. */
+  computeUs = 0;
   state: PeerChannel["state"] = "open";
   /** Replies come although nobody waits for them: cancels and replies have crossed. */
   answersCancelled = false;
@@ -189,7 +191,8 @@ export class FakeWorker implements PeerChannel {
       const items = ask.vectorsLater ? this.#withLaterVectors(answer) : answer;
       return onReply(replyOf({ ...items, itemRows: undefined, laterItemRows }));
     }
-    if (answer.kind !== "topK" || forgedRows === undefined) return onReply(replyOf(answer));
+    if (answer.kind !== "topK" || forgedRows === undefined)
+      return onReply({ ...replyOf(answer), computeUs: this.computeUs });
     onReply(replyOf({ ...answer, itemRows: forgedRows(itemRowsOf(this.#data, answer.block)) }));
   }
 

@@ -125,6 +125,22 @@ describe("a search", () => {
     expect(Math.max(...sizes)).toBe(2);
   });
 
+  test("cuts queries that take a worker long into shorter slices beside a single one, same answer", async () => {
+    const bench = new QueryBench({ held: [[0, 1, 2, 3]] });
+    const [worker] = bench.workers;
+    worker!.computeUs = 30_000;
+    const vectors = bench.vectors(150);
+
+    await bench.settle(bench.search({ vectors, k: 2 }));
+    await bench.settle(bench.search({ vectors, k: 2 }));
+    await bench.settle(bench.search({ vectors: bench.vectors(1), k: 2 }));
+    const answer = await bench.settle(bench.search({ vectors, k: 2 }));
+
+    expect(plain(answer)).toEqual(bench.expected(vectors, 2));
+    const sizes = worker!.asked.map(({ ask }) => (ask.kind === "topK" ? ask.queries : 0));
+    expect(sizes).toEqual([150, 150, 1, 64, 64, 22]);
+  });
+
   test("refuses more queries than a request may have instances, which a graph made of a few of them", async () => {
     const bench = new QueryBench({ held: twice, settings: { instancesMax: 4 } });
 

@@ -90,7 +90,9 @@ export async function queryTopK(
   const { clock } = parts.environment;
   const listBytes = listBytesOf(conditions, queries);
   const { filters } = conditions;
-  const slices = cutSearch({ queries, dim: table.dim, k, listBytes, filters }, parts.settings);
+  const sliceQueries = parts.sliceSizes.queriesMax(table, queries);
+  const size = { queries, dim: table.dim, k, listBytes, filters, sliceQueries };
+  const slices = cutSearch(size, parts.settings);
   const gathered: GatheredTopK[] = [];
   await askSlices(parts, search, { slices, scope, gathered });
   const startMs = clock.nowMs();
@@ -218,7 +220,9 @@ function askSlices(
     search.span?.child("queue", cameMs).end(startMs);
     try {
       const ask = askOf(search, slice);
-      const question = questionOf(search, ask, { slice, scope });
+      const noteCompute = (ms: number): void =>
+        parts.sliceSizes.note(search.table, ask.queries, ms);
+      const question = questionOf(search, ask, { slice, scope, noteCompute });
       const { partials } = await queryTable(parts, question, scope);
       const replies = ask.vectorBytes ? partials.map(withVectorBytes) : partials;
       gathered[number] = gatherTopK(replies, search.k);
@@ -304,7 +308,15 @@ function askOf(search: Search, slice: SearchSlice): TopKAsk {
 function questionOf(
   { step, table, vectors, itemRows, signal, span }: Search,
   ask: TopKAsk,
-  { slice, scope }: { readonly slice: SearchSlice; readonly scope: RequestScope },
+  {
+    slice,
+    scope,
+    noteCompute,
+  }: {
+    readonly slice: SearchSlice;
+    readonly scope: RequestScope;
+    readonly noteCompute: (ms: number) => void;
+  },
 ): TableQuestion {
   // Rows of a part of the queries help nobody, and without ids there are none.
   const isWhole = ask.vectors.length === vectors.length && !ask.rowsOnly;
@@ -328,6 +340,7 @@ function questionOf(
       brought !== undefined && given.kind === "topK" && given.laterItemRows !== undefined
         ? laterFault(given, table, brought.dim)
         : undefined,
+    noteCompute,
     allowPartial: scope.allowPartial,
     signal,
     span,

@@ -56,6 +56,8 @@ export interface TableQuestion {
   ) => string | undefined;
   /** What is wrong with what comes behind an answer, once it has come; `undefined` where nothing does. */
   readonly laterFaultOf?: (answer: WorkerAnswer) => Promise<string | undefined> | undefined;
+  /** Hears how long a worker that answered has computed. */
+  readonly noteCompute?: (computeMs: number) => void;
   /** Whether a partial answer is accepted when partitions are lost and no later table has them. */
   readonly allowPartial: boolean;
   /** Ends this step. Also aborted when another step of the request has failed. */

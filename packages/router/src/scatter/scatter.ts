@@ -304,15 +304,17 @@ class Scatter {
     }
     const late = this.#question.laterFaultOf?.(answer);
     if (late !== undefined) void this.#lookAt(late, peer);
-    this.#parts.observer.reply?.({
-      worker: peer.id,
-      elapsedMs: this.#parts.environment.clock.nowMs() - slot.askedAtMs,
-      queueMs: reply.queueUs / 1000,
-      computeMs: reply.computeUs / 1000,
-    });
-    this.#attempt.scope.noteWorker?.(reply.queueUs / 1000, reply.computeUs / 1000);
+    this.#noteTimes(peer, slot, reply);
     answerSlot(slot, answer);
     this.#onSettled(slot);
+  }
+
+  #noteTimes(peer: WorkerPeer, slot: Slot, reply: WorkerReply): void {
+    const [queueMs, computeMs] = [reply.queueUs / 1000, reply.computeUs / 1000];
+    const elapsedMs = this.#parts.environment.clock.nowMs() - slot.askedAtMs;
+    this.#parts.observer.reply?.({ worker: peer.id, elapsedMs, queueMs, computeMs });
+    this.#attempt.scope.noteWorker?.(queueMs, computeMs);
+    this.#question.noteCompute?.(computeMs);
   }
 
   /** Nobody waits here for what comes later: whoever needs it asks anew where it is not as it should be. */

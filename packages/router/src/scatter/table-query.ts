@@ -16,6 +16,7 @@ import type {
   TableQuestion,
 } from "./scatter-question.ts";
 import type { ConcurrencyLimiter } from "../admission/concurrency-limiter.ts";
+import type { SliceSizes } from "../admission/slice-sizes.ts";
 
 /** The routing tables after the one that a request began with. */
 export interface LaterTables {
@@ -36,6 +37,7 @@ export interface LaterTables {
 export interface TableQueryParts extends ScatterParts {
   readonly tables: LaterTables;
   readonly limiter: ConcurrencyLimiter;
+  readonly sliceSizes: SliceSizes;
 }
 
 /**

@@ -135,7 +135,11 @@ const ROUTER: readonly Line[] = [
     "bytes of excluded ids or keys above which no second replica is asked",
   ],
   ["sliceCandidatesMax", 65_536, "candidates of one slice of a request"],
-  ["sliceQueriesMax", 256, "query vectors of one slice, at most worker-query-rows-max"],
+  [
+    "sliceQueriesMax",
+    256,
+    "query vectors of one slice, at most worker-query-rows-max; fewer where scans take long",
+  ],
   ["sliceKeysMax", 65_536, "keys of one slice, at most worker-lookup-keys-max"],
   ["sliceBytesMax", MEBIBYTE, "bytes of query vectors or keys of one slice"],
   ["slicesAtOnce", 8, "slices of one request under way or waiting"],

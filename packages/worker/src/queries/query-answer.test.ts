@@ -154,27 +154,33 @@ describe("batching", () => {
     expect(sent()).toEqual([1, 4, 4, 1]);
   });
 
-  test("a large query is sent ahead only while batches are short, so that small ones get between", async () => {
-    const { handlers, scans, clock } = answering({ queueRowsMax: 100 });
-    const sent = (): number[] => scans.map(({ batch }) => batch.vectors.length / 2);
-    handlers.onQueries([1, 2, 3].map((id) => query({ id, queries: 6 })));
-    expect(sent()).toEqual([6, 6]);
-    for (const at of [0, 1]) {
-      await clock.advanceSettled(50);
-      scans[at]!.finish();
+  test.each([
+    ["larger than a batch", 6],
+    ["as large as a batch", 4],
+  ])(
+    "a query %s is sent ahead only while scans are short, so that small ones get between",
+    async (_, queries) => {
+      const { handlers, scans, clock } = answering({ queueRowsMax: 100 });
+      const sent = (): number[] => scans.map(({ batch }) => batch.vectors.length / 2);
+      handlers.onQueries([1, 2, 3].map((id) => query({ id, queries })));
+      expect(sent()).toEqual([queries, queries]);
+      for (const at of [0, 1]) {
+        await clock.advanceSettled(5);
+        scans[at]!.finish();
+        await clock.advanceSettled(0);
+      }
+      expect(sent()).toEqual([queries, queries, queries]);
+
+      handlers.onQueries([query({ id: 4, queries })]);
+      handlers.onQueries([query({ id: 5 })]);
+      expect(sent()).toEqual([queries, queries, queries]);
+      await clock.advanceSettled(5);
+      scans[2]!.finish();
       await clock.advanceSettled(0);
-    }
-    expect(sent()).toEqual([6, 6, 6]);
 
-    handlers.onQueries([query({ id: 4, queries: 6 })]);
-    handlers.onQueries([query({ id: 5 })]);
-    expect(sent()).toEqual([6, 6, 6]);
-    await clock.advanceSettled(50);
-    scans[2]!.finish();
-    await clock.advanceSettled(0);
-
-    expect(sent()).toEqual([6, 6, 6, 1]);
-  });
+      expect(sent()).toEqual([queries, queries, queries, 1]);
+    },
+  );
 
   test("(R1) a full queue answers OVERLOADED at once", () => {
     const { handlers, reasons } = answering({ queueRowsMax: 4 });

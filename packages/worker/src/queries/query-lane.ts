@@ -41,11 +41,11 @@ export interface LaneLimits extends BatchLimits {
 }
 
 /**
- * Queries larger than a batch are not sent ahead while they take longer than this on the device. Sending them
+ * Queries as large as a batch are not sent ahead while they take longer than this on the device. Sending them
  * ahead would save a short pause of the device, but small queries would then have to wait for the whole large
  * one.
  */
-const AHEAD_MS_MAX = 10;
+const AHEAD_MS_MAX = 4;
 
 /** A batch does not wait if one of its queries has less time left than this many times the wait. */
 const DEADLINE_TO_WAIT_MIN = 8;
@@ -173,7 +173,7 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
     if (this.#running.size < inFlightMax) return this.#batcher.next(nowMs);
     if (this.#running.size >= inFlightMax + aheadMax) return undefined;
     const isSlow = this.#largeMs > AHEAD_MS_MAX;
-    return this.#batcher.nextFull(nowMs, isSlow ? this.#limits.batchRowsMax : undefined);
+    return this.#batcher.nextFull(nowMs, isSlow ? this.#limits.batchRowsMax - 1 : undefined);
   }
 
   #dropExpired(): boolean {
@@ -214,7 +214,7 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
     const ms = nowMs - Math.max(startedMs, this.#endedMs);
     this.#endedMs = nowMs;
     const { rows, group } = queries[0]!;
-    if (rows > this.#limits.batchRowsMax) this.#largeMs = ms;
+    if (rows >= this.#limits.batchRowsMax) this.#largeMs = ms;
     else if (!isFailed) {
       const all = queries.reduce((sum, query) => sum + query.rows, 0);
       this.#company.answered(nowMs, { group, rows: all }, ms);
