@@ -27,7 +27,8 @@ test.each([
   ["without a limit", Infinity, 10_000],
   ["with enough", 65_536, 10_000],
   ["with few, leaving some to the process", 1024, 480],
-  ["with hardly any", 65, 1],
+  ["with hardly any: routers need some of a worker", 65, 8],
+  ["with fewer than the process itself may need", 32, 8],
 ])("connections %s", (_, descriptors, fitting) => {
   expect(fittingConnections(10_000, 1 / 2, descriptors)).toBe(fitting);
 });

@@ -28,7 +28,14 @@ export function descriptorsIn(limits: string): number {
 /** Descriptors of a process that has no clients: libraries, threads, models, connections to workers, files that are read. */
 const OWN_DESCRIPTORS = 64;
 
-/** The default of a bound of connections: `most`, or `ratio` of the descriptors for clients where that is less; at least 1. */
+/** So many connections are let in however few descriptors there are: a worker's routers take several each. */
+const CONNECTIONS_MIN = 8;
+
+/**
+ * The default of a bound of connections: `most`, or `ratio` of the descriptors for clients where that is less; at
+ * least 8.
+ */
 export function fittingConnections(most: number, ratio: number, descriptors: number): number {
-  return Math.max(1, Math.min(most, Math.floor(ratio * (descriptors - OWN_DESCRIPTORS))));
+  const fitting = Math.floor(ratio * (descriptors - OWN_DESCRIPTORS));
+  return Math.max(CONNECTIONS_MIN, Math.min(most, fitting));
 }
