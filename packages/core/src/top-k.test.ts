@@ -112,6 +112,17 @@ describe("mergeTopK()", () => {
     expect([...merged.positions]).toEqual([0, 0, 1]);
   });
 
+  test("a single block is not copied", () => {
+    const block = blockOf([[{ score: 2, row: 4 }], [{ score: 1, row: 0 }]], 2);
+
+    const merged = mergeTopK([block], 2);
+
+    expect([merged.scores, merged.rows]).toEqual([block.scores, block.rows]);
+    expect(merged.scores).toBe(block.scores);
+    expect([...merged.blocks]).toEqual([0, 0, 0, 0]);
+    expect([...merged.positions]).toEqual([0, 1, 2, 3]);
+  });
+
   test("takes only what a smaller k asks for, and all there is for a larger one", () => {
     const block = blockOf(
       [

@@ -41,7 +41,9 @@ export function compareCandidates(
  * Every block must answer the same queries; a block may hold fewer or more than `k` per query.
  */
 export function mergeTopK(blocks: readonly TopKBlock[], k: number): MergedTopK {
-  const queries = blocks[0]?.queries ?? 0;
+  const [first, other] = blocks;
+  if (first !== undefined && other === undefined && first.k === k) return onlyBlock(first);
+  const queries = first?.queries ?? 0;
   const merged: MergedTopK = {
     queries,
     k,
@@ -57,6 +59,13 @@ export function mergeTopK(blocks: readonly TopKBlock[], k: number): MergedTopK {
     mergeQuery(merged, { blocks, cursors, query });
   }
   return merged;
+}
+
+/** A block that there is nothing to merge with: its own arrays, and where each candidate stands in them. */
+function onlyBlock({ queries, k, counts, scores, rows }: TopKBlock): MergedTopK {
+  const positions = new Uint32Array(queries * k);
+  for (let at = 0; at < positions.length; at += 1) positions[at] = at;
+  return { queries, k, counts, scores, rows, blocks: new Uint16Array(queries * k), positions };
 }
 
 interface QueryMerge {

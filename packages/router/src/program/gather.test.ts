@@ -46,9 +46,15 @@ test("others have their turn while the ids of a hundred thousand winners are cop
 
 /** Columns of an answer, as plain values. */
 function columnsOf(replies: readonly unknown[], k: number) {
+  return columnsOfSlices([replies], k);
+}
+
+/** Columns of an answer whose slices were answered by these replies. */
+function columnsOfSlices(slices: readonly (readonly unknown[])[], k: number) {
   const table = { kind: "candidate", idDtype: "string" } as CandidateTable;
   const shape = { table, k, wantsRows: true, wantsIds: true, wantsAttributes: true };
-  const steps = joinTopK([gatherTopK(replies as never, k)], shape);
+  const gathered = slices.map((replies) => gatherTopK(replies as never, k));
+  const steps = joinTopK(gathered, shape);
   let step = steps.next();
   while (step.done !== true) step = steps.next();
   const { ids, attributes } = step.value;
@@ -59,21 +65,23 @@ function columnsOf(replies: readonly unknown[], k: number) {
   }));
 }
 
+/** A reply with so many items for each query, of at most three; ids and attributes name the query and the rank. */
+function replyOf(counts: readonly number[], name = "") {
+  const k = 3;
+  const rows = Uint32Array.from({ length: counts.length * k }, (_, at) => at % k);
+  const scores = Float32Array.from(rows, (row) => -row);
+  const block = { queries: counts.length, k, counts: Uint32Array.from(counts), scores, rows };
+  const names = counts.flatMap((count, query) =>
+    Array.from({ length: count }, (_, row) => `${name}${query}.${row}`),
+  );
+  const data = StringColumn.fromText(names);
+  const attributes = StringColumn.fromText(names.map((name) => `{${name}}`));
+  const ids = { dtype: "string", shape: [names.length], data };
+  return { positions: [], answer: { kind: "topK", block, ids, attributes } };
+}
+
 test("an answer of one worker is not copied, unless a query has fewer items or more than are wanted", () => {
-  const reply = (counts: readonly number[]) => {
-    const k = 3;
-    const rows = Uint32Array.from({ length: counts.length * k }, (_, at) => at % k);
-    const scores = Float32Array.from(rows, (row) => -row);
-    const block = { queries: counts.length, k, counts: Uint32Array.from(counts), scores, rows };
-    const names = counts.flatMap((count, query) =>
-      Array.from({ length: count }, (_, row) => `${query}.${row}`),
-    );
-    const data = StringColumn.fromText(names);
-    const attributes = StringColumn.fromText(names.map((name) => `{${name}}`));
-    const ids = { dtype: "string", shape: [names.length], data };
-    return { positions: [], answer: { kind: "topK", block, ids, attributes } };
-  };
-  const whole = reply([3, 3]);
+  const whole = replyOf([3, 3]);
 
   const [ids, attributes] = columnsOf([whole], 3);
   expect([ids!.column, attributes!.column]).toEqual([
@@ -84,7 +92,7 @@ test("an answer of one worker is not copied, unless a query has fewer items or m
   expect(attributes!.column).toBe(whole.answer.attributes);
   expect(ids!.shape).toEqual([2, 3]);
   expect(columnsOf([whole], 2)[0]!.texts).toEqual(["0.0", "0.1", "1.0", "1.1"]);
-  expect(columnsOf([reply([1, 3])], 3)[1]!.texts).toEqual([
+  expect(columnsOf([replyOf([1, 3])], 3)[1]!.texts).toEqual([
     "{0.0}",
     "",
     "",
@@ -92,5 +100,21 @@ test("an answer of one worker is not copied, unless a query has fewer items or m
     "{1.1}",
     "{1.2}",
   ]);
-  expect(columnsOf([reply([2, 2])], 3)[0]).toMatchObject({ shape: [2, 2] });
+  expect(columnsOf([replyOf([2, 2])], 3)[0]).toMatchObject({ shape: [2, 2] });
+});
+
+test("slices of one worker each are joined as they are, beside slices of several and short ones too", () => {
+  const [first, second] = [replyOf([3, 3]), replyOf([3], "b")];
+  const texts = ["0.0", "0.1", "0.2", "1.0", "1.1", "1.2", "b0.0", "b0.1", "b0.2"];
+
+  const [ids, attributes] = columnsOfSlices([[first], [second]], 3);
+  expect(ids).toMatchObject({ shape: [3, 3], texts });
+  expect(attributes!.texts).toEqual(texts.map((text) => `{${text}}`));
+  expect(columnsOfSlices([[first], [second]], 2)[0]!.texts).toEqual(
+    texts.filter((_, at) => at % 3 < 2),
+  );
+  const short = replyOf([2], "b");
+  expect(columnsOfSlices([[first], [short]], 3)[0]!.texts).toEqual([...texts.slice(0, -1), ""]);
+  const none = replyOf([0], "c");
+  expect(columnsOfSlices([[first], [second, none]], 3)[0]!.texts).toEqual(texts);
 });

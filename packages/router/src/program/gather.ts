@@ -168,17 +168,29 @@ function* sumTextsOf(replies: readonly TopKReply[], query: number): Generator<st
 }
 
 /**
- * The only reply, if it has as many items for each query as the answer: its columns are those of the answer, and need no
- * copy.
+ * The replies, if each slice has a single one, with as many items for each query as the answer: their columns, one behind
+ * the other, are those of the answer.
  */
-function wholeReply(slices: readonly GatheredTopK[], width: number): TopKReply | undefined {
-  const [slice, further] = slices;
-  const [reply, other] = slice?.replies ?? [];
-  if (slice === undefined || further !== undefined || other !== undefined) return undefined;
+function wholeReplies(
+  slices: readonly GatheredTopK[],
+  width: number,
+): readonly TopKReply[] | undefined {
   const isWhole = (count: number): boolean => count === width;
-  return reply?.block.counts.every(isWhole) && slice.merged.counts.every(isWhole)
-    ? reply
-    : undefined;
+  const whole: TopKReply[] = [];
+  for (const { merged, replies } of slices) {
+    const [reply, other] = replies;
+    if (reply === undefined || other !== undefined) return undefined;
+    if (!reply.block.counts.every(isWhole) || !merged.counts.every(isWhole)) return undefined;
+    whole.push(reply);
+  }
+  return whole;
+}
+
+/** One column behind the other: the only one itself, without a copy; `undefined` if there is none, or one is missing. */
+function inOrder(columns: readonly (StringColumn | undefined)[]): StringColumn | undefined {
+  const there = columns.filter((column) => column !== undefined);
+  if (there.length === 0 || there.length < columns.length) return undefined;
+  return there.length === 1 ? there[0] : StringColumn.joined(there);
 }
 
 /** Items found for each query. */
@@ -200,7 +212,7 @@ function* gatherAttributes(
   counts: Uint32Array,
 ): Steps<Tensor> {
   const texts =
-    wholeReply(slices, shape[1]!)?.attributes ??
+    inOrder(wholeReplies(slices, shape[1]!)?.map(({ attributes }) => attributes) ?? []) ??
     (yield* gatherStrings(slices, shape, ({ attributes }) => attributes));
   const found = tensor("string", shape, texts);
   return counts.every((count) => count === shape[1]) ? found : { ...found, rowLengths: counts };
@@ -213,11 +225,14 @@ function* gatherIds(
   table: CandidateTable,
 ): Steps<Tensor> {
   const count = shape[0]! * shape[1]!;
-  const whole = wholeReply(slices, shape[1]!)?.ids;
-  if (whole !== undefined && whole.dtype === table.idDtype) return { ...whole, shape };
+  const whole = wholeReplies(slices, shape[1]!);
+  const only = whole?.length === 1 ? whole[0]!.ids : undefined;
+  if (only !== undefined && only.dtype === table.idDtype) return { ...only, shape };
   switch (table.idDtype) {
-    case "string":
-      return tensor("string", shape, yield* gatherStrings(slices, shape, idTexts));
+    case "string": {
+      const joined = inOrder(whole?.map(textsOf) ?? []);
+      return tensor("string", shape, joined ?? (yield* gatherStrings(slices, shape, textsOf)));
+    }
     case "int64": {
       const found = new BigInt64Array(count);
       yield* eachWinner(slices, shape[1]!, ({ ids, position, at }) => {
@@ -271,7 +286,7 @@ function* gatherStrings(
   return new StringColumn(offsets, bytes);
 }
 
-const idTexts = ({ ids }: Winner): StringColumn | undefined =>
+const textsOf = ({ ids }: Pick<TopKReply, "ids">): StringColumn | undefined =>
   ids?.dtype === "string" ? ids.data : undefined;
 
 const lengthAt = (column: StringColumn, position: number): number =>

@@ -121,6 +121,7 @@ export async function laterFault(
 function rowFault(block: TopKBlock, { table, partitions }: SearchedRows): string | undefined {
   const isAsked = new Uint8Array(table.partitions);
   for (const partition of partitions) isAsked[partition] = 1;
+  const areAllAsked = !isAsked.includes(0);
   const { queries, k, counts, scores, rows } = block;
   const { rows: tableRows, partitions: cuts } = table;
   for (let query = 0; query < queries; query += 1) {
@@ -129,7 +130,9 @@ function rowFault(block: TopKBlock, { table, partitions }: SearchedRows): string
     for (let at = start; at < end; at += 1) {
       const row = rows[at]!;
       // A row is in the last partition that begins at or before it, see `rowRangeOf`.
-      if (row >= tableRows || isAsked[Math.ceil(((row + 1) * cuts) / tableRows) - 1] === 0) {
+      const isElsewhere = (): boolean =>
+        isAsked[Math.ceil(((row + 1) * cuts) / tableRows) - 1] === 0;
+      if (row >= tableRows || (!areAllAsked && isElsewhere())) {
         return `row ${row}, which is in none of the partitions asked`;
       }
       if (at === start || scores[at - 1]! > scores[at]!) continue;
