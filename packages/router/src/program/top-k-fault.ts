@@ -124,15 +124,15 @@ function rowFault(block: TopKBlock, { table, partitions }: SearchedRows): string
   const areAllAsked = !isAsked.includes(0);
   const { queries, k, counts, scores, rows } = block;
   const { rows: tableRows, partitions: cuts } = table;
+  // A row is in the last partition that begins at or before it, see `rowRangeOf`.
+  const isElsewhere = (row: number): boolean =>
+    isAsked[Math.ceil(((row + 1) * cuts) / tableRows) - 1] === 0;
   for (let query = 0; query < queries; query += 1) {
     const start = query * k;
     const end = start + counts[query]!;
     for (let at = start; at < end; at += 1) {
       const row = rows[at]!;
-      // A row is in the last partition that begins at or before it, see `rowRangeOf`.
-      const isElsewhere = (): boolean =>
-        isAsked[Math.ceil(((row + 1) * cuts) / tableRows) - 1] === 0;
-      if (row >= tableRows || (!areAllAsked && isElsewhere())) {
+      if (row >= tableRows || (!areAllAsked && isElsewhere(row))) {
         return `row ${row}, which is in none of the partitions asked`;
       }
       if (at === start || scores[at - 1]! > scores[at]!) continue;
