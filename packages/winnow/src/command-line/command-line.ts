@@ -158,6 +158,8 @@ interface PredictOptions {
   readonly include?: string;
   readonly filter?: string;
   readonly return?: readonly string[];
+  readonly returnVectors?: true;
+  readonly explain?: true;
   readonly timeoutMs: number;
   readonly json?: true;
   readonly verbose?: true;
@@ -182,6 +184,8 @@ function predictCommand(): Command {
     .option("--include <json>", "the only item ids to return")
     .option("--filter <json>", `only items with these attributes, such as '{"year":{"$gte":1990}}'`)
     .option("--return <names...>", "attributes to return for each item")
+    .option("--return-vectors", "return each item's vector too")
+    .option("--explain", "show what each stage of a pipeline did")
     .option(
       "--timeout-ms <ms>",
       "how long to wait for an answer",

@@ -113,3 +113,48 @@ test("ids and names in a table steer no terminal, and an answer of another kind 
     expect(() => predictionTable(text)).toThrow(/^The answer has no predictions: \P{Cc}+$/u);
   }
 });
+
+test("what the stages of a pipeline did is a table below the items", () => {
+  const ids = ["a", "b"];
+  const stages = [
+    { stage: "retrieve", model: "movies", ms: 1.5, candidates: 100, ids },
+    { stage: "limit", ms: 0.01, candidates: 2, ids, left: null },
+  ];
+  const text = JSON.stringify({ predictions: [{ output_2: ids, explain: { stages } }] });
+
+  expect(predictionTable(text)).toBe(
+    [
+      "#  output_2",
+      "1  a",
+      "2  b",
+      "",
+      "stage     model   ms    candidates  left",
+      "retrieve  movies  1.5   100",
+      "limit             0.01  2           null",
+      "",
+    ].join("\n"),
+  );
+});
+
+test("an output called explain that is no explanation is shown like any other", () => {
+  const text = JSON.stringify({ predictions: [{ explain: ["x"], scores: [1] }] });
+
+  expect(predictionTable(text)).toBe("#  explain  scores\n1  x        1\n");
+});
+
+test("the flags for vectors and explanations are fields of the request", async () => {
+  const bodies: string[] = [];
+  const url = await serverThat((request, response) => {
+    request.on("data", (data: Buffer) => bodies.push(data.toString()));
+    request.on("end", () => response.end('{"predictions":[]}'));
+  });
+  const command = { url, model: "movies", json: "[1]", timeoutMs: 60_000 };
+
+  await predict({ ...command, returnVectors: true, explain: true }, systemClock);
+  await predict(command, systemClock);
+
+  expect(bodies.map((body) => JSON.parse(body) as unknown)).toEqual([
+    { instances: [1], return_vectors: true, explain: true },
+    { instances: [1] },
+  ]);
+});

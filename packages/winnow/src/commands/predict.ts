@@ -24,6 +24,10 @@ export interface PredictCommand extends RestTrust {
   readonly filter?: string | undefined;
   /** Names of attributes. */
   readonly return?: readonly string[] | undefined;
+  /** Whether the vectors of the items are wanted. */
+  readonly returnVectors?: true | undefined;
+  /** Whether the answer shall say what each stage of a pipeline did. */
+  readonly explain?: true | undefined;
   /** Ms to wait for an answer. */
   readonly timeoutMs: number;
 }
@@ -131,6 +135,8 @@ function requestBody({ json, signature, k, ...conditions }: PredictCommand): str
     ...(include === undefined ? {} : { include }),
     ...(filter === undefined ? {} : { filter }),
     ...(conditions.return === undefined ? {} : { return: conditions.return }),
+    ...(conditions.returnVectors === undefined ? {} : { return_vectors: true }),
+    ...(conditions.explain === undefined ? {} : { explain: true }),
   });
 }
 
@@ -215,7 +221,7 @@ function bodyOf(text: string): { readonly predictions?: unknown; readonly output
 }
 
 function blockOf(prediction: unknown, index: number): string {
-  const columns = columnsOf(prediction);
+  const { columns, stages } = partsOf(prediction);
   if (columns === undefined) return `${index}  ${JSON.stringify(prediction)}`;
   const length = columns.reduce((longest, [, values]) => Math.max(longest, values.length), 0);
   const names = ["#", ...columns.map(([name]) => terminalLine(name))];
@@ -223,18 +229,45 @@ function blockOf(prediction: unknown, index: number): string {
     String(row + 1),
     ...columns.map(([, values]) => cellText(values[row])),
   ]);
-  return align([names, ...rows]);
+  return align([names, ...rows]) + (stages === undefined ? "" : `\n${stageTable(stages)}`);
 }
 
-/** The lists of a prediction that has several outputs, or `undefined` for any other. */
-function columnsOf(prediction: unknown): [string, unknown[]][] | undefined {
-  if (typeof prediction !== "object" || prediction === null || Array.isArray(prediction)) {
-    return undefined;
-  }
-  const columns = Object.entries(prediction);
+interface PredictionParts {
+  /** The lists of a prediction that has several outputs; `undefined` for any other. */
+  readonly columns: [string, unknown[]][] | undefined;
+  /** What each stage of a pipeline did, if the request wanted to know. */
+  readonly stages: readonly Record<string, unknown>[] | undefined;
+}
+
+function partsOf(prediction: unknown): PredictionParts {
+  const none = { columns: undefined, stages: undefined };
+  if (!isObject(prediction)) return none;
+  const stages = stagesOf(prediction["explain"]);
+  const columns = Object.entries(prediction).filter(
+    ([name]) => stages === undefined || name !== "explain",
+  );
   return columns.every(([, values]) => Array.isArray(values))
-    ? (columns as [string, unknown[]][])
-    : undefined;
+    ? { columns: columns as [string, unknown[]][], stages }
+    : none;
+}
+
+function stagesOf(explanation: unknown): readonly Record<string, unknown>[] | undefined {
+  const stages = isObject(explanation) ? explanation["stages"] : undefined;
+  return Array.isArray(stages) && stages.every((stage) => isObject(stage)) ? stages : undefined;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A row for each stage, without what it says of each item. */
+function stageTable(stages: readonly Record<string, unknown>[]): string {
+  const isTold = (value: unknown): boolean => typeof value !== "object" || value === null;
+  const names = new Set(
+    stages.flatMap((stage) => Object.keys(stage).filter((name) => isTold(stage[name]))),
+  );
+  const rows = stages.map((stage) => Array.from(names, (name) => cellText(stage[name])));
+  return align([Array.from(names, terminalLine), ...rows]);
 }
 
 function cellText(value: unknown): string {
