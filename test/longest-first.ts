@@ -7,18 +7,22 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 /** Files of cluster tests that take half a minute and more, the longest first. */
 export const LONG_CLUSTER_TESTS: readonly string[] = [
   "oracle",
+  "gpu-workers",
+  "dense-faults",
+  "chaos",
   "faults",
   "replaced-directories",
   "npm-package",
   "image-build",
   "handbook",
-  "gpu-workers",
-  "chaos",
   "versions-and-workers",
+  "pipeline-choice",
   "grpc-reload",
-  "versions",
-  "object-store",
+  "verify",
+  "verify-pipelines",
   "bench",
+  "object-store",
+  "versions",
 ];
 
 /** Lower is earlier: the project's group, then, of cluster tests, the place in the list. */

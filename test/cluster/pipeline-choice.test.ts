@@ -16,8 +16,8 @@ const MODELS = ["movies", "movies-ranking", "feed"];
 const USERS = 40;
 /** Pipelines at once. */
 const CLIENTS = 8;
-/** Of 25 turns of 8 clients, the one before which a worker dies. */
-const [TURNS, DEATH] = [25, 8];
+/** Of 10 turns of 8 clients, which ask for each user twice, the one before which a worker dies. */
+const [TURNS, DEATH] = [10, 4];
 
 /** Requests that leave few items or none, a different number for each user, or want vectors themselves. */
 const OTHERS = [
