@@ -228,7 +228,7 @@ describe.skipIf(noGpuReason !== "" || !isBuilt)(`the GPU benchmark ${noGpuReason
   test("of exactness compares searches by chance and writes what it compared", () => {
     const out = path.join(directory, "exactness.json");
     const script = path.join(scripts, "gpu-exactness.mjs");
-    const ended = spawnSync(process.execPath, [script, "--small", "--seconds", "4", "--out", out], {
+    const ended = spawnSync(process.execPath, [script, "--small", "--seconds", "2", "--out", out], {
       encoding: "utf8",
       env: { ...process.env, ...gpuEnvironment },
     });

@@ -3,6 +3,7 @@
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
+import { SLOW_POLLS } from "../../packages/accelerator/src/gpu/fixtures/slow-polls.ts";
 
 const SWIFTSHADER = "/usr/lib/chromium/vk_swiftshader_icd.json";
 const driver = process.env["VK_DRIVER_FILES"] ?? SWIFTSHADER;
@@ -11,7 +12,8 @@ const driver = process.env["VK_DRIVER_FILES"] ?? SWIFTSHADER;
 export const onGpu: readonly string[] = ["--accelerator", "gpu"];
 
 /** Environment of a worker on a GPU. */
-export const gpuEnvironment: Readonly<Record<string, string>> = {
+export const gpuEnvironment = {
+  NODE_OPTIONS: SLOW_POLLS,
   VK_DRIVER_FILES: driver,
   VK_ICD_FILENAMES: driver,
   WINNOW_GPU_ALLOW_SOFTWARE: "1",

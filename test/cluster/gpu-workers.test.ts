@@ -16,7 +16,10 @@ const DEVICE_LOST_EXIT_CODE = 75;
 const MODELS = ["movies", "movies-ranking"];
 const directory = mkdtempSync(path.join(tmpdir(), "winnow-gpu-"));
 const hook = pathToFileURL(path.join(import.meta.dirname, "gpu-loss.mjs")).href;
-const env = { ...gpuEnvironment, NODE_OPTIONS: `--import=${hook}` };
+const env = {
+  ...gpuEnvironment,
+  NODE_OPTIONS: `${gpuEnvironment.NODE_OPTIONS} --import=${hook}`,
+};
 /** GPUs made of software share the processors with everything else: more would be overload. */
 const PER_SECOND = 15;
 

@@ -1,15 +1,11 @@
 // The GPU accelerator does what every accelerator must do.
 
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { describeAccelerator } from "../cases/accelerator.cases.ts";
 import { createGpuAccelerator } from "./accelerator.ts";
-import { openSoftwareGpu } from "./fixtures/software-gpu.ts";
+import { sharedSoftwareGpu } from "./fixtures/software-gpu.ts";
 
-const { device, reason } = await openSoftwareGpu();
-
-afterAll(async () => {
-  await device?.close();
-});
+const { device, reason } = await sharedSoftwareGpu();
 
 if (device !== undefined) {
   describeAccelerator("gpu", (options) => createGpuAccelerator(device, options));

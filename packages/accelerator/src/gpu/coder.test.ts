@@ -2,24 +2,20 @@
 // rest is larger than its bound says, no bound is much larger than the rest, and no byte is stale.
 
 import fc from "fast-check";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { normalValues, seededRandom } from "../cases/exactness.cases.ts";
 import { rowLayout } from "./codes.ts";
 import type { RowLayout, RowScale } from "./codes.ts";
 import { uploadRows } from "./rows-upload.ts";
 import { allocateSlab, freeSlabs, groupBytes, groupsOf } from "./memory/slab.ts";
-import { openSoftwareGpu } from "./fixtures/software-gpu.ts";
+import { sharedSoftwareGpu } from "./fixtures/software-gpu.ts";
 import { BUFFER_USAGE, MAP_MODE_READ } from "./webgpu-api.ts";
 import type { GpuBuffer } from "./webgpu-api.ts";
 
-const { device, reason } = await openSoftwareGpu();
+const { device, reason } = await sharedSoftwareGpu();
 /** Groups before the rows, and after them, that hold bytes of other rows. */
 const FOREIGN_GROUPS = 1;
 const UNIT = 2 ** -16;
-
-afterAll(async () => {
-  await device?.close();
-});
 
 interface Coded {
   readonly layout: RowLayout;

@@ -5,16 +5,14 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
-import { openSoftwareGpu } from "./fixtures/software-gpu.ts";
+import { SLOW_POLLS } from "./fixtures/slow-polls.ts";
+import { sharedSoftwareGpu } from "./fixtures/software-gpu.ts";
 import { startGpuSurvey } from "./survey-start.ts";
 
 const built = path.resolve(import.meta.dirname, "../../dist/gpu/survey-process.js");
 const directory = mkdtempSync(path.join(tmpdir(), "winnow-survey-"));
-const { device, reason } = await openSoftwareGpu();
-afterAll(async () => {
-  rmSync(directory, { recursive: true });
-  await device?.close();
-});
+const { device, reason } = await sharedSoftwareGpu();
+afterAll(() => rmSync(directory, { recursive: true }));
 afterEach(() => vi.unstubAllEnvs());
 
 function entryOf(name: string, code: string): URL {
@@ -47,6 +45,7 @@ describe("a survey of GPUs", () => {
     `opens a GPU, checks its answers, and lists features and limits ${reason}`,
     async () => {
       vi.stubEnv("WINNOW_GPU_ALLOW_SOFTWARE", "1");
+      vi.stubEnv("NODE_OPTIONS", SLOW_POLLS);
 
       const { gpus, opened, fault } = await startGpuSurvey();
 

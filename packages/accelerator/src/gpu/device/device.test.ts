@@ -9,12 +9,13 @@ import { openGpuDevice } from "./device.ts";
 import type { GpuDevice } from "./device.ts";
 import { gpuOptionsFromEnvironment, resolveGpuOptions } from "../gpu-settings.ts";
 import type { GpuOptions } from "../gpu-settings.ts";
-import { openSoftwareGpu } from "../fixtures/software-gpu.ts";
+import { sharedSoftwareGpu } from "../fixtures/software-gpu.ts";
 import { BUFFER_USAGE } from "../webgpu-api.ts";
 
 const CAPACITY_BYTES = 2 ** 30;
-const { device: first, reason } = await openSoftwareGpu();
-const opened: GpuDevice[] = first === undefined ? [] : [first];
+const { device: first, reason } = await sharedSoftwareGpu();
+/** Devices of single tests, which lose them. */
+const opened: GpuDevice[] = [];
 
 afterAll(async () => {
   await Promise.all(opened.map((device) => device.close()));

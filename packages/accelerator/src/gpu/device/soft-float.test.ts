@@ -2,17 +2,13 @@
 // float32 and for sums of such numbers: of near and far magnitudes, cancelling, tied, with carries.
 
 import fc from "fast-check";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { seededRandom } from "../../cases/exactness.cases.ts";
 import { SOFT_FLOAT } from "../shaders/soft-float.ts";
-import { openSoftwareGpu } from "../fixtures/software-gpu.ts";
+import { sharedSoftwareGpu } from "../fixtures/software-gpu.ts";
 import { BUFFER_USAGE, MAP_MODE_READ } from "../webgpu-api.ts";
 
-const { device, reason } = await openSoftwareGpu();
-
-afterAll(async () => {
-  await device?.close();
-});
+const { device, reason } = await sharedSoftwareGpu();
 
 const SHADER = /* wgsl */ `
 ${SOFT_FLOAT}

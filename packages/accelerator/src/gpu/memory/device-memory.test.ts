@@ -2,12 +2,12 @@
 // freed, and bytes in flight stay within their bound, so that a search beside a load waits for no
 // more than that.
 
-import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { normalValues, seededRandom } from "../../cases/exactness.cases.ts";
 import { createGpuAccelerator } from "../accelerator.ts";
-import { openSoftwareGpu } from "../fixtures/software-gpu.ts";
+import { sharedSoftwareGpu } from "../fixtures/software-gpu.ts";
 
-const { device, reason } = await openSoftwareGpu();
+const { device, reason } = await sharedSoftwareGpu();
 const DIM = 64;
 const MIB = 2 ** 20;
 /** Rows of one MiB of values. */
@@ -15,9 +15,6 @@ const MIB_ROWS = MIB / DIM / 4;
 const PIECE = normalValues(seededRandom(4), MIB_ROWS * DIM);
 
 afterEach(() => vi.restoreAllMocks());
-afterAll(async () => {
-  await device?.close();
-});
 
 function shapeOf(mib: number) {
   return { rows: mib * MIB_ROWS, dim: DIM, firstRow: 0, use: "search" } as const;

@@ -2,7 +2,7 @@
 // released; every answer equals the reference's, and every byte is accounted for.
 
 import fc from "fast-check";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Accelerator, Resident } from "../../accelerator.ts";
 import { createGpuAccelerator } from "../accelerator.ts";
 import type { GpuAcceleratorOptions, GpuSearchCost } from "../gpu-settings.ts";
@@ -16,13 +16,9 @@ import {
   load,
   searchFault,
 } from "../fixtures/shared-table.ts";
-import { openSoftwareGpu } from "../fixtures/software-gpu.ts";
+import { sharedSoftwareGpu } from "../fixtures/software-gpu.ts";
 
-const { device, reason } = await openSoftwareGpu();
-
-afterAll(async () => {
-  await device?.close();
-});
+const { device, reason } = await sharedSoftwareGpu();
 
 interface Opened {
   readonly accelerator: Accelerator;

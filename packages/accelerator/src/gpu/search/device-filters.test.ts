@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { WinnowError } from "@winnow/core";
-import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Accelerator, Resident, RowFilter } from "../../accelerator.ts";
 import {
   bruteForce,
@@ -16,20 +16,17 @@ import type { SearchProblem } from "../../cases/exactness.cases.ts";
 import { BitmapFilter } from "../../queries/row-admission.ts";
 import { createGpuAccelerator } from "../accelerator.ts";
 import type { GpuDevice } from "../device/device.ts";
-import { openSoftwareGpu } from "../fixtures/software-gpu.ts";
+import { sharedSoftwareGpu } from "../fixtures/software-gpu.ts";
 import type { GpuAcceleratorOptions } from "../gpu-settings.ts";
 import type { GpuBuffer } from "../webgpu-api.ts";
 import { DeviceFilters } from "./device-filters.ts";
 import type { MaskPiece } from "./search-scope.ts";
 
-const { device, reason } = await openSoftwareGpu();
+const { device, reason } = await sharedSoftwareGpu();
 const DIM = 4;
 const K = 9;
 
 afterEach(() => vi.restoreAllMocks());
-afterAll(async () => {
-  await device?.close();
-});
 
 interface CountedDevice {
   readonly device: Pick<GpuDevice, "allocate" | "connection">;

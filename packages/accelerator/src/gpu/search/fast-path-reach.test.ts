@@ -2,7 +2,7 @@
 // excluded rows than a grid has threads. The tests check that the fast path gave the answer, and
 // the answer.
 
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   answer,
   bruteForce,
@@ -15,13 +15,9 @@ import { bitmapOf } from "../../fixtures/search-problem.ts";
 import { createGpuAccelerator } from "../accelerator.ts";
 import type { GpuAcceleratorOptions, GpuSearchCost } from "../gpu-settings.ts";
 import { GRID_WIDTH, ROW_THREADS } from "../shaders/prelude.ts";
-import { openSoftwareGpu } from "../fixtures/software-gpu.ts";
+import { sharedSoftwareGpu } from "../fixtures/software-gpu.ts";
 
-const { device, reason } = await openSoftwareGpu();
-
-afterAll(async () => {
-  await device?.close();
-});
+const { device, reason } = await sharedSoftwareGpu();
 
 function normalProblem(rows: number, dim: number, k: number): SearchProblem {
   const random = seededRandom(rows + dim);

@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { mergeTopK } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   EXACTNESS_FAMILIES,
   answer,
@@ -22,14 +22,10 @@ import { openGpuDevice } from "../device/device.ts";
 import { resolveGpuOptions } from "../gpu-settings.ts";
 import type { GpuAcceleratorOptions, GpuSearchCost } from "../gpu-settings.ts";
 import { HIDDEN_FAMILIES } from "./hidden-families.cases.ts";
-import { openSoftwareGpu } from "../fixtures/software-gpu.ts";
+import { sharedSoftwareGpu } from "../fixtures/software-gpu.ts";
 
-const { device, reason } = await openSoftwareGpu();
+const { device, reason } = await sharedSoftwareGpu();
 const CAPACITY_BYTES = 2 ** 30;
-
-afterAll(async () => {
-  await device?.close();
-});
 
 /** Answers by the GPU, with the cost of the search. */
 async function searched(

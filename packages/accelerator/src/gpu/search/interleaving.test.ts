@@ -2,17 +2,13 @@
 // the reference's for the residents at the time of the call, and no byte of memory is lost.
 
 import fc from "fast-check";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Accelerator, Resident } from "../../accelerator.ts";
 import { createGpuAccelerator } from "../accelerator.ts";
 import { VALUE_BYTES, bytesOf, gatherFault, load, searchFault } from "../fixtures/shared-table.ts";
-import { openSoftwareGpu } from "../fixtures/software-gpu.ts";
+import { sharedSoftwareGpu } from "../fixtures/software-gpu.ts";
 
-const { device, reason } = await openSoftwareGpu();
-
-afterAll(async () => {
-  await device?.close();
-});
+const { device, reason } = await sharedSoftwareGpu();
 
 /** Parts of the table begin at multiples of this; each is on the accelerator at most once. */
 const PART_ROWS = 800;

@@ -2,7 +2,7 @@
 // search that does not fit is answered by another path or refused with a reason.
 
 import fc from "fast-check";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   bruteForce,
   firstDifference,
@@ -18,13 +18,9 @@ import { passQueries, passSizes } from "./pass-rooms.ts";
 import { Scratch, scratchBytesOf } from "./scratch.ts";
 import type { ScratchName } from "./scratch.ts";
 import type { SearchScope } from "./search-scope.ts";
-import { openSoftwareGpu } from "../fixtures/software-gpu.ts";
+import { sharedSoftwareGpu } from "../fixtures/software-gpu.ts";
 
-const { device, reason } = await openSoftwareGpu();
-
-afterAll(async () => {
-  await device?.close();
-});
+const { device, reason } = await sharedSoftwareGpu();
 
 /** A device that only counts what is allocated. */
 function countingDevice(): { readonly device: GpuDevice; readonly bytes: () => number } {
