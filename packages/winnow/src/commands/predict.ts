@@ -121,22 +121,23 @@ function requestBody({ json, signature, k, ...conditions }: PredictCommand): str
   const value = parseJson(json, { what: "the instances", example });
   const ids = `'["7","9"]'`;
   const filters = `'{"year":{"$gte":1990}}'`;
-  const exclude = optionalJson(conditions.exclude, { what: "--exclude", example: ids });
-  const include = optionalJson(conditions.include, { what: "--include", example: ids });
-  const filter = optionalJson(conditions.filter, { what: "--filter", example: filters });
   const isBody =
     typeof value === "object" && value !== null && ("instances" in value || "inputs" in value);
   const instances = Array.isArray(value) ? (value as unknown[]) : [value];
+  const asked = {
+    k,
+    exclude: optionalJson(conditions.exclude, { what: "--exclude", example: ids }),
+    include: optionalJson(conditions.include, { what: "--include", example: ids }),
+    filter: optionalJson(conditions.filter, { what: "--filter", example: filters }),
+    return: conditions.return,
+    return_vectors: conditions.returnVectors,
+    explain: conditions.explain,
+  };
   return JSON.stringify({
     ...(signature === undefined ? {} : { signature_name: signature }),
     ...(isBody ? value : { instances }),
-    ...(k === undefined ? {} : { k }),
-    ...(exclude === undefined ? {} : { exclude }),
-    ...(include === undefined ? {} : { include }),
-    ...(filter === undefined ? {} : { filter }),
-    ...(conditions.return === undefined ? {} : { return: conditions.return }),
-    ...(conditions.returnVectors === undefined ? {} : { return_vectors: true }),
-    ...(conditions.explain === undefined ? {} : { explain: true }),
+    // What no flag says stays as the body has it.
+    ...Object.fromEntries(Object.entries(asked).filter(([, of]) => of !== undefined)),
   });
 }
 
@@ -260,9 +261,10 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+const isTold = (value: unknown): boolean => typeof value !== "object" || value === null;
+
 /** A row for each stage, without what it says of each item. */
 function stageTable(stages: readonly Record<string, unknown>[]): string {
-  const isTold = (value: unknown): boolean => typeof value !== "object" || value === null;
   const names = new Set(
     stages.flatMap((stage) => Object.keys(stage).filter((name) => isTold(stage[name]))),
   );
