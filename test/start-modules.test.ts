@@ -10,6 +10,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { writeRetrievalModel } from "@winnow/model-writer";
 import { StringColumn } from "@winnow/core";
+import { NEEDS_SMALL_DISK, smallDisk } from "./small-disk.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 const script = path.resolve(import.meta.dirname, "../packages/winnow/dist/main.js");
@@ -214,6 +215,29 @@ test("what V8 made of the bundle's files is kept for the very same bytes, and us
   expect(mended.length).toBe(whole.length);
   expect(mtimeMs).toBe(1000);
 });
+
+const disk = smallDisk();
+afterAll(() => disk?.remove());
+
+test.skipIf(disk === undefined)(
+  `on a full disk what V8 made is not kept, and no part of it is left ${NEEDS_SMALL_DISK}`,
+  async () => {
+    const at = (name: string): string => path.join(disk!.folder, name);
+    await copyFile(
+      path.resolve(import.meta.dirname, "../packages/winnow/scripts/bundle-loader.cjs"),
+      at("load.js"),
+    );
+    await writeFile(at("main.js"), 'require("./load.js")("main", "main-1.js");');
+    await writeFile(at("main-1.js"), 'process.stdout.write("said");');
+    disk!.fill();
+
+    const said = execFileSync(process.execPath, [at("main.js")], utf8);
+
+    const made = readdirSync(at("cache"), { recursive: true }) as string[];
+    expect(said).toBe("said");
+    expect(made.filter((name) => name.includes("main-1.js"))).toEqual([]);
+  },
+);
 
 test("threads find what V8 made under the flags of their process, though their own options are none", async () => {
   const root = await mkdtemp(path.join(tmpdir(), "winnow-threads-"));

@@ -3,6 +3,8 @@
 
 export { copyBytes } from "./memory/byte-copy.ts";
 export { makeDirectory, makeDirectorySync } from "./files/make-directory.ts";
+export { isOutOfRoom, removeRemains, writeFailureText } from "./files/full-disk.ts";
+export type { FailedWrite } from "./files/full-disk.ts";
 export {
   checksumConstant,
   checksumShare,

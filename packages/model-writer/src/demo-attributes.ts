@@ -22,7 +22,7 @@ export async function writeDemoAttributes(file: string, titles: StringColumn): P
       for (let movie = first; movie < end; movie += 1) {
         text += `${JSON.stringify(attributesOf(titles.textAt(movie), movie))}\n`;
       }
-      await handle.write(text);
+      await handle.writeFile(text); // `write` may write a part of it on a disk that is nearly full.
     }
   } finally {
     await handle.close();

@@ -20,7 +20,14 @@
 
 "use strict";
 
-const { mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } = require("node:fs");
+const {
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} = require("node:fs");
 const { createRequire } = require("node:module");
 const path = require("node:path");
 const { cachedDataVersionTag } = require("node:v8");
@@ -129,6 +136,16 @@ function write({ file, sum, script }) {
     renameSync(draft, to);
   } catch {
     // A folder that is read-only, a full disk, or a build that replaces the folder just now.
+    remove(draft);
+  }
+}
+
+/** Gives a full disk its room back. */
+function remove(file) {
+  try {
+    rmSync(file, { force: true });
+  } catch {
+    // A folder that is read-only.
   }
 }
 

@@ -12,7 +12,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { NEEDS_SMALL_DISK, smallDisk } from "../../../../test/small-disk.ts";
 import { STATE_BYTES_MAX, openStateFile, stateFileName } from "./state-file.ts";
 
 let directory: string;
@@ -24,7 +25,29 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
+const disk = smallDisk();
+afterAll(() => disk?.remove());
+
 describe("a state file", () => {
+  test.skipIf(disk === undefined)(
+    `stays as it was on a full disk, and says how much room is missing ${NEEDS_SMALL_DISK}`,
+    async () => {
+      const file = openStateFile(disk!.folder, "order");
+      await file.write("first");
+      disk!.fill();
+
+      await expect(file.write("second".repeat(1000))).rejects.toMatchObject({
+        code: "UNAVAILABLE",
+        message: `Cannot write the state file ${disk!.folder}/order: the disk is full in ${disk!.folder}: 6064 bytes are needed, 0 bytes are free`,
+      });
+      expect(readdirSync(disk!.folder)).toEqual(["filler", "order"]);
+      expect(await file.read()).toBe("first");
+      disk!.empty();
+      await file.write("third");
+      expect(await file.read()).toBe("third");
+    },
+  );
+
   test("is nothing before it is written, and what was written last afterwards", async () => {
     const file = openStateFile(nested(), "order");
     expect(await file.read()).toBeUndefined();

@@ -8,7 +8,7 @@
 
 import { open, rename, rm, stat } from "node:fs/promises";
 import path from "node:path";
-import { WinnowError, crc32c, makeDirectory } from "@winnow/core";
+import { WinnowError, crc32c, makeDirectory, writeFailureText } from "@winnow/core";
 
 /** One kept text: a file in production, a simulated one in the simulator. */
 export interface StateFile {
@@ -126,7 +126,7 @@ class DiskFile implements StateFile {
       await flushDirectory(this.#directory);
     } catch (error) {
       await rm(unfinished, { force: true }).catch(() => undefined);
-      throw this.#failure("write", error);
+      throw this.#failure("write", error, bytes.length + HEADER_BYTES_MAX);
     }
   }
 
@@ -134,9 +134,10 @@ class DiskFile implements StateFile {
     return new WinnowError("DATA_LOSS", `The state file ${this.#file} is damaged: ${why}`);
   }
 
-  #failure(doing: "read" | "write", cause: unknown): WinnowError {
+  #failure(doing: "read" | "write", cause: unknown, neededBytes?: number): WinnowError {
     if (cause instanceof WinnowError) return cause;
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const write = { folder: this.#directory, ...(neededBytes !== undefined && { neededBytes }) };
+    const reason = writeFailureText(cause, write);
     const message = `Cannot ${doing} the state file ${this.#file}: ${reason}`;
     return new WinnowError("UNAVAILABLE", message, { cause });
   }

@@ -80,15 +80,15 @@ export class ObjectMirror {
       const text = `it holds no ${MODEL_FILES.join(", no ")}`;
       throw new WinnowError("NOT_FOUND", `Cannot open ${excerpt(url)}: ${text}`);
     }
-    const directory = this.#newDirectory(place);
+    const whole = files.filter(({ name, object }) => !isRowsFile(name, object));
+    assertSmall(url, whole);
+    const directory = this.#newDirectory(url, place);
     const holes: string[] = [];
     const release = (): void => {
       for (const hole of holes) this.#parts.files.delete(hole);
       rmSync(path.resolve(directory, "../.."), { recursive: true, force: true });
     };
     try {
-      const whole = files.filter(({ name, object }) => !isRowsFile(name, object));
-      assertSmall(url, whole);
       for (const { name, object } of files) {
         const at = placeIn(directory, name);
         makeDirectorySync(path.dirname(at));
@@ -100,7 +100,7 @@ export class ObjectMirror {
       await this.#download(place, directory, whole);
     } catch (error) {
       release();
-      throw diskError(url, error);
+      throw diskError(url, error, { folder: this.#parent, neededBytes: bytesOf(whole) });
     }
     return { directory, release };
   }
@@ -112,8 +112,12 @@ export class ObjectMirror {
   }
 
   /** A directory whose name ends like the URL, because messages name model and version. */
-  #newDirectory({ bucket, prefix }: ObjectUrl): string {
-    this.#folder ??= newFolder(this.#parent);
+  #newDirectory(url: string, { bucket, prefix }: ObjectUrl): string {
+    try {
+      this.#folder ??= newFolder(this.#parent);
+    } catch (error) {
+      throw diskError(url, error, { folder: this.#parent });
+    }
     this.#count += 1;
     const [model = bucket, version = "0"] = [bucket, ...prefix.split("/")].slice(-2);
     return path.join(this.#folder, String(this.#count), safeName(model), safeName(version));
@@ -125,25 +129,31 @@ export class ObjectMirror {
     files: readonly NamedObject[],
   ): Promise<void> {
     const left = files.values();
-    const workers = Array.from({ length: DOWNLOADS_AT_ONCE }, async () => {
+    const failed = new AbortController();
+    const downloads = Array.from({ length: DOWNLOADS_AT_ONCE }, async () => {
       for (const { name, object } of left) {
-        await this.#downloadOne(bucket, object, placeIn(directory, name));
+        await this.#downloadOne(bucket, { object, at: placeIn(directory, name) }, failed.signal);
       }
     });
-    await Promise.all(workers);
+    // Once one has failed, the others end at their next piece: their files are removed, and must take no more room.
+    for (const download of downloads) download.catch((error: unknown) => failed.abort(error));
+    await Promise.allSettled(downloads);
+    failed.signal.throwIfAborted();
   }
 
-  async #downloadOne(bucket: ObjectBucket, object: StoredObject, at: string): Promise<void> {
+  async #downloadOne(
+    bucket: ObjectBucket,
+    { object, at }: { readonly object: StoredObject; readonly at: string },
+    signal: AbortSignal,
+  ): Promise<void> {
     const file = await open(at, "w");
     try {
       for (let start = 0; start < object.bytes; start += PIECE_BYTES) {
         const end = Math.min(object.bytes, start + PIECE_BYTES);
-        await file.write(
-          await this.#parts.store.read(bucket, object, { start, end }),
-          0,
-          end - start,
-          start,
-        );
+        const bytes = await this.#parts.store.read(bucket, object, { start, end });
+        signal.throwIfAborted();
+        // Unlike `write`, which on a disk that is nearly full writes a part and says so in its result only.
+        await file.writeFile(bytes);
       }
     } finally {
       await file.close();
@@ -161,9 +171,12 @@ function isRowsFile(name: string, { bytes }: StoredObject): boolean {
   return bytes >= ROWS_FILE_BYTES_MIN && ROWS_FILE.test(name);
 }
 
+const bytesOf = (files: readonly NamedObject[]): number =>
+  files.reduce((sum, { object }) => sum + object.bytes, 0);
+
 /** Refuses a version with too much to download. @throws WinnowError RESOURCE_EXHAUSTED */
 function assertSmall(url: string, files: readonly NamedObject[]): void {
-  const bytes = files.reduce((sum, { object }) => sum + object.bytes, 0);
+  const bytes = bytesOf(files);
   if (bytes <= DOWNLOAD_BYTES_MAX) return;
   const text = `its files beside those of rows have ${bytes} bytes, at most ${DOWNLOAD_BYTES_MAX} are read`;
   throw new WinnowError("RESOURCE_EXHAUSTED", `Cannot open ${excerpt(url)}: ${text}`);

@@ -2,6 +2,7 @@
 // the store, and this thread blocks until the answer is there, as it would for a disk.
 
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
+import { dirname } from "node:path";
 import { MessageChannel, Worker, receiveMessageOnPort } from "node:worker_threads";
 import type { MessagePort } from "node:worker_threads";
 import { type ErrorCode, type ObjectBucket, WinnowError, entryBeside } from "@winnow/core";
@@ -158,7 +159,9 @@ export class RangeReader implements FileStore {
         done += writeSync(handle, bytes, done, bytes.length - done, block * BLOCK_BYTES + done);
       }
     } catch (error) {
-      throw diskError(file.object.key, error);
+      // Of the whole file: more of its blocks will be read.
+      const write = { folder: dirname(file.path), neededBytes: file.object.bytes };
+      throw diskError(file.object.key, error, write);
     }
   }
 

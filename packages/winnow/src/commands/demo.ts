@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { WinnowError, makeDirectory, systemClock } from "@winnow/core";
+import { WinnowError, makeDirectory, systemClock, writeFailureText } from "@winnow/core";
 import { writeDemo } from "@winnow/model-writer";
 import { progressLine } from "../progress-line.ts";
 
@@ -71,7 +71,7 @@ async function unwritten(
   const { code } = error as NodeJS.ErrnoException;
   if (error instanceof WinnowError || code === undefined) return error;
   await Promise.allSettled(versions.map((version) => rm(version, { recursive: true })));
-  const why = (error as Error).message;
+  const why = writeFailureText(error, { folder: existsSync(directory) ? directory : "." });
   const text = `Cannot write the demo to ${directory}: ${why}; choose another directory`;
   return new WinnowError("FAILED_PRECONDITION", text, { cause: error });
 }

@@ -2,7 +2,8 @@
 // file is replaced as a whole, so an interrupted run leaves the state before or after a block of questions.
 
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
-import { WinnowError, excerpt } from "@winnow/core";
+import path from "node:path";
+import { WinnowError, excerpt, removeRemains, writeFailureText } from "@winnow/core";
 
 /** What a run compares; another comparison needs another file. */
 export interface RunIdentity {
@@ -130,13 +131,17 @@ export class VerificationState {
     this.#models.set(progress.model, progress);
     if (this.#file === undefined) return;
     const state = { format: FORMAT, run: this.#run, models: [...this.#models.values()] };
+    const text = `${JSON.stringify(state)}\n`;
     const draft = `${this.#file}.draft`;
     try {
-      writeFileSync(draft, `${JSON.stringify(state)}\n`);
+      writeFileSync(draft, text);
       renameSync(draft, this.#file);
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new WinnowError("UNAVAILABLE", `Cannot write ${this.#file}: ${reason}`, { cause });
+      removeRemains(draft);
+      const folder = path.dirname(draft);
+      const reason = writeFailureText(cause, { folder, neededBytes: Buffer.byteLength(text) });
+      const told = `Cannot write ${this.#file}: ${reason}; name another --state`;
+      throw new WinnowError("UNAVAILABLE", told, { cause });
     }
   }
 }

@@ -13,8 +13,9 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 
 import type { DenseShapes } from "@winnow/accelerator";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 
+import { NEEDS_SMALL_DISK, smallDisk } from "../../../../../test/small-disk.ts";
 import { shapesKeptIn } from "./kept-shapes.ts";
 
 const SHAPES: DenseShapes = { inputs: { x: [-1, 2] }, outputs: { y: [-1, 4] } };
@@ -28,6 +29,22 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const parts = (): string => path.join(folder, "dense-parts");
 const only = (): string => path.join(parts(), readdirSync(parts())[0]!);
+
+const disk = smallDisk();
+afterAll(() => disk?.remove());
+
+test.skipIf(disk === undefined)(
+  `on a full disk nothing is kept, and nothing is left behind ${NEEDS_SMALL_DISK}`,
+  () => {
+    const kept = path.join(disk!.folder, "dense-parts");
+    mkdirSync(kept);
+    disk!.fill();
+
+    shapesKeptIn(disk!.folder, "1.30.0").keep(PART, SHAPES);
+
+    expect(readdirSync(kept)).toEqual([]);
+  },
+);
 
 test("a part that was loaded is known to the next process, but not under another runtime or with another byte", () => {
   shapesKeptIn(folder, "1.30.0").keep(PART, SHAPES);

@@ -13,7 +13,7 @@ import path from "node:path";
 import { getEnvironmentData } from "node:worker_threads";
 
 import type { DenseShapes } from "@winnow/accelerator";
-import { makeDirectorySync } from "@winnow/core";
+import { makeDirectorySync, removeRemains } from "@winnow/core";
 
 /** The shapes of parts that were loaded before. No method throws. */
 export interface KeptShapes {
@@ -53,16 +53,18 @@ export function shapesKeptIn(folder: string, runtime: string): KeptShapes {
       }
     },
     keep: (onnx, shapes) => {
+      const file = fileOf(onnx);
+      const draft = `${file}.draft`;
       try {
-        const file = fileOf(onnx);
         makeDirectorySync(parts, FOLDER_MODE);
         if (readdirSync(parts).length >= PARTS_MAX) rmSync(parts, { recursive: true });
         makeDirectorySync(parts, FOLDER_MODE);
         // Processes that write one file at the same time write the same bytes.
-        writeFileSync(`${file}.draft`, textOf(shapes), { mode: FILE_MODE });
-        renameSync(`${file}.draft`, file);
+        writeFileSync(draft, textOf(shapes), { mode: FILE_MODE });
+        renameSync(draft, file);
       } catch {
         // A folder that is read-only, a full disk, or another process that was faster.
+        removeRemains(draft);
       }
     },
   };
