@@ -197,6 +197,23 @@ describe("winnow demo and inspect", () => {
     expect(readdirSync(path.join(models, "movies"))).toEqual([]);
   });
 
+  test.skipIf(process.platform !== "linux").each(["worker", "router", "up", "serve"])(
+    "%s with too few descriptors says so in one line",
+    (command) => {
+      const limited = `ulimit -n 60; exec "$0" "$@"`;
+      const source =
+        command === "router" ? ["--members", "w0@127.0.0.1:1"] : ["--models", directory];
+      const role = [process.execPath, script, command, ...source];
+      const env = { ...process.env, NO_COLOR: "1" };
+      const ended = spawnSync("bash", ["-c", limited, ...role], { encoding: "utf8", env });
+
+      expect(ended.status).toBe(1);
+      expect(ended.stderr).toMatch(
+        /^FAILED_PRECONDITION: Cannot serve: this process may have 60 files .*\n$/,
+      );
+    },
+  );
+
   test("a SavedModel without a version number gets advice where to move it", () => {
     const base = path.join(directory, "unversioned");
     mkdirSync(path.join(base, "movies"), { recursive: true });

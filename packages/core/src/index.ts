@@ -223,7 +223,11 @@ export { plainRowChecks } from "./checksum/row-checks.ts";
 export type { RowChecks } from "./checksum/row-checks.ts";
 export { StringColumn } from "./tensor/string-column.ts";
 export { IdTable } from "./memory/id-table.ts";
-export { descriptorLimit, fittingConnections } from "./memory/descriptor-limit.ts";
+export {
+  assertDescriptors,
+  descriptorLimit,
+  fittingConnections,
+} from "./memory/descriptor-limit.ts";
 export { fittingMemory, memoryLimitBytes } from "./memory/memory-limit.ts";
 export { Outstanding } from "./memory/outstanding.ts";
 export { addReadMetrics } from "./metrics/read-metrics.ts";

@@ -2,7 +2,12 @@
 
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { descriptorLimit, descriptorsIn, fittingConnections } from "./descriptor-limit.ts";
+import {
+  assertDescriptors,
+  descriptorLimit,
+  descriptorsIn,
+  fittingConnections,
+} from "./descriptor-limit.ts";
 
 const LIMITS = `Limit                     Soft Limit           Hard Limit           Units     
 Max processes             15000                15000                processes 
@@ -31,4 +36,11 @@ test.each([
   ["with fewer than the process itself may need", 32, 8],
 ])("connections %s", (_, descriptors, fitting) => {
   expect(fittingConnections(10_000, 1 / 2, descriptors)).toBe(fitting);
+});
+
+test("a process that has too few to serve at all is refused, with what would do", () => {
+  for (const enough of [64, 1024, Infinity]) expect(() => assertDescriptors(enough)).not.toThrow();
+  expect(() => assertDescriptors(63)).toThrow(
+    /may have 63 files and connections open \(ulimit -n\), and needs 64 .*raise the limit to 1024 or more/,
+  );
 });

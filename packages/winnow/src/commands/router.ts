@@ -6,7 +6,7 @@ import { hostname } from "node:os";
 import { type DenseEngine, createDenseEngine } from "@winnow/accelerator";
 import { stateFileName } from "@winnow/cluster";
 import type { TlsSource } from "@winnow/cluster";
-import type { Environment, Logger } from "@winnow/core";
+import { type Environment, type Logger, assertDescriptors } from "@winnow/core";
 import type {
   GrpcServer,
   HttpOptions,
@@ -107,6 +107,7 @@ export function routerPorts(
 
 /** Runs a router until a signal ends it. */
 export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean): Promise<void> {
+  assertDescriptors();
   const { logLevel: level, logFormat: format } = options;
   const log = processLog({ level, process: "router", format });
   const untraced = processEnvironment(log);

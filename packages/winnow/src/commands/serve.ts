@@ -2,7 +2,7 @@
 // router and its workers on one machine, kept running, drained on SIGTERM. Unlike `winnow up` it does not
 // wait for models, prints log lines, and listens on all interfaces unless told otherwise.
 
-import { WinnowError, hostPort, memoryLimitBytes } from "@winnow/core";
+import { WinnowError, assertDescriptors, hostPort, memoryLimitBytes } from "@winnow/core";
 import { type LocalCluster, startLocalCluster } from "../local-cluster/local-cluster.ts";
 import { isShownToFew } from "../process/exposure.ts";
 import { type LocalFlags, isGiven, localClusterShape } from "../local-cluster/local-flags.ts";
@@ -28,6 +28,7 @@ export interface ServeOptions extends LocalFlags {
 
 /** Serves until a signal ends it. */
 export async function runServe(options: ServeOptions, script: string): Promise<void> {
+  assertDescriptors();
   const { logLevel: level, logFormat: format, host, port: grpcPort, rest_api_port: port } = options;
   const log = processLog({ level, process: "serve", format });
   const { models, model_name: modelName, model_base_path: modelBasePath } = options;

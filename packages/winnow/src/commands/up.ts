@@ -4,6 +4,7 @@
 import { replicationOf } from "@winnow/cluster";
 import {
   WinnowError,
+  assertDescriptors,
   hostPort,
   isModelName,
   isObjectUrl,
@@ -55,6 +56,7 @@ export interface UpOptions extends LocalFlags {
 
 /** Runs a local cluster until a signal ends it. */
 export async function runUp(options: UpOptions, script: string): Promise<void> {
+  assertDescriptors();
   const log = processLog({
     level: options.logLevel,
     process: "up",

@@ -10,7 +10,7 @@ import {
   isWorkerId,
   stateFileName,
 } from "@winnow/cluster";
-import { type Logger, WinnowError, excerpt, systemClock } from "@winnow/core";
+import { type Logger, WinnowError, assertDescriptors, excerpt, systemClock } from "@winnow/core";
 import { CacheCounts, type CacheSettings } from "@winnow/model";
 import {
   type MetricsOptions,
@@ -74,6 +74,7 @@ export async function runWorker(
   options: WorkerRoleOptions,
   isMetricsPortChosen: boolean,
 ): Promise<void> {
+  assertDescriptors();
   if (options.id !== undefined && !isWorkerId(options.id)) {
     const text = `--id is "${excerpt(options.id)}": it must be 1 to 128 characters without control characters`;
     throw new WinnowError("INVALID_ARGUMENT", text);
