@@ -36,6 +36,7 @@ import type { Clock, GiveUpReason, HeldMemory } from "@winnow/core";
 import { SocketsBeneath } from "../tls/sockets-beneath.ts";
 import { DoorStream } from "./door-stream.ts";
 import type { DoorStreamParts } from "./door-stream.ts";
+import { type NewcomerWaits, Newcomers } from "./newcomers.ts";
 import { StreamTurns } from "./stream-turns.ts";
 
 /** How many streams of one kind may be open. */
@@ -94,6 +95,8 @@ interface Connection {
   readonly session: ServerHttp2Session;
   /** To be destroyed directly: the session's `destroy()` waits until the kernel has taken all written bytes. */
   readonly socket: Socket;
+  /** The TCP connection of `socket`: `socket` itself without TLS. */
+  readonly beneath: Socket;
   readonly streams: Set<DoorStream>;
 }
 
@@ -131,6 +134,7 @@ export class GrpcDoor {
   readonly #connections = new Map<ServerHttp2Session, Connection>();
   /** Connections in their TLS handshake, the oldest first. */
   readonly #shaking = new Set<Socket>();
+  readonly #newcomers: Newcomers;
   readonly #admits: (socket: Socket) => boolean;
   readonly #onHandshakeFailure: (reason: string) => void;
   readonly #places = new Map<PlaceLimits, Places>();
@@ -141,6 +145,7 @@ export class GrpcDoor {
     const { clock, settings, placeOf, onGivenUp } = parts;
     this.#settings = settings;
     this.#placeOf = placeOf;
+    this.#newcomers = new Newcomers(clock);
     this.#admits = parts.admits ?? (() => true);
     this.#onHandshakeFailure = parts.onHandshakeFailure ?? (() => undefined);
     const lookMs = settings.connectionCheckMs;
@@ -213,11 +218,17 @@ export class GrpcDoor {
   /** Installs the door at a server that does not listen yet. */
   guard(server: Server): void {
     watchHttp2(server, {
+      onServer: (http2Server) => this.#newcomers.follow(http2Server),
       onShaking: (socket) => this.#shakes(socket),
       onShakingFailed: (reason) => this.#onHandshakeFailure(reason),
       onSession: (session, socket, beneath) => this.#connected(session, socket, beneath),
       onStream: (stream, headers, serve) => this.#opened(stream, headers, serve),
     });
+  }
+
+  /** Before a drain: stops listening, and resolves when those who have connected have had their first call. */
+  stopListening(waits: NewcomerWaits): Promise<void> {
+    return this.#newcomers.stopListening(waits);
   }
 
   /** Stops the checks of transfers. */
@@ -239,7 +250,7 @@ export class GrpcDoor {
       return void socket.destroy();
     }
     if (!this.#makeRoom()) return void socket.destroy();
-    this.#connections.set(session, { session, socket, streams: new Set() });
+    this.#connections.set(session, { session, socket, beneath, streams: new Set() });
     session.once("close", () => this.#connections.delete(session));
   }
 
@@ -257,6 +268,7 @@ export class GrpcDoor {
   #opened(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, serve: () => void): void {
     const connection = this.#connections.get(stream.session as ServerHttp2Session);
     if (connection === undefined) return stream.close(constants.NGHTTP2_REFUSED_STREAM);
+    this.#newcomers.called(connection.beneath);
     const opened = new DoorStream(stream, connection.socket, this.#streamParts);
     const limits = this.#placeOf(String(headers[constants.HTTP2_HEADER_PATH]));
     const refusal = this.#takePlace(opened, connection, limits);
@@ -346,6 +358,8 @@ function stillestOf(streams: ReadonlySet<DoorStream>): DoorStream | undefined {
 }
 
 interface Http2Listener {
+  /** A server that does not listen yet. */
+  onServer(http2Server: Http2Server): void;
   /** A TLS connection without a session yet. */
   onShaking(socket: Socket): void;
   onShakingFailed(reason: string): void;
@@ -378,6 +392,7 @@ function watchHttp2(server: Server, listener: Http2Listener): void {
   inner[SET_UP] = (http2Server, ...more) => {
     setUp.call(server, http2Server, ...more);
     http2Server.updateSettings({ maxHeaderListSize: HEADER_BYTES_MAX });
+    listener.onServer(http2Server);
     const [serve] = http2Server.listeners("stream") as StreamListener[];
     http2Server.removeAllListeners("stream");
     // Node makes a session, and emits it, within the event of its connection; this is how the

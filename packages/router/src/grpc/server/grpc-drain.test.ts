@@ -1,14 +1,19 @@
 // How the server ends, what its health service says on the way, and that no bytes bring it down.
 
+import { readFileSync } from "node:fs";
 import { connect } from "node:http2";
+import net from "node:net";
 import { credentials, loadPackageDefinition, status } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import { silentLogger, systemClock } from "@winnow/core";
 import fc from "fast-check";
 import { protoPath } from "grpc-health-check";
 import { afterEach, describe, expect, test } from "vitest";
+import { ReplacedTls, tlsOf } from "../../../../../test/doubles/replaced-tls.ts";
+import { testAuthority } from "../../../../../test/fixtures/certificates.ts";
 import { FixturePredictor, SMALL_WEIGHTS } from "../../http/doubles/fixture-predictor.ts";
 import { gate, until } from "../../http/server/fixtures/running-server.ts";
+import { Burst } from "../fixtures/burst.ts";
 import {
   RETRIEVAL,
   clientOf,
@@ -19,6 +24,22 @@ import {
   type PredictMessage,
 } from "../fixtures/grpc-client.ts";
 import { createGrpcServer } from "./grpc-server.ts";
+
+/** Connections to a port of this machine, as the kernel tells them. */
+function establishedOf(port: number): number {
+  const remote = `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  const established = new RegExp(`: \\S+ ${remote} 01 `, "g");
+  return readFileSync("/proc/net/tcp", "latin1").match(established)?.length ?? 0;
+}
+
+/** Whether a port takes connections. */
+function isListening(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = net.connect(port, "127.0.0.1");
+    socket.once("connect", () => resolve(true)).once("error", () => resolve(false));
+    socket.unref().once("connect", () => socket.destroy());
+  });
+}
 
 interface HealthClient {
   close(): void;
@@ -94,6 +115,7 @@ describe("drain", () => {
     await until(() => predictor.requests.length === 1);
 
     const drained = server.drain();
+    while (await isListening(port));
     const late = clientOf("PredictionService", port).call("Predict", RETRIEVAL);
     await expect(late).rejects.toMatchObject({ code: status.UNAVAILABLE });
     open();
@@ -102,6 +124,38 @@ describe("drain", () => {
 
     expect(answer.model_spec.version.value).toBe("1");
     expect(predictor.pins).toBe(0);
+  });
+
+  // A connection that the kernel has set up and the server has not accepted ends with the listening socket, and a client
+  // asks only when it has heard of the server.
+  test.skipIf(process.platform !== "linux").each([
+    ["without TLS", undefined],
+    ["with TLS", testAuthority()],
+  ])("answers those who had connected and were not accepted yet, %s", async (_title, authority) => {
+    const tls = authority && {
+      tls: new ReplacedTls(tlsOf(authority.issue({ names: ["127.0.0.1"] }))),
+    };
+    const { server, port } = await start({ drainIdleMs: 3000 }, undefined, tls);
+    const burst = await Burst.begin(port, 40, authority?.cert);
+    // The kernel connects them, and this process stands still.
+    while (establishedOf(port) < 40);
+
+    await server.drain();
+
+    expect(await burst.outcomes()).toEqual({ OK: 40 });
+  });
+
+  test("does not wait for clients that have connected and ask nothing", async () => {
+    const { server, port } = await start({ drainIdleMs: 100 });
+    const session = connect(`http://127.0.0.1:${port}`).on("error", () => undefined);
+    await new Promise((resolve) => session.once("remoteSettings", resolve));
+    const closed = new Promise((resolve) => session.once("close", resolve));
+
+    const begunMs = performance.now();
+    await server.drain();
+
+    await closed;
+    expect(performance.now() - begunMs).toBeLessThan(5000);
   });
 
   test("a health watch hears of it and does not hold it up", async () => {

@@ -147,13 +147,15 @@ class ServingServer implements GrpcServer {
   }
 
   /**
-   * Closes the listener and sends GOAWAY on all connections; open calls are answered. Open health watches end
-   * with their connections, which are cut once no other call is left.
+   * Closes the listener, lets those who have connected ask, and sends GOAWAY on all connections; open calls are answered.
+   * Open health watches end with their connections, which are cut once no other call is left.
    */
   async #drain(): Promise<void> {
     this.#refuse();
+    const { drainTimeoutMs, drainIdleMs } = this.#settings;
+    await this.#door.stopListening({ acceptMs: drainTimeoutMs / 2, firstCallMs: drainIdleMs });
     const closed = this.#closed();
-    await this.#within(this.#settings.drainTimeoutMs, [closed, this.#silence()]);
+    await this.#within(drainTimeoutMs, [closed, this.#silence()]);
     await this.#cut(closed);
   }
 
