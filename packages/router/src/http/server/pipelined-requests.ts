@@ -11,11 +11,12 @@
 // That leaves what it costs to make requests of the bytes. Where many wait that came in one turn, the connections of the
 // server, and those that are opened in the minute after, are read in small pieces (`divided-reading.ts`).
 
-import type { RequestListener, ServerResponse } from "node:http";
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { nextLoopTurn } from "@winnow/core";
 import type { Clock } from "@winnow/core";
 import { DividedReading } from "./divided-reading.ts";
+import { closeIfBytesAreLost, closeWith, offersUpgrade } from "./offered-upgrade.ts";
 
 /** Requests of one connection that are under way at the same time. */
 const UNDER_WAY_MAX = 32;
@@ -68,7 +69,9 @@ export class PipelinedRequests {
   listener(listener: RequestListener): RequestListener {
     return (request, response) => {
       const handle = (): void => listener(request, response);
-      this.#take(this.#lineOf(request.socket), { response, handle });
+      const line = this.#lineOf(request.socket);
+      if (offersUpgrade(request)) this.#offered(line, request, response);
+      this.#take(line, { response, handle });
     };
   }
 
@@ -77,6 +80,12 @@ export class PipelinedRequests {
     this.#open.add(socket);
     socket.once("close", () => this.#open.delete(socket));
     if (this.#clock.nowMs() < this.#dividedUntilMs) this.#divide(this.#lineOf(socket));
+  }
+
+  #offered(line: Line, request: IncomingMessage, response: ServerResponse): void {
+    // A divided connection, which brings many requests at a time, has mostly more behind the piece that is read.
+    if (line.isDivided) closeWith(response);
+    else closeIfBytesAreLost(request, response);
   }
 
   #take(line: Line, taken: WaitingRequest): void {
