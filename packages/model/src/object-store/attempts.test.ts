@@ -4,7 +4,7 @@ import { PassThrough } from "node:stream";
 import { WinnowError } from "@winnow/core";
 import { expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
-import { type Refusal, bodyOf, inAttempts, inTime } from "./attempts.ts";
+import { type Refusal, bodyOf, inAttempts, inTime, shortBody } from "./attempts.ts";
 
 const settled = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
@@ -79,7 +79,7 @@ test("an error in Winnow's words is passed on", async () => {
 test("a body that goes on is waited for; one that says nothing for 30 s is given up", async () => {
   const clock = new ManualClock();
   const stream = new PassThrough();
-  const result = bodyOf(clock, stream, 3);
+  const result = bodyOf(clock, stream, { what: "s3://b/k", length: 3 });
   result.catch(() => undefined);
   stream.write("a");
   await settled();
@@ -94,6 +94,52 @@ test("a body that goes on is waited for; one that says nothing for 30 s is given
   await expect(result).rejects.toThrow("no byte for 30 s");
 });
 
+test("a body of which a byte comes now and then is given up after four minutes", async () => {
+  const clock = new ManualClock();
+  const stream = new PassThrough();
+  const result = bodyOf(clock, stream, { what: "s3://b/k", length: 99 });
+  result.catch(() => undefined);
+
+  for (let second = 0; second < 240; second += 20) {
+    expect(stream.destroyed).toBe(false);
+    stream.write("a");
+    await settled();
+    clock.advance(20_000);
+  }
+  clock.advance(30_000);
+
+  await expect(result).rejects.toMatchObject({
+    code: "UNAVAILABLE",
+    message:
+      "Cannot read s3://b/k: of 99 bytes 12 came within 240 s: the store, or the way to it, is too slow",
+  });
+});
+
+test("an answer that is no object has 30 s to end, though bytes come", async () => {
+  const clock = new ManualClock();
+  const stream = new PassThrough();
+  const read = (async () => {
+    for await (const chunk of shortBody(clock, stream, "s3://b/k")) expect(chunk.length).toBe(1);
+  })();
+  read.catch(() => undefined);
+  for (let second = 0; second < 30; second += 10) {
+    stream.write("a");
+    await settled();
+    clock.advance(10_000);
+  }
+
+  await expect(read).rejects.toThrow("Cannot read s3://b/k: an answer has no end within 30 s");
+});
+
+test("an answer that is aborted is not waited for, though its library goes on", async () => {
+  const asked = inTime(new ManualClock(), (_signal, abort) => {
+    abort(new Error("too long"));
+    return new Promise(() => undefined);
+  });
+
+  await expect(asked).rejects.toThrow("too long");
+});
+
 test.each([
   ["ab", "of 3 bytes that were asked for 2 came"],
   ["abcd", "more than 3 bytes came"],
@@ -101,7 +147,9 @@ test.each([
   const stream = new PassThrough();
   stream.end(text);
 
-  await expect(bodyOf(new ManualClock(), stream, 3)).rejects.toThrow(message);
+  await expect(bodyOf(new ManualClock(), stream, { what: "s3://b/k", length: 3 })).rejects.toThrow(
+    message,
+  );
 });
 
 test("an answer that does not come is given up after 30 s", async () => {

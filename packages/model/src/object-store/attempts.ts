@@ -8,6 +8,10 @@ import { type Clock, type Timer, WinnowError, excerpt } from "@winnow/core";
 const ATTEMPTS_MAX = 5;
 const FIRST_PAUSE_MS = 100;
 const IDLE_MS_MAX = 30_000;
+/** A body that comes slower than 4 MiB in this time would hold up whoever reads it for hours. */
+const BODY_MS_MAX = 240_000;
+/** Bytes of a thousand listed names, at most, with room to spare; and of what a store says of an error. */
+const TEXT_BYTES_MAX = 2 ** 24;
 
 /** Statuses after which another attempt may succeed. */
 const PASSING = new Set([408, 429, 500, 502, 503, 504]);
@@ -89,35 +93,77 @@ function originOf(location: string): string {
   return `${protocol}//${host}`;
 }
 
-/** The answer to a request, which is aborted if there is no answer within 30 s. */
+/** The answer to a request, which is aborted if there is no answer within 30 s, or whoever asks aborts it. */
 export async function inTime<T>(
   clock: Clock,
-  ask: (signal: AbortSignal) => Promise<T>,
+  ask: (signal: AbortSignal, abort: (reason: Error) => void) => Promise<T>,
 ): Promise<T> {
   const cut = new AbortController();
   const timer = clock.setTimer(IDLE_MS_MAX, () => {
     cut.abort(new Error(`no answer for ${IDLE_MS_MAX / 1000} s`));
   });
+  // A library may not notice while it reads a body.
+  const aborted = new Promise<never>((_, reject) => {
+    cut.signal.addEventListener("abort", () => reject(cut.signal.reason as Error));
+  });
   try {
-    return await ask(cut.signal);
+    return await Promise.race([aborted, ask(cut.signal, (reason) => cut.abort(reason))]);
+  } finally {
+    clock.clearTimer(timer);
+  }
+}
+
+/** Refuses an answer that does not end, and is no object. @throws WinnowError RESOURCE_EXHAUSTED */
+export function assertShort(what: string, bytes: number): void {
+  if (bytes <= TEXT_BYTES_MAX) return;
+  const text = `an answer that is a part of a listing, or an error, has more than ${TEXT_BYTES_MAX} bytes`;
+  throw new WinnowError("RESOURCE_EXHAUSTED", `Cannot read ${excerpt(what)}: ${text}`);
+}
+
+/**
+ * The body of an answer that is no object, which libraries take in as a whole: up to 16 MiB, within 30 s.
+ * @throws WinnowError RESOURCE_EXHAUSTED for a longer one, UNAVAILABLE for a slower one
+ */
+export async function* shortBody(
+  clock: Clock,
+  stream: Readable,
+  what: string,
+): AsyncGenerator<Uint8Array> {
+  const late = `Cannot read ${excerpt(what)}: an answer has no end within ${IDLE_MS_MAX / 1000} s`;
+  const timer = clock.setTimer(IDLE_MS_MAX, () => {
+    stream.destroy(new WinnowError("UNAVAILABLE", late));
+  });
+  let bytes = 0;
+  try {
+    for await (const chunk of stream as AsyncIterable<Uint8Array>) {
+      bytes += chunk.length;
+      assertShort(what, bytes);
+      yield chunk;
+    }
   } finally {
     clock.clearTimer(timer);
   }
 }
 
 /**
- * A body of known length. The stream is destroyed when no byte arrives for 30 s.
- * @throws Error if the body breaks off, stalls or has another length
+ * A body of known length. The stream is destroyed when no byte arrives for 30 s, or its end does not arrive for 4 min.
+ * @throws Error if the body breaks off, stalls or has another length; WinnowError UNAVAILABLE if it is too slow
  */
-export async function bodyOf(clock: Clock, stream: Readable, length: number): Promise<Uint8Array> {
+export async function bodyOf(
+  clock: Clock,
+  stream: Readable,
+  { what, length }: { readonly what: string; readonly length: number },
+): Promise<Uint8Array> {
   const bytes = new Uint8Array(length);
   let at = 0;
+  const begunMs = clock.nowMs();
   let heardMs = clock.nowMs();
   let timer: Timer;
   const wait = (ms: number): void => {
     timer = clock.setTimer(ms, () => {
       const leftMs = heardMs + IDLE_MS_MAX - clock.nowMs();
-      if (leftMs > 0) wait(leftMs);
+      if (clock.nowMs() - begunMs >= BODY_MS_MAX) stream.destroy(tooSlow(what, { at, length }));
+      else if (leftMs > 0) wait(leftMs);
       else stream.destroy(new Error(`no byte for ${IDLE_MS_MAX / 1000} s`));
     });
   };
@@ -134,6 +180,15 @@ export async function bodyOf(clock: Clock, stream: Readable, length: number): Pr
   }
   if (at < length) throw new Error(`of ${length} bytes that were asked for ${at} came`);
   return bytes;
+}
+
+/** Another attempt would be as slow. */
+function tooSlow(
+  what: string,
+  { at, length }: { readonly at: number; readonly length: number },
+): WinnowError {
+  const text = `of ${length} bytes ${at} came within ${BODY_MS_MAX / 1000} s: the store, or the way to it, is too slow`;
+  return new WinnowError("UNAVAILABLE", `Cannot read ${excerpt(what)}: ${text}`);
 }
 
 /**

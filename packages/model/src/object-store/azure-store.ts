@@ -11,6 +11,7 @@ import { type ObjectBucket, type ObjectUrl, WinnowError, writtenObject } from "@
 import {
   type AttemptTimes,
   type Refusal,
+  assertShort,
   bodyOf,
   inAttempts,
   inTime,
@@ -148,7 +149,7 @@ export class AzureStore implements ObjectStore {
         body!.destroy();
         throw error;
       }
-      return bodyOf(clock, body!, end - start);
+      return bodyOf(clock, body!, { what: asked.what, length: end - start });
     });
   }
 
@@ -165,8 +166,9 @@ export class AzureStore implements ObjectStore {
       assertPages(url, (pages += 1));
       const from = continuationToken;
       const page = await inAttempts(this.#times, asked, () =>
-        inTime(this.#times.clock, async (abortSignal) => {
-          const pages = list(container, { prefix, abortSignal }).byPage({
+        inTime(this.#times.clock, async (abortSignal, abort) => {
+          const requestOptions = { onDownloadProgress: abortingAfter(asked.what, abort) };
+          const pages = list(container, { prefix, abortSignal, requestOptions }).byPage({
             continuationToken: from,
           });
           for await (const first of pages) return first;
@@ -184,6 +186,17 @@ export class AzureStore implements ObjectStore {
     this.#services.set(account, known);
     return (await known).getContainerClient(container);
   }
+}
+
+/** Ends a request whose answer, which the SDK takes in as a whole, does not end. */
+function abortingAfter(what: string, abort: (reason: Error) => void) {
+  return ({ loadedBytes }: { readonly loadedBytes: number }): void => {
+    try {
+      assertShort(what, loadedBytes);
+    } catch (error) {
+      abort(error as Error);
+    }
+  };
 }
 
 const prefixOf = ({ prefix }: ObjectUrl): string => (prefix === "" ? "" : `${prefix}/`);

@@ -9,7 +9,7 @@
 
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
-import { type ObjectBucket, type ObjectUrl, WinnowError, writtenObject } from "@winnow/core";
+import { type ObjectBucket, type ObjectUrl, keepAliveClock, writtenObject } from "@winnow/core";
 import {
   type AttemptTimes,
   type Refusal,
@@ -19,6 +19,7 @@ import {
   isRedirect,
   loadSdk,
   redirectText,
+  shortBody,
 } from "./attempts.ts";
 import {
   type ByteRange,
@@ -62,8 +63,6 @@ const PACKAGE = "google-auth-library";
 const SCOPE = "https://www.googleapis.com/auth/devstorage.read_only";
 /** Characters of an error's reason, at most. */
 const REASON_CHARACTERS_MAX = 1000;
-/** Bytes of a thousand names, at most, with room to spare. */
-const PAGE_BYTES_MAX = 2 ** 24;
 
 /** An answer with an error status. */
 class HttpRefusal extends Error {
@@ -135,7 +134,7 @@ export class GcsStore implements ObjectStore {
         body.destroy();
         throw error;
       }
-      return bodyOf(clock, body, end - start);
+      return bodyOf(clock, body, { what: asked.what, length: end - start });
     });
   }
 
@@ -154,7 +153,7 @@ export class GcsStore implements ObjectStore {
         inTime(clock, async (signal) => {
           const at = `${api.url}/b/${url.bucket}/o?${query.toString()}`;
           const answer = await answered(api, at, { more: {}, signal });
-          return JSON.parse(await textOf(bodyIn(answer))) as Page;
+          return JSON.parse(await textOf(bodyIn(answer), asked.what)) as Page;
         }),
       );
       yield page;
@@ -205,7 +204,8 @@ async function answered(
     await answer.body?.cancel();
     throw new Redirection(redirectText(answer.status, answer.headers.get("location") ?? ""));
   }
-  throw new HttpRefusal(answer.status, reasonIn(await answer.text()));
+  const said = answer.body === null ? "" : await textOf(bodyIn(answer), "gs://");
+  throw new HttpRefusal(answer.status, reasonIn(said));
 }
 
 function bodyIn({ body }: Response): Readable {
@@ -223,17 +223,9 @@ function headOf({ headers }: Response): RangeHead {
   };
 }
 
-async function textOf(body: Readable): Promise<string> {
+async function textOf(body: Readable, what: string): Promise<string> {
   const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body as AsyncIterable<Uint8Array>) {
-    bytes += chunk.length;
-    if (bytes > PAGE_BYTES_MAX) {
-      const text = `Cannot read gs://: a part of a listing has more than ${PAGE_BYTES_MAX} bytes`;
-      throw new WinnowError("RESOURCE_EXHAUSTED", text);
-    }
-    chunks.push(chunk);
-  }
+  for await (const chunk of shortBody(keepAliveClock, body, what)) chunks.push(chunk);
   return Buffer.concat(chunks).toString("utf8");
 }
 

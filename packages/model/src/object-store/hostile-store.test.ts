@@ -80,6 +80,15 @@ function cases(dialect: ObjectDialect): void {
     expect(asked).toBe(1);
   });
 
+  test("an error without words is told by its status", async () => {
+    const bytes = read(dialect, (_request, response) => void response.writeHead(503).end());
+
+    await expect(bytes).rejects.toMatchObject({
+      code: "UNAVAILABLE",
+      message: expect.stringMatching(/rows: .*503 ?, tried 5 times/) as string,
+    });
+  });
+
   test("another content than was listed is not taken, though the store has ignored the condition", async () => {
     const other = dialect === "gs" ? { "x-goog-generation": "102" } : { etag: '"e2"' };
 

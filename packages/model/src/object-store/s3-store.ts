@@ -3,12 +3,12 @@
 // AWS_REGION, AWS_ENDPOINT_URL, roles of pods and machines). The SDK tries a request five times, with growing
 // random pauses.
 
-import type { Readable } from "node:stream";
+import { Readable } from "node:stream";
 import type * as AwsS3 from "@aws-sdk/client-s3";
 import type { S3Client, S3ServiceException } from "@aws-sdk/client-s3";
 import { WinnowError, excerpt, keepAliveClock, writtenObject } from "@winnow/core";
 import type { ObjectBucket, ObjectUrl } from "@winnow/core";
-import { bodyOf, isRedirect, redirectText } from "./attempts.ts";
+import { bodyOf, isRedirect, redirectText, shortBody } from "./attempts.ts";
 import {
   type ByteRange,
   type ObjectStore,
@@ -86,7 +86,7 @@ export class S3Store implements ObjectStore {
       const { ETag, ContentLength: bytes, ContentRange: range } = answer;
       try {
         assertAnswers(what, { etag: ETag, bytes, range }, { start, end, etag });
-        return await bodyOf(keepAliveClock, body, end - start);
+        return await bodyOf(keepAliveClock, body, { what, length: end - start });
       } catch (error) {
         body.destroy();
         if (error instanceof WinnowError) throw error;
@@ -158,7 +158,32 @@ async function openClient({
       httpAgent: { maxSockets: SOCKETS_MAX },
     },
   });
+  client.middlewareStack.addRelativeTo(withShortBodies, {
+    name: "winnowShortBodies",
+    relation: "after",
+    toMiddleware: "deserializerMiddleware",
+  });
   return { sdk, client };
+}
+
+/** What the SDK takes into memory as a whole is bounded: all but objects, of which the caller reads as much as it asked for. */
+function withShortBodies<Args extends { readonly input: object }, Result>(
+  next: (args: Args) => Promise<Result & { readonly response: unknown }>,
+  context: Readonly<Record<string, unknown>>,
+): typeof next {
+  return async (args) => {
+    const result = await next(args);
+    const response = result.response as { statusCode: number; body: unknown };
+    const isObject = context["commandName"] === "GetObjectCommand" && response.statusCode < 300;
+    if (!isObject && response.body instanceof Readable) {
+      const { Bucket = "", Prefix, Key } = args.input as Readonly<Record<string, string>>;
+      const what = `s3://${Bucket}/${Key ?? Prefix ?? ""}`;
+      response.body = Readable.from(shortBody(keepAliveClock, response.body, what), {
+        objectMode: false,
+      });
+    }
+    return result;
+  };
 }
 
 const CREDENTIALS =
@@ -189,7 +214,10 @@ const KNOWN_ERRORS: Readonly<Record<string, readonly [WinnowError["code"], strin
 
 /** A failed request as a WinnowError. */
 function s3Error(what: string, error: unknown): WinnowError {
-  if (error instanceof WinnowError) return error;
+  if (error instanceof WinnowError) {
+    // The SDK adds lines to errors of the reading of a body.
+    return new WinnowError(error.code, error.message.split("\n")[0]!);
+  }
   const { name, message, $metadata: metadata } = error as S3ServiceException;
   const status = metadata?.httpStatusCode;
   const known =
@@ -209,7 +237,14 @@ function s3Error(what: string, error: unknown): WinnowError {
     const text = `Cannot read ${excerpt(what)}: no region is set: set AWS_REGION`;
     return new WinnowError("FAILED_PRECONDITION", text, options);
   }
-  const attempts = metadata?.attempts === undefined ? "" : `, tried ${metadata.attempts} times`;
-  const text = `${name}: ${excerpt(message)}${attempts}`;
+  const text = unknownText(error as S3ServiceException);
   return new WinnowError("UNAVAILABLE", `Cannot read ${excerpt(what)}: ${text}`, options);
+}
+
+function unknownText({ name, message, $metadata: metadata }: S3ServiceException): string {
+  const { httpStatusCode: status, attempts } = metadata ?? {};
+  // An answer without a body has no name of its own.
+  const isNameless = status !== undefined && message === "UnknownError";
+  const said = isNameless ? `it answers ${status}` : `${name}: ${excerpt(message)}`;
+  return attempts === undefined ? said : `${said}, tried ${attempts} times`;
 }
