@@ -1,4 +1,4 @@
-// Collecting the best lower bounds of a sample's blocks.
+// Collecting the best scores of a sample's blocks.
 
 #include "search/filter/threshold-guess.h"
 
@@ -44,7 +44,7 @@ void ThresholdGuess::take(const PassedRows& passed, TopSample& best) const {
     }
     if (margin == std::numeric_limits<int32_t>::min()) return;
   }
-  best.add(passed.scoreOf(margin).lower);
+  best.add(passed.guessOf(margin));
 }
 
 void ThresholdGuess::raise(uint32_t query) {

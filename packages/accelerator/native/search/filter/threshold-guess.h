@@ -3,7 +3,7 @@
 //
 // The plan says which blocks are sampled, and the rank of the sampled score that is the guess (see
 // scan-plan.cpp). Of each block only its best row counts: equal rows lie side by side, and a sample
-// would see all of them or none.
+// would see all of them or none. What counts is a likely score and not a proven one.
 //
 // A guess is never trusted. Once the survivors have been scored, a query whose k-th best score is
 // below its guess is filtered once more with what is known by then.
