@@ -1,5 +1,5 @@
 // The README's commands, run as they stand there: the demo is written, the cluster comes up, every
-// curl line is answered, Ctrl-C leaves nothing behind. Only the port is replaced by a free one.
+// curl line is answered, Ctrl-C leaves nothing behind. Only the port is replaced, by 0: a free one, which the output names.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -7,7 +7,6 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { pause, repositoryRoot } from "./running-cluster.ts";
-import { supplyPorts } from "../port-supply.ts";
 
 const readme = readFileSync(path.join(repositoryRoot, "README.md"), "utf8");
 const blocks = Array.from(readme.matchAll(/```sh\n([\s\S]*?)```/g), (match) => match[1]!);
@@ -29,12 +28,11 @@ function runnable(command: string): string {
 }
 
 beforeAll(async () => {
-  [port] = (await supplyPorts(1)) as [number];
   const steps = quickStart.split("&&").map((step) => step.trim());
   const demo = steps.find((step) => step.startsWith("npx winnow demo"))!;
   const start = steps.find((step) => step.startsWith("npx winnow up"))!;
   execFileSync("sh", ["-c", runnable(demo)], { cwd: directory, stdio: "ignore" });
-  up = spawn("sh", ["-c", `${runnable(start)} --port ${port}`], {
+  up = spawn("sh", ["-c", `${runnable(start)} --port 0`], {
     cwd: directory,
     env: { ...process.env, NO_COLOR: "1" },
   });
@@ -44,6 +42,7 @@ beforeAll(async () => {
     if (waited > 600 || up.exitCode !== null) throw new Error(`did not come up:\n${output}`);
     await pause(100);
   }
+  port = Number(/^http:\/\/127\.0\.0\.1:(\d+)$/m.exec(output)?.[1]);
 });
 
 afterAll(() => {

@@ -46,13 +46,17 @@ export interface LocalCluster {
 /** A router cuts what is left after 30 s of drain, and then needs time to close. */
 const DRAIN_WAIT_MS = 35_000;
 
-/** Starts the processes; resolves when all listen. @throws WinnowError UNAVAILABLE if one cannot */
+/**
+ * Starts the processes; resolves when all listen. A router whose port is 0 gets a free one, which the cluster's `url` names.
+ * @throws WinnowError UNAVAILABLE if one cannot
+ */
 export async function startLocalCluster(
-  shape: LocalClusterShape,
+  wanted: LocalClusterShape,
   log: Logger,
 ): Promise<LocalCluster> {
   const supervisor = new Supervisor({ clock: systemClock, log });
-  const free = await freePorts(2 * shape.workers);
+  const [freePort, ...free] = await freePorts(2 * wanted.workers + 1);
+  const shape = { ...wanted, port: wanted.port === 0 ? freePort! : wanted.port };
   const [ports, metricsPorts] = [free.slice(0, shape.workers), free.slice(shape.workers)];
   const programs = [...workerPrograms(shape, ports, metricsPorts), routerProgram(shape, ports)];
   try {
