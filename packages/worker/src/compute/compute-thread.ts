@@ -6,7 +6,6 @@ import { Worker, parentPort, workerData } from "node:worker_threads";
 import { createAccelerator } from "@winnow/accelerator";
 import { entryBeside, systemClock, toWinnowError } from "@winnow/core";
 
-import { yieldToEventLoops } from "./compute-priority.ts";
 import { serveCompute } from "./compute-channel.ts";
 import { ComputeHost } from "./compute-host.ts";
 import type { ComputeHello, ComputeThreadData, ReaderSettings } from "./compute-thread-data.ts";
@@ -22,8 +21,6 @@ async function run(data: ComputeThreadData): Promise<void> {
   const greet = (hello: ComputeHello): void => port.postMessage(hello);
   try {
     const { kind: wantedKind, ...limits } = data.device;
-    // A thread that feeds a GPU computes little, and must not be late.
-    if (wantedKind !== "gpu") yieldToEventLoops();
     const { accelerator, fallbackReason } = await createAccelerator(wantedKind, limits);
     const host = new ComputeHost({
       accelerator,
