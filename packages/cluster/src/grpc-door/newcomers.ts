@@ -8,7 +8,7 @@
 // server that listens no more.
 
 import { type Server, Server as NetServer, type Socket } from "node:net";
-import { type Clock, nextLoopTurn, sleep } from "@winnow/core";
+import { type Clock, quietTurn, sleep } from "@winnow/core";
 
 /** How long a server that stops waits for those who have connected. */
 export interface NewcomerWaits {
@@ -53,12 +53,10 @@ export class Newcomers {
    */
   async stopListening({ acceptMs, firstCallMs }: NewcomerWaits): Promise<void> {
     const endMs = this.#clock.nowMs() + acceptMs;
-    await nextLoopTurn();
-    let before: number;
-    do {
-      before = this.#accepted;
-      await nextLoopTurn();
-    } while (this.#accepted > before && this.#clock.nowMs() < endMs);
+    await quietTurn(
+      () => this.#accepted,
+      () => this.#clock.nowMs() >= endMs,
+    );
     for (const server of this.#servers) {
       // Not its own `close`, which may end sessions.
       if (server.listening) NetServer.prototype.close.call(server);

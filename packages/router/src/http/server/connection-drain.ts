@@ -9,7 +9,7 @@
 
 import type { Server } from "node:http";
 import { Server as NetServer } from "node:net";
-import { nextLoopTurn, sleep } from "@winnow/core";
+import { nextLoopTurn, quietTurn, sleep } from "@winnow/core";
 import type { Clock } from "@winnow/core";
 
 /** Waits of a drain, see `HttpSettings`. */
@@ -48,12 +48,10 @@ async function stopListening(server: Server, clock: Clock, endMs: number): Promi
   let accepted = 0;
   const count = (): void => void (accepted += 1);
   server.on("connection", count);
-  await nextLoopTurn();
-  let before: number;
-  do {
-    before = accepted;
-    await nextLoopTurn();
-  } while (accepted > before && clock.nowMs() < endMs);
+  await quietTurn(
+    () => accepted,
+    () => clock.nowMs() >= endMs,
+  );
   server.off("connection", count);
   if (server.listening) NetServer.prototype.close.call(server);
 }
