@@ -1,91 +1,32 @@
 // `winnow serve` as one container is run: with the flags, ports and variables of TensorFlow Serving's model
 // server, models that come later, processes that die, and SIGTERM in the middle of requests.
 
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { Agent, request } from "node:http";
+import { Agent } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { testAuthority } from "../fixtures/certificates.ts";
 import { handshake, sslText } from "../fixtures/grpc-certificates.ts";
-import { pause, repositoryRoot } from "./running-cluster.ts";
+import { pause } from "./running-cluster.ts";
+import { Served, answered, askedBy, killServed, winnowScript } from "./serve-process.ts";
 import { supplyPorts } from "../port-supply.ts";
 
-const script = path.join(repositoryRoot, "packages/winnow/bin/winnow.js");
 const directory = mkdtempSync(path.join(tmpdir(), "winnow-serve-"));
 const model = path.join(directory, "written/movies");
 /** A process that is killed while it listens. */
 const LEAVES_SOCKET =
   'require("net").createServer().listen(process.argv[1], () => process.kill(process.pid, 9))';
 const PREDICT = `v1/models/movies:predict`;
-const body = '{"instances":["1"],"k":3}';
-let running: Served[] = [];
-
-/** One `winnow serve` and what it has logged. */
-class Served {
-  readonly process: ChildProcess;
-  log = "";
-
-  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-    this.process = spawn(process.execPath, [script, "serve", ...args], {
-      env: { ...process.env, ...env },
-    });
-    this.process.stderr!.on("data", (data: Buffer) => (this.log += data.toString("utf8")));
-    running.push(this);
-  }
-
-  /** The log line with this message, once it is there. */
-  async line(message: string): Promise<Record<string, unknown>> {
-    for (;;) {
-      const lines = this.log.split("\n").filter((line) => line.startsWith("{"));
-      const events = lines.slice(0, this.log.endsWith("\n") ? undefined : -1);
-      const found = events.find((line) => line.includes(`"msg":"${message}"`));
-      if (found !== undefined) return JSON.parse(found) as Record<string, unknown>;
-      if (this.process.exitCode !== null) throw new Error(`ended:\n${this.log}`);
-      await pause(50);
-    }
-  }
-
-  async ended(): Promise<number | null> {
-    if (this.process.exitCode === null) await once(this.process, "exit");
-    return this.process.exitCode;
-  }
-}
-
-/** The status of an answer, or why there is none, and whether the connection was a new one. */
-function askedBy(agent: Agent, url: string): Promise<number | string> {
-  return new Promise((resolve) => {
-    const asked = request(url, { agent, method: "POST" }, (answer) => {
-      answer.resume().on("end", () => resolve(answer.statusCode ?? 0));
-      answer.on("error", ({ message }) => resolve(message));
-    });
-    asked.on("error", ({ code = "" }: NodeJS.ErrnoException) => {
-      resolve(`${code}, ${asked.reusedSocket ? "reused" : "new"}`);
-    });
-    asked.end(body);
-  });
-}
-
-async function answered(url: string): Promise<string> {
-  for (;;) {
-    const answer = await fetch(url, { method: "POST", body }).catch(() => undefined);
-    const text = await answer?.text();
-    if (answer?.ok === true) return text!;
-    await pause(50);
-  }
-}
 
 beforeAll(async () => {
-  const args = [script, "demo", path.dirname(model), "--items", "200", "--users", "20"];
+  const args = [winnowScript, "demo", path.dirname(model), "--items", "200", "--users", "20"];
   await once(spawn(process.execPath, args, { stdio: "ignore" }), "exit");
 });
-afterEach(() => {
-  for (const { process: child } of running) child.kill("SIGKILL");
-  running = [];
-});
+afterEach(killServed);
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 test("takes TensorFlow Serving's command, waits for no model, and answers once one comes", async () => {

@@ -103,6 +103,16 @@ export const grpcPortOption = (): Option =>
     "WINNOW_GRPC_PORT",
   );
 
+/** How many routers `winnow up` and `winnow serve` start. */
+export const routersOption = (): Option =>
+  option(
+    "--routers <n>",
+    "router processes, which share the ports; each uses one core",
+    "WINNOW_ROUTERS",
+  )
+    .argParser(wholeNumber(1, 64))
+    .default(1);
+
 /** A socket for gRPC beside the port. */
 export const grpcSocketOption = (): Option =>
   option(

@@ -35,6 +35,7 @@ import {
   requestTimeoutOption,
   seenRedisOption,
   requireSecurityOption,
+  routersOption,
   sslConfigOption,
   threadsOption,
   wholeNumber,
@@ -64,6 +65,7 @@ export const servingCommands: Readonly<Record<string, () => Command>> = {
 function up(): Command {
   const command = new Command("up")
     .description("start a cluster on this machine: one router and several workers")
+    .addOption(routersOption())
     .addOption(
       option("--workers <n>", "worker processes", "WINNOW_WORKERS")
         .argParser(wholeNumber(1, 64))
@@ -112,6 +114,7 @@ function serve(): Command {
       portOption("--rest_api_port <port>", "REST port; 0: none", "WINNOW_PORT").default(REST_PORT),
     )
     .addOption(hostOption("0.0.0.0"))
+    .addOption(routersOption())
     .addOption(
       option("--workers <n>", "worker processes; one uses all cores", "WINNOW_WORKERS")
         .argParser(wholeNumber(1, 64))
@@ -160,6 +163,11 @@ function router(): Command {
     )
     .addOption(grpcPortOption())
     .addOption(grpcSocketOption())
+    .addOption(
+      option("--sharing <n>", "number among the routers of winnow up and serve, which set it")
+        .argParser(wholeNumber(0, 63))
+        .hideHelp(),
+    )
     .addOption(hostOption("127.0.0.1"))
     .addOption(replicationOption())
     .addOption(modelReplicationOption())

@@ -11,6 +11,7 @@ import type {
   GrpcServer,
   HttpOptions,
   HttpServer,
+  MetricsPage,
   ReloadModels,
   Router,
   RouterOptions,
@@ -32,6 +33,8 @@ import {
   monitoringOf,
   openModelConfig,
 } from "../model-config/config-flags.ts";
+import { sharingName } from "../local-cluster/page-messages.ts";
+import { SharedMetrics } from "../local-cluster/shared-metrics.ts";
 import type { ModelConfig } from "../model-config/model-config.ts";
 import { ModelReload } from "../model-config/model-reload.ts";
 import { openApiKeys } from "../process/api-keys.ts";
@@ -42,7 +45,12 @@ import {
   checkProtection,
   isShownToFew,
 } from "../process/exposure.ts";
-import { endOnSignals, reportListening } from "../process/process-life.ts";
+import {
+  endOnSignals,
+  isChildProcess,
+  parentChannel,
+  reportListening,
+} from "../process/process-life.ts";
 import { type AccessLogged, withAccessLog, withGrpcAccessLog } from "../tracing/access-log.ts";
 import { type LogFormat, type LogLevel, processLog } from "../process/process-log.ts";
 import { processEnvironment, wallClock } from "../process/process-settings.ts";
@@ -75,6 +83,8 @@ export interface RouterRoleOptions
   readonly apiKeys?: string;
   readonly allowedHosts?: string;
   readonly requireSecurity: boolean;
+  /** The number of this router among those that share its ports. */
+  readonly sharing?: number;
 }
 
 /**
@@ -109,9 +119,9 @@ export function routerPorts(
 export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean): Promise<void> {
   assertDescriptors();
   const { logLevel: level, logFormat: format } = options;
-  const log = processLog({ level, process: "router", format });
+  const { name, instance } = namesOf(options);
+  const log = processLog({ level, process: name, format });
   const untraced = processEnvironment(log);
-  const instance = `${hostname()}:${options.port}`;
   const service = { name: "winnow-router", version: winnowVersion, instance };
   const tracer = await openTracing(options, service, untraced);
   const environment = { ...untraced, tracer };
@@ -150,7 +160,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   const accessParts = {
     ...environment,
     // The access log is written even if little else is logged.
-    log: processLog({ level: "info", process: "router", format }),
+    log: processLog({ level: "info", process: name, format }),
   };
   const observer = withAccessLog(watch.http(metrics.http), options.accessLog, accessParts);
   const grpcObserver = withGrpcAccessLog(watch.grpc(metrics.grpc), options.accessLog, accessParts);
@@ -163,7 +173,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     report: watch,
     release: winnowVersion,
     ...(isShownToFew(protection) && { pages: consoleFiles() }),
-    ...(metricsPath !== undefined && { metrics }),
+    ...(metricsPath !== undefined && { metrics: pageOf(metrics, options.sharing, environment) }),
   });
   metrics.watchDoor("http", () => http.held());
   const { host } = options;
@@ -179,7 +189,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     const grpcOptions = { ...limitsOf(options, "grpc"), requestTimeoutMs };
     const server = await openGrpcServer(router, grpcOptions, parts);
     metrics.watchDoor("grpc", () => server.held());
-    const socket = options.grpc_socket_path;
+    const socket = socketOf(options);
     const where = { host, port: ports.grpc, socket, tls: grpcTls !== undefined };
     await listenForGrpc(server, where, log);
     return server;
@@ -206,6 +216,14 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   };
   endOnSignals({ drain, close }, log);
   reportListening();
+}
+
+/** The names of this process, in its log and in traces. */
+function namesOf({ port, sharing }: RouterRoleOptions): { name: string; instance: string } {
+  const place = `${hostname()}:${port}`;
+  if (sharing === undefined) return { name: "router", instance: place };
+  const number = sharingName(sharing);
+  return { name: `router ${number}`, instance: `${place}/${number}` };
 }
 
 interface GrpcPlace {
@@ -241,7 +259,25 @@ async function listenForGrpc(
 }
 
 function hasGrpc(options: RouterRoleOptions, { grpc }: RouterPorts): boolean {
-  return grpc !== undefined || isGiven(options.grpc_socket_path);
+  return grpc !== undefined || isGiven(socketOf(options));
+}
+
+/** The socket for gRPC. Routers that share ports cannot share it, so the first has it. */
+function socketOf({
+  sharing = 0,
+  grpc_socket_path: socket,
+}: RouterRoleOptions): string | undefined {
+  return sharing === 0 ? socket : undefined;
+}
+
+/** The metrics that a scrape sees: of this router, or of all that share its ports. */
+function pageOf(
+  own: MetricsPage,
+  index: number | undefined,
+  environment: Environment,
+): MetricsPage {
+  if (index === undefined || !isChildProcess()) return own;
+  return new SharedMetrics({ ...environment, own, index, parent: parentChannel });
 }
 
 /** Refuses certificates that no port would use, and a router that nobody could ask. @throws WinnowError INVALID_ARGUMENT */
@@ -306,7 +342,8 @@ function protectionOf(
 /** The state that a router keeps across restarts. Routers of one machine may share a state directory. */
 function keptOf(cluster: ClusterAccess, options: RouterRoleOptions, isPortTyped: boolean) {
   const { rest, grpc } = routerPorts(options, isPortTyped);
-  const name = `${options.host}:${rest ?? grpc ?? options.grpc_socket_path}`;
+  const number = options.sharing === undefined ? "" : `/${sharingName(options.sharing)}`;
+  const name = `${options.host}:${rest ?? grpc ?? options.grpc_socket_path}${number}`;
   return {
     orders: cluster.openOrders(stateFileName("router-order", name)),
     savedWorkers: cluster.savedWorkers(stateFileName("router-workers", name)),

@@ -65,10 +65,14 @@ export async function runServe(options: ServeOptions, script: string): Promise<v
 }
 
 /** Refuses ports on which nobody could ask, or that are one. @throws WinnowError INVALID_ARGUMENT */
-function assertPortsFit({ port, rest_api_port: restPort, grpc_socket_path }: ServeOptions): void {
-  if (restPort === 0)
-    assertGrpcServed("--rest_api_port=0", port !== 0 || isGiven(grpc_socket_path));
-  else if (restPort === port) {
+function assertPortsFit(options: ServeOptions): void {
+  const { port, rest_api_port: restPort, grpc_socket_path: socket, routers } = options;
+  if (restPort === 0) assertGrpcServed("--rest_api_port=0", port !== 0 || isGiven(socket));
+  if (restPort === 0 && port === 0 && routers > 1) {
+    const text = `--routers=${routers} needs a port to share: --grpc_socket_path is one router's`;
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  }
+  if (restPort === port && port !== 0) {
     const text = `--port and --rest_api_port are both ${port}: gRPC and REST need a port each`;
     throw new WinnowError("INVALID_ARGUMENT", text);
   }
@@ -86,13 +90,14 @@ function consoleOf(options: ServeOptions, { url }: LocalCluster): string {
 
 /** Part of the memory that rows use, where `--memory-bytes` does not say how much: as a worker decides. */
 const ROWS_RATIO = 0.7;
-/** Least part of the memory that the router counts on, however much is given to rows. */
+/** Least part of the memory that the routers count on, however much is given to rows. */
 const ROUTER_RATIO_MIN = 0.1;
 
-/** The memory that the workers' rows leave to the router of one container. */
-function routerMemoryBytes({ workers, memoryBytes }: ServeOptions): number {
+/** The memory that the workers' rows leave to each router of one container. */
+function routerMemoryBytes({ routers, workers, memoryBytes }: ServeOptions): number {
   const all = memoryLimitBytes();
-  return Math.max(ROUTER_RATIO_MIN * all, all - workers * (memoryBytes ?? ROWS_RATIO * all));
+  const left = all - workers * (memoryBytes ?? ROWS_RATIO * all);
+  return Math.max(ROUTER_RATIO_MIN * all, left) / routers;
 }
 
 function routerArgs(options: ServeOptions): string[] {

@@ -89,10 +89,7 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
   await assertPortFree(shape.port, shape.host, "--port");
   await assertPortFree(grpcPort, shape.host, "--grpc-port");
   const startedMs = systemClock.nowMs();
-  const { replication, accelerator } = options;
-  say(
-    `starting ${shape.workers} ${shape.workers === 1 ? "worker" : "workers"} (${accelerator}, replication ${replication}) and a router`,
-  );
+  say(startingText(options));
   const stop = new AbortController();
   let cluster: LocalCluster | undefined;
   const end = async (): Promise<void> => {
@@ -158,6 +155,12 @@ function assertFitting({ ssl_config_file: file, grpcPort = 0, tlsClientCa }: UpO
     throw new WinnowError("INVALID_ARGUMENT", text);
   }
   if (isGiven(file)) assertGrpcServed("--ssl_config_file", grpcPort !== 0);
+}
+
+function startingText({ routers, workers, accelerator, replication }: UpOptions): string {
+  const ofWorkers = `${workers} ${workers === 1 ? "worker" : "workers"}`;
+  const ofRouters = routers === 1 ? "a router" : `${routers} routers`;
+  return `starting ${ofWorkers} (${accelerator}, replication ${replication}) and ${ofRouters}`;
 }
 
 function grpcArgs({ ssl_config_file: file, grpcPort = 0 }: UpOptions): string[] {

@@ -25,7 +25,7 @@ test("a pipeline that waits for a model which does not come is not waited for, a
     const entry = { version: "1", state, status: { error_message } };
     return Promise.resolve({ text: JSON.stringify({ model_version_status: [entry] }) });
   };
-  const router = { url: "http://router", client: { ask } } as unknown as Parameters<
+  const router = { url: "http://router", routers: 1, client: { ask } } as unknown as Parameters<
     typeof waitUntilLoaded
   >[0];
   const versions = ["big", "feed"].map((model) => ({ model, version: 1 }));
@@ -44,4 +44,37 @@ test("a pipeline that waits for a model which does not come is not waited for, a
   await waiting;
 
   expect(found).toMatchObject([{ state: "AVAILABLE" }, { model: "feed", state: "LOADING" }]);
+});
+
+test("a version is waited for until every router has it", async () => {
+  const clock = new ManualClock();
+  let late = "LOADING";
+  let asked = 0;
+  const ask = () => {
+    const state = asked++ % 2 === 0 ? "AVAILABLE" : late;
+    const entry = { version: "1", state, status: { error_message: "" } };
+    return Promise.resolve({ text: JSON.stringify({ model_version_status: [entry] }) });
+  };
+  const routers = { url: "http://router", routers: 2, client: { ask } } as unknown as Parameters<
+    typeof waitUntilLoaded
+  >[0];
+  const { signal } = new AbortController();
+  let isOver = false;
+  const waiting = (async () => {
+    const versions = [{ model: "movies", version: 1 }];
+    const found = await waitUntilLoaded(routers, versions, {
+      signal,
+      onWait: () => undefined,
+      clock,
+    });
+    isOver = true;
+    return found;
+  })();
+
+  await clock.advanceSettled(1000);
+  expect(isOver).toBe(false);
+  late = "AVAILABLE";
+  await clock.advanceSettled(1000);
+
+  expect(await waiting).toMatchObject([{ model: "movies", state: "AVAILABLE" }]);
 });

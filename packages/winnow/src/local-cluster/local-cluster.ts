@@ -1,24 +1,27 @@
-// A whole cluster on this machine: one router and N workers, each a process of its own, found by a
-// fixed address list, or through Redis when a URL is given.
+// A whole cluster on this machine: routers, which share their ports, and workers, each a process of its own, found by
+// a fixed address list, or through Redis when a URL is given.
 
 import { type Clock, type Logger, hostPort, systemClock } from "@winnow/core";
 import { freePorts } from "./local-ports.ts";
 import { RestClient } from "../access/rest-client.ts";
+import { sharingName } from "./page-messages.ts";
+import { PageRounds } from "./page-rounds.ts";
 import { type Program, Supervisor } from "./supervisor.ts";
 import { StandStill, WaitReasons } from "./wait-reasons.ts";
 
 /** The cluster to start. */
 export interface LocalClusterShape {
+  readonly routers: number;
   readonly workers: number;
   readonly host: string;
   readonly port: number;
   /** Redis, or `undefined` for a fixed address list. */
   readonly redis: string | undefined;
-  /** Whether the router uses HTTPS. */
+  /** Whether the routers use HTTPS. */
   readonly isSecure: boolean;
-  /** A file with a key that the router accepts. */
+  /** A file with a key that the routers accept. */
   readonly keyFile: string | undefined;
-  /** Further flags of the router. */
+  /** Further flags of every router. */
   readonly routerArgs: readonly string[];
   /** Further flags of every worker. */
   readonly workerArgs: readonly string[];
@@ -29,7 +32,9 @@ export interface LocalClusterShape {
 /** A running local cluster. */
 export interface LocalCluster {
   readonly url: string;
-  /** The client that asks the router. */
+  /** Routers that answer at that URL. */
+  readonly routers: number;
+  /** The client that asks a router. */
   readonly client: RestClient;
   /** host:port of each worker. */
   readonly workerAddresses: readonly string[];
@@ -37,9 +42,9 @@ export interface LocalCluster {
   readonly workerMetricsUrls: readonly string[];
   /** Process ids by name, for people who want to kill one. */
   readonly processIds: ReadonlyMap<string, number>;
-  /** Closes the router, then the workers. */
+  /** Closes the routers, then the workers. */
   stop(): Promise<void>;
-  /** Drains the router, then closes everything. */
+  /** Drains the routers, then closes everything. */
   drain(): Promise<void>;
 }
 
@@ -54,11 +59,17 @@ export async function startLocalCluster(
   wanted: LocalClusterShape,
   log: Logger,
 ): Promise<LocalCluster> {
-  const supervisor = new Supervisor({ clock: systemClock, log });
+  const names = routerNames(wanted.routers);
+  const pages = new PageRounds(names, {
+    clock: systemClock,
+    send: (name, message) => supervisor.send(name, message),
+  });
+  const onMessage = pages.received.bind(pages);
+  const supervisor = new Supervisor({ clock: systemClock, log, onMessage });
   const [freePort, ...free] = await freePorts(2 * wanted.workers + 1);
   const shape = { ...wanted, port: wanted.port === 0 ? freePort! : wanted.port };
   const [ports, metricsPorts] = [free.slice(0, shape.workers), free.slice(shape.workers)];
-  const programs = [...workerPrograms(shape, ports, metricsPorts), routerProgram(shape, ports)];
+  const programs = [...workerPrograms(shape, ports, metricsPorts), ...routerPrograms(shape, ports)];
   try {
     await Promise.all(programs.map((program) => supervisor.start(program)));
   } catch (error) {
@@ -68,14 +79,15 @@ export async function startLocalCluster(
   return {
     client: new RestClient({ isOwnProcess: true, keyFile: shape.keyFile }),
     url: routerUrl(shape),
+    routers: shape.routers,
     workerAddresses: ports.map((port) => `127.0.0.1:${port}`),
     workerMetricsUrls: metricsPorts.map((port) => `http://127.0.0.1:${port}/metrics`),
     get processIds() {
       return supervisor.processIds;
     },
-    stop: () => supervisor.stop(["router"]),
+    stop: () => supervisor.stop(names),
     drain: async () => {
-      await supervisor.drain("router", DRAIN_WAIT_MS);
+      await Promise.all(names.map((name) => supervisor.drain(name, DRAIN_WAIT_MS)));
       await supervisor.stop();
     },
   };
@@ -101,8 +113,8 @@ function workerPrograms(
 ): Program[] {
   return ports.map((port, index) => ({
     name: `worker w${index}`,
+    script: shape.script,
     args: [
-      shape.script,
       "worker",
       `--id=w${index}`,
       "--host=127.0.0.1",
@@ -121,20 +133,29 @@ function workerPrograms(
  */
 const YOUNG_GENERATION = "--max-semi-space-size=32";
 
-function routerProgram(shape: LocalClusterShape, ports: readonly number[]): Program {
-  return {
-    name: "router",
+/** A router that shares its ports has a number. */
+function routerNames(routers: number): string[] {
+  if (routers === 1) return ["router"];
+  return Array.from({ length: routers }, (_, index) => `router ${sharingName(index)}`);
+}
+
+function routerPrograms(shape: LocalClusterShape, ports: readonly number[]): Program[] {
+  const isShared = shape.routers > 1;
+  return routerNames(shape.routers).map((name, index) => ({
+    name,
+    sharesPorts: isShared,
+    nodeFlags: [YOUNG_GENERATION],
+    script: shape.script,
     args: [
-      YOUNG_GENERATION,
-      shape.script,
       "router",
       `--host=${shape.host}`,
       `--port=${shape.port}`,
+      ...(isShared ? [`--sharing=${index}`] : []),
       ...membershipArgs(shape, ports),
       ...shape.routerArgs,
     ],
     env: variablesOf(shape),
-  };
+  }));
 }
 
 function membershipArgs(shape: LocalClusterShape, ports: readonly number[]): string[] {
@@ -176,6 +197,8 @@ export interface ModelState {
 
 const LOADED_POLL_MS = 100;
 
+type AskedRouters = Pick<LocalCluster, "url" | "client" | "routers">;
+
 interface LoadedWait {
   readonly signal: AbortSignal;
   readonly onWait: (why: string) => void;
@@ -183,12 +206,12 @@ interface LoadedWait {
 }
 
 /**
- * Waits until each of these versions answers, has failed, or has waited for something else for a while in which no
+ * Waits until each of these versions answers at every router, has failed, or has waited for something else for a while in which no
  * other was loading. `onWait` is called with the reason why one does not answer yet, if that takes long. @throws the
  * signal's reason
  */
 export async function waitUntilLoaded(
-  router: Pick<LocalCluster, "url" | "client">,
+  router: AskedRouters,
   versions: readonly { readonly model: string; readonly version: number }[],
   { signal, onWait, clock = systemClock }: LoadedWait,
 ): Promise<ModelState[]> {
@@ -212,16 +235,22 @@ export async function waitUntilLoaded(
   }
 }
 
+/** The state at the router that is behind the others. Connections are given to routers by turns. */
 async function stateOf(
-  { url, client }: Pick<LocalCluster, "url" | "client">,
+  { url, client, routers }: AskedRouters,
   model: string,
   version: number,
 ): Promise<Omit<ModelState, "model">> {
-  try {
-    const { text } = await client.ask(`${url}/v1/models/${encodeURIComponent(model)}`);
+  const ask = async (): Promise<Omit<ModelState, "model">> => {
+    const headers = { connection: "close" };
+    const { text } = await client.ask(`${url}/v1/models/${encodeURIComponent(model)}`, { headers });
     const document = JSON.parse(text) as StatusDocument;
     const found = document.model_version_status?.find((entry) => Number(entry.version) === version);
     return { state: found?.state ?? "START", error: found?.status.error_message ?? "" };
+  };
+  try {
+    const states = await Promise.all(Array.from({ length: routers }, ask));
+    return states.find(({ state }) => state !== "AVAILABLE") ?? states[0]!;
   } catch {
     return { state: "START", error: "" };
   }

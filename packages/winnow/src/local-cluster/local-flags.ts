@@ -19,6 +19,7 @@ import { ROUTER_OWNERS, limitArguments } from "../settings/limit-flags.ts";
 /** Flags of both commands. */
 export interface LocalFlags
   extends ModelConfigFlags, LoadFlags, RequestFlags, TlsFlags, RedisFlags {
+  readonly routers: number;
   readonly workers: number;
   readonly replication: number;
   readonly modelReplication?: ReadonlyMap<string, number>;
@@ -40,14 +41,14 @@ export interface LocalFlags
   readonly otlpEndpoint?: string;
 }
 
-/** Where the models are, the script of a role (`bin/winnow.js`), and the router's port. */
+/** Where the models are, the script of a role (`bin/winnow.js`), and the routers' port. */
 interface LocalPlace {
   readonly source: ModelSource;
   readonly script: string;
   readonly port: number;
 }
 
-/** The processes that the flags ask for: a router on `port`, and workers, whose addresses it is given. */
+/** The processes that the flags ask for: routers on `port`, and workers, whose addresses they are given. */
 export function localClusterShape(
   options: LocalFlags,
   { source, script, port }: LocalPlace,
@@ -72,6 +73,7 @@ export function localClusterShape(
       ? ["--models", source.directory]
       : ["--model_name", source.model, "--model_base_path", source.basePath];
   return {
+    routers: options.routers,
     workers: options.workers,
     host: options.host,
     port,

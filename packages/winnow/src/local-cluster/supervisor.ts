@@ -7,6 +7,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { type Clock, type Logger, WinnowError } from "@winnow/core";
+import { startSharing } from "./port-sharing.ts";
 import { LISTENING_MESSAGE, STOP_MESSAGE } from "../process/process-life.ts";
 import { holdProcess, processVariables } from "../process/process-settings.ts";
 
@@ -14,8 +15,14 @@ import { holdProcess, processVariables } from "../process/process-settings.ts";
 export interface Program {
   /** Name in logs: `worker w1`. */
   readonly name: string;
-  /** Arguments after the node executable and its flags. */
+  /** Flags of Node. */
+  readonly nodeFlags?: readonly string[];
+  /** The script to run. */
+  readonly script: string;
+  /** Arguments of the script. */
   readonly args: readonly string[];
+  /** Whether it shares the ports on which it listens with other programs of this supervisor. */
+  readonly sharesPorts?: boolean;
   /** Variables beside those of this process; `undefined`: one of this process that it does not get. */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
@@ -24,6 +31,8 @@ export interface Program {
 export interface SupervisorDependencies {
   readonly clock: Clock;
   readonly log: Logger;
+  /** Receives what programs send, beside that they listen. */
+  readonly onMessage?: (name: string, message: unknown) => void;
 }
 
 const BACKOFF_FIRST_MS = 200;
@@ -35,11 +44,13 @@ export class Supervisor {
   readonly #children = new Map<string, ChildProcess>();
   readonly #clock: Clock;
   readonly #log: Logger;
+  readonly #onMessage: (name: string, message: unknown) => void;
   #isStopping = false;
 
-  constructor(dependencies: SupervisorDependencies) {
-    this.#clock = dependencies.clock;
-    this.#log = dependencies.log;
+  constructor({ clock, log, onMessage }: SupervisorDependencies) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#onMessage = onMessage ?? (() => undefined);
   }
 
   /** Process ids by name, for people who want to kill one. */
@@ -53,10 +64,16 @@ export class Supervisor {
     await this.#launch(program);
   }
 
-  /** Stops all programs: the named ones first, one by one, then the others together. */
+  /** Sends a message to a program; one that has ended does not get it. */
+  send(name: string, message: object): void {
+    const child = this.#children.get(name);
+    if (child?.connected === true) child.send(message, () => undefined);
+  }
+
+  /** Stops all programs: the named ones first, together, then the others. */
   async stop(first: readonly string[] = []): Promise<void> {
     this.#isStopping = true;
-    for (const name of first) await this.#end(name);
+    await Promise.all(first.map((name) => this.#end(name)));
     await Promise.all([...this.#children.keys()].map((name) => this.#end(name)));
   }
 
@@ -67,15 +84,12 @@ export class Supervisor {
   }
 
   #launch(program: Program): Promise<void> {
-    const child = spawn(process.execPath, program.args, {
-      stdio: ["ignore", "inherit", "inherit", "ipc"],
-      env: { ...processVariables, ...program.env },
-    });
+    const child = startProcess(program);
     this.#children.set(program.name, child);
     return new Promise((resolve, reject) => {
       let hasListened = false;
       child.on("message", (message) => {
-        if (message !== LISTENING_MESSAGE) return;
+        if (message !== LISTENING_MESSAGE) return this.#onMessage(program.name, message);
         hasListened = true;
         resolve();
       });
@@ -124,4 +138,12 @@ export class Supervisor {
       else child.kill("SIGTERM");
     });
   }
+}
+
+function startProcess({ nodeFlags = [], script, args, env, sharesPorts }: Program): ChildProcess {
+  if (sharesPorts === true) return startSharing({ script, args, nodeFlags, env });
+  return spawn(process.execPath, [...nodeFlags, script, ...args], {
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+    env: { ...processVariables, ...env },
+  });
 }

@@ -19,7 +19,14 @@ export const STOP_MESSAGE = "winnow:stop";
 /** A message from a child to `winnow up`: it listens. */
 export const LISTENING_MESSAGE = "winnow:listening";
 
-const isChild = (): boolean => process.send !== undefined;
+/** Whether `winnow up` or `winnow serve` started this process. */
+export const isChildProcess = (): boolean => process.send !== undefined;
+
+/** The channel to the process that started this one, if {@link isChildProcess}. */
+export const parentChannel = {
+  send: (message: object): void => void process.send?.(message),
+  onMessage: (listener: (message: unknown) => void): void => void process.on("message", listener),
+};
 
 /**
  * Arranges the end of this process. To be called once, when the role runs. The returned function begins the
@@ -44,9 +51,9 @@ export function endOnSignals(end: ProcessEnd, log: Logger): (reason: string) => 
   };
   process.on("SIGTERM", () => finish("SIGTERM", () => end.drain()));
   process.on("SIGINT", () => {
-    if (!isChild()) finish("SIGINT", () => end.drain());
+    if (!isChildProcess()) finish("SIGINT", () => end.drain());
   });
-  if (isChild()) {
+  if (isChildProcess()) {
     process.on("message", (message) => {
       if (message === STOP_MESSAGE) finish("stop", () => end.close());
     });

@@ -1,0 +1,154 @@
+// `winnow serve --routers 2`: two processes answer on one port. Each gets its share of connections, one that is silent
+// or dead costs nobody else, a scrape shows both, and SIGTERM loses no request.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { Agent, get } from "node:http";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { clientOf } from "../../packages/router/src/grpc/fixtures/grpc-client.ts";
+import { supplyPorts } from "../port-supply.ts";
+import { pause } from "./running-cluster.ts";
+import { Served, answered, askedBy, killServed, winnowScript } from "./serve-process.ts";
+
+const models = mkdtempSync(path.join(tmpdir(), "winnow-shared-"));
+
+beforeAll(async () => {
+  const args = [winnowScript, "demo", models, "--items", "200", "--users", "20"];
+  await once(spawn(process.execPath, args, { stdio: "ignore" }), "exit");
+});
+afterEach(killServed);
+afterAll(() => rmSync(models, { recursive: true, force: true }));
+
+/** Two routers and their worker, once both routers answer. */
+async function twoRouters() {
+  const [grpc, rest] = (await supplyPorts(2)) as [number, number];
+  const place = ["--host=127.0.0.1", `--port=${grpc}`, `--rest_api_port=${rest}`];
+  const served = new Served([...place, "--models", models, "--routers=2"]);
+  const told = (await served.line("serving")) as { processes: Readonly<Record<string, number>> };
+  const url = `http://127.0.0.1:${rest}`;
+  const predict = `${url}/v1/models/movies:predict`;
+  await answered(predict);
+  // The other one may be behind: connections go to both by turns.
+  await expect
+    .poll(() => Promise.all([askedOnce(predict), askedOnce(predict)]))
+    .toEqual([200, 200]);
+  return { served, url, predict, grpc, processes: told.processes };
+}
+
+/** The status of one request on a connection of its own. */
+async function askedOnce(url: string): Promise<number | string> {
+  const agent = new Agent({ keepAlive: false });
+  const status = await askedBy(agent, url);
+  agent.destroy();
+  return status;
+}
+
+/** The metrics, asked on a connection of its own. */
+function metricsOf(url: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const asked = get(`${url}/monitoring/prometheus/metrics`, { agent: false }, (answer) => {
+      let text = "";
+      answer.setEncoding("utf8").on("data", (part: string) => (text += part));
+      answer.on("end", () => resolve(text)).on("error", reject);
+    });
+    asked.on("error", reject);
+  });
+}
+
+/** Requests that each router counts, by its own count, of one API. */
+async function counted(url: string, api: "REST" | "GRPC"): Promise<readonly number[]> {
+  const samples = (await metricsOf(url)).matchAll(
+    /^:tensorflow:serving:request_latency_count\{router="r(\d)",(.*)\} (\d+)$/gm,
+  );
+  const counts = [0, 0];
+  for (const [, router, labels = "", count] of samples) {
+    if (labels.includes(`entrypoint="${api}"`)) counts[Number(router)]! += Number(count);
+  }
+  return counts;
+}
+
+test("connections go to both routers by turns, and a scrape of one counts what both did", async () => {
+  const { url, predict, grpc } = await twoRouters();
+  const [rest, calls] = [await counted(url, "REST"), await counted(url, "GRPC")];
+  const agents = Array.from({ length: 8 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
+  // One connection after the other: of many at once, the router that has less to do takes more.
+  const statuses: (number | string)[] = [];
+  for (const agent of agents) {
+    statuses.push(await askedBy(agent, predict));
+    await pause(50);
+  }
+  const further = agents.flatMap((agent) =>
+    Array.from({ length: 4 }, () => askedBy(agent, predict)),
+  );
+  statuses.push(...(await Promise.all(further)));
+  for (const agent of agents) agent.destroy();
+  const clients = Array.from({ length: 4 }, () => clientOf("PredictionService", grpc));
+  const users = {
+    dtype: "DT_STRING",
+    tensor_shape: { dim: [{ size: "1" }] },
+    string_val: [Buffer.from("1")],
+  };
+  const question = { model_spec: { name: "movies" }, inputs: { input_1: users } };
+  await Promise.all(clients.map((client) => client.call("Predict", question)));
+  for (const client of clients) client.close();
+  const [restAfter, callsAfter] = [await counted(url, "REST"), await counted(url, "GRPC")];
+
+  expect(new Set(statuses)).toEqual(new Set([200]));
+  const asked = restAfter.map((count, router) => count - rest[router]!);
+  const called = callsAfter.map((count, router) => count - calls[router]!);
+  expect([asked[0]! + asked[1]!, called[0]! + called[1]!]).toEqual([40, 4]);
+  expect(Math.min(...asked)).toBeGreaterThanOrEqual(15);
+  expect(Math.min(...called)).toBeGreaterThanOrEqual(1);
+}, 90_000);
+
+test("a router that is silent holds one connection up, which another answers when it dies; it comes back", async () => {
+  const { served, url, predict, processes } = await twoRouters();
+  const ask = (): Promise<number | string> => askedOnce(predict);
+  process.kill(processes["router r1"]!, "SIGSTOP");
+  const asked = Array.from({ length: 20 }, ask);
+  const statuses: (number | string)[] = [];
+  for (const status of asked) void status.then((one) => statuses.push(one));
+  await expect.poll(() => statuses.length).toBeGreaterThanOrEqual(19);
+  const text = await metricsOf(url);
+  process.kill(processes["router r1"]!, "SIGKILL");
+  await served.line("process is back");
+  await expect.poll(() => Promise.all([ask(), ask(), ask(), ask()])).toEqual([200, 200, 200, 200]);
+
+  expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(19);
+  expect(text).toContain('winnow_router_up{router="r1"} 0');
+  // The one that it had not taken yet went to the other router.
+  expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
+}, 120_000);
+
+test("SIGTERM ends both routers with code 0 and every request that they took answered", async () => {
+  const { served, predict } = await twoRouters();
+  const ends = new Set<number | string>();
+  const ask = async (): Promise<void> => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    let last: number | string = 200;
+    while (last === 200) last = await askedBy(agent, predict);
+    // Who connects in the instant in which the port is closed is reset before a router has seen the connection.
+    while (last === "ECONNRESET, new") last = await askedBy(agent, predict);
+    ends.add(last);
+    agent.destroy();
+  };
+  const asking = Array.from({ length: 8 }, ask);
+  await pause(300);
+  served.process.kill("SIGTERM");
+  await Promise.all(asking);
+
+  expect([...ends]).toEqual(["ECONNREFUSED, new"]);
+  expect(await served.ended()).toBe(0);
+}, 90_000);
+
+test("several routers with nothing but a socket to share are refused", async () => {
+  const socket = path.join(models, "grpc.sock");
+  const ports = ["--port=0", "--rest_api_port=0", `--grpc_socket_path=${socket}`];
+  const served = new Served(["--host=127.0.0.1", ...ports, "--models", models, "--routers=2"]);
+
+  expect(await served.ended()).toBe(1);
+  expect(served.log).toContain("--routers=2 needs a port to share");
+}, 30_000);
