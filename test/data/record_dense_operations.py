@@ -344,6 +344,9 @@ for to in (i32, i64, f32, f64, b):
     case("Cast", {"x": c([0.0, 1.9, -1.9, 2.5, -0.4, 1e6])}, DstT=to)
     case("Cast", {"x": c([0, 1, -1, 70000], i32)}, DstT=to)
     case("Cast", {"x": c([True, False], b)}, DstT=to)
+# --- later than the others, whose numbers come from one sequence
+for axes in ([], [1], [-2], [0, 1]):
+    case("EuclideanNorm", {"input": randoms(3, 4), "axis": c(axes, i32)}, ["axis"], keep_dims=axes == [1])
 
 lines = ",\n".join(json.dumps(each, separators=(",", ":")) for each in cases)
 head = json.dumps({"recorded_with": f"TensorFlow {tf.__version__}"})[:-1]

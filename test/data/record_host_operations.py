@@ -324,6 +324,13 @@ for op in ("ArgMax", "ArgMin"):
 case("TopKV2", {"input": c([[1.0, 5.0, 5.0, 2.0, 5.0], [0.0, -0.0, 0.0, -1.0, 3.0]], f32), "k": c(3, i32)}, sorted=True)
 case("TopKV2", {"input": c([3, 1, 3], i32), "k": c(0, i32)}, sorted=True)
 case("TopKV2", {"input": c([3, 1, 3], i32), "k": c(4, i32)}, sorted=True)
+for x, y in [([5, 1, 2, 5, -1], [2, 7]), ([], [1]), ([4], [])]:
+    case("ListDiff", {"x": c(x, i64), "y": c(y, i64)}, out_idx=i32)
+case("ListDiff", {"x": c([np.nan, 0.0, 1.5], f32), "y": c([np.nan, -0.0], f32)}, out_idx=i64)
+case("ListDiff", {"x": c(["b", "a", "日", "b"], s), "y": c(["a", ""], s)}, out_idx=i32)
+case("ListDiff", {"x": c([["b"]], s), "y": c(["a"], s)}, out_idx=i32)
+for values in ([1.5, -2.0], [1.5, np.nan], [np.inf, 0.0], [np.nan, -np.inf], []):
+    case("CheckNumerics", {"tensor": c(values, f32)}, message="x is wrong")
 case("Where", {"condition": c([[True, False], [True, True]], b)})
 case("Where", {"condition": c([0.0, 1.5, -0.0, 2.0], f32)})
 case("Unique", {"x": c(["b", "a", "b", "c", "a"], s)}, out_idx=i32)
@@ -387,6 +394,12 @@ for ids in ([0, 0, 1, 3], [2, 2, 2, 2], [1, 0, 1, 1], [-1, 0, 0, 0], [0, 0, 1]):
         case("SegmentSum", {"data": rows, "segment_ids": c(ids, i32)})
 case("SegmentSum", {"data": c(np.zeros([0, 2]), f32), "segment_ids": c(np.zeros([0]), i64)})
 case("SegmentSum", {"data": c([float("inf"), float("-inf"), float("nan")], f32), "segment_ids": c([0, 0, 1], i64)})
+for name in ("Max", "Mean", "Min", "Prod"):
+    for ids in ([0, 0, 1, 3], [2, 2, 2, 2], [1, 0, 1, 1], [0, 0, 1]):
+        for dtype in (f32, i32, i64):
+            case("Segment" + name, {"data": c([[1, -2], [4, -4], [5, 6], [-7, 8]], dtype), "segment_ids": c(ids, i32)})
+    case("Segment" + name, {"data": c([0.1, 0.2, 0.7, 3e38, 3e38, -0.3], f32), "segment_ids": c([0, 0, 0, 1, 1, 1], i64)})
+    case("Segment" + name, {"data": c(np.zeros([0, 2]), f32), "segment_ids": c(np.zeros([0]), i64)})
 
 
 def sparse_reshape(indices, shape, wanted):

@@ -939,7 +939,54 @@ def columns_in_slices():
     (HERE / "columns_in_slices" / "oracle.json").write_text(json.dumps(oracle, indent=1) + "\n")
 
 
-MODELS = (operations, strict_lookup, keras_layers, towers, branches, choices, quantised, mixed_precision, sparse_signature, partitioned_lookup, lists, practice, encodings, constant_branches, columns_in_slices)
+class Picked(tf.Module):
+    """Rows by their places (tf.gather_nd of a variable), segments of sorted rows, differences of lists, approximate top-k."""
+
+    def __init__(self):
+        super().__init__()
+        self.items = tf.Variable(randoms(12, 4))
+        self.names = tf.Variable([f"i{index:02d}" for index in range(12)])
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 4], tf.float32, name="query")])
+    def approximate(self, query):
+        """A search, of which the ids are picked by places; and the best of values that are no search."""
+        scores, rows = tf.math.approx_max_k(tf.matmul(query, self.items, transpose_b=True), 3)
+        largest = tf.math.approx_max_k(tf.nn.relu(query), 2)
+        return {"largest": largest[0], "names": tf.gather_nd(self.names, rows[..., tf.newaxis]), "places": largest[1], "scores": scores}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int64, name="rows"), tf.TensorSpec([None, 1], tf.int32, name="places")])
+    def rows(self, rows, places):
+        pairs = tf.stack([rows, rows % 4], 1)
+        return {"names": tf.gather_nd(self.names, places), "rows": tf.gather_nd(self.items, rows[:, tf.newaxis]), "values": tf.gather_nd(self.items, pairs)}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="history")])
+    def segments(self, history):
+        """Words of each line, by what their rows of the table are together."""
+        words = tf.strings.split(history, "|")
+        of = words.value_rowids()
+        rows = tf.gather(self.items, tf.strings.to_hash_bucket_fast(words.flat_values, 12))
+        kernel = tf.transpose(self.items)
+        return {
+            "length": tf.math.reduce_euclidean_norm(tf.math.segment_mean(rows, of), 1),
+            "max": tf.math.segment_max(rows, of) @ kernel,
+            "min": tf.debugging.check_numerics(tf.math.segment_min(rows, of), "of rows") @ kernel,
+            "new": tf.compat.v1.setdiff1d(words.flat_values, tf.constant(["a", "b"]))[0],
+            "product": tf.math.segment_prod(rows, of),
+        }
+
+
+def picked():
+    module = Picked()
+    signatures = {"serving_default": module.approximate, "rows": module.rows, "segments": module.segments}
+    tf.saved_model.save(module, version_of("picked"), signatures=signatures)
+    cases = [("serving_default", "batch", {"query": randoms(count, 4).tolist()}) for count in (1, 3)]
+    cases += [("rows", "batch", {"rows": rows, "places": [[row] for row in rows]}) for rows in ([3], [11, 0, 11])]
+    cases += [("rows", "error", {"rows": [12], "places": [[0]]}), ("rows", "error", {"rows": [0], "places": [[-1]]})]
+    cases += [("segments", "batch", {"history": lines}) for lines in (["a|c", "", "d|b|a"], ["日本"])]
+    record("picked", Picked.__doc__, cases)
+
+
+MODELS = (operations, strict_lookup, keras_layers, towers, branches, choices, quantised, mixed_precision, sparse_signature, partitioned_lookup, lists, practice, encodings, constant_branches, columns_in_slices, picked)
 for build in MODELS:
     if len(sys.argv) < 2 or build.__name__ in sys.argv[1:]:
         build()

@@ -10,7 +10,7 @@ import { ASSIGNMENT_HANDLERS } from "./changed-variables.ts";
 import { fold } from "./constant-folding.ts";
 import { visitCase, visitConditional } from "./conditional.ts";
 import { visitDataset } from "./dataset-nodes.ts";
-import { visitCastOfRows, visitGather } from "./lookups/embedding-lookup.ts";
+import { visitCastOfRows, visitGather, visitGatherNd } from "./lookups/embedding-lookup.ts";
 import type { Handler, Lowering, Visit } from "./lowered-nodes.ts";
 import { constantValue } from "./graph-value.ts";
 import type { GraphValue } from "./graph-value.ts";
@@ -18,7 +18,7 @@ import { visitLoop } from "./loops/loops.ts";
 import { visitIdentifierLookup } from "./scores/identifier-lookup.ts";
 import { inLaterWords, visitReference } from "./reference-variables.ts";
 import { visitSparseProduct, visitSparseSegments } from "./lookups/sparse-features.ts";
-import { visitTopK } from "./scores/retrieval.ts";
+import { visitApproximateTopK, visitTopK } from "./scores/retrieval.ts";
 import { visitScannSearch } from "./scores/scann-index.ts";
 import { visitPrefix } from "./scores/search-prefix.ts";
 import { visitNarrow } from "./narrow-values.ts";
@@ -36,6 +36,9 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["ResourceGather", visitGather],
   ["Gather", visitGather],
   ["GatherV2", visitGather],
+  ["GatherNd", visitGatherNd],
+  ["ResourceGatherNd", visitGatherNd],
+  ["ApproxTopK", visitApproximateTopK],
   ["TopKV2", visitTopK],
   [
     "Scann>ScannSearchBatched",

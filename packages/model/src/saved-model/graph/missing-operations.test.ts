@@ -59,6 +59,14 @@ describe("a refusal of a signature", () => {
     );
   });
 
+  test("names one operation that several nodes use as one", () => {
+    const nodes = ["one", "other"].map((name) => operation("Cholesky", name, [INPUT]));
+
+    expect(refusalOf(nodes).message).toBe(
+      "1 operation is not supported: Cholesky (node one and 1 more)",
+    );
+  });
+
   test("does not blame an operation whose input only a missing operation could give", () => {
     const band = operation("Cholesky", "band", [INPUT]);
     const softmax = operation("LogSoftmax", "softmax", [band.outputs[0]!]);

@@ -90,7 +90,8 @@ export class MissingOperations {
       return `${excerpt(first.op)} (node ${excerpt(first.name)}${others})`;
     });
     const rest = all.length > NAMED_MAX ? [`and ${all.length - NAMED_MAX} more`] : [];
-    return `${all.length} operations are not supported: ${[...named, ...rest].join(", ")}`;
+    const what = all.length === 1 ? "1 operation is" : `${all.length} operations are`;
+    return `${what} not supported: ${[...named, ...rest].join(", ")}`;
   }
 }
 

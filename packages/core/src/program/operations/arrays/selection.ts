@@ -14,6 +14,7 @@ export const selectionOperations: HostOperations = {
   Where: (call) => [where(call)],
   Unique: (call) => unique(call).slice(0, 2),
   UniqueWithCounts: unique,
+  ListDiff: listDifference,
 };
 
 /** The k largest values in descending order, equal values by ascending index. */
@@ -90,7 +91,7 @@ function unique(call: HostCall): Tensor[] {
   const counts: number[] = [];
   const kindOf = new Int32Array(input.data.length);
   for (let at = 0; at < kindOf.length; at += 1) {
-    const key = input.dtype === "string" ? latin1(input.data.at(at)) : input.data[at];
+    const key = keyAt(input, at);
     // No NaN equals another one, which a Map would say.
     const kind = (Number.isNaN(key) ? undefined : kinds.get(key)) ?? firsts.length;
     if (kind === firsts.length) {
@@ -106,6 +107,29 @@ function unique(call: HostCall): Tensor[] {
     integersOf(call, "out_idx", { values: kindOf, shape: input.shape }),
     integersOf(call, "out_idx", { values: Int32Array.from(counts), shape: [counts.length] }),
   ];
+}
+
+/** The values of a list that another one lacks, in their order, and their places. */
+function listDifference(call: HostCall): Tensor[] {
+  const [list, others] = [inputAt(call, 0), inputAt(call, 1)];
+  for (const [name, { shape }] of Object.entries({ x: list, y: others })) {
+    if (shape.length !== 1) throw invalid(`${name} should be a 1D vector.`);
+  }
+  const known = new Set(Array.from({ length: others.data.length }, (_, at) => keyAt(others, at)));
+  const places: number[] = [];
+  for (let at = 0; at < list.data.length; at += 1) {
+    const key = keyAt(list, at);
+    // No NaN equals another one, which a Set would say.
+    if (Number.isNaN(key) || !known.has(key)) places.push(at);
+  }
+  const values = Int32Array.from(places);
+  const shape = [places.length];
+  return [takeValues(list, values, shape), integersOf(call, "out_idx", { values, shape })];
+}
+
+/** A value as a map key. */
+function keyAt(tensor: Tensor, at: number): unknown {
+  return tensor.dtype === "string" ? latin1(tensor.data.at(at)) : tensor.data[at];
 }
 
 /** Bytes as a map key: one character per byte. */

@@ -53,7 +53,11 @@ export const segmentOperations: HostOperations = {
   UnsortedSegmentProd: unsorted(product),
   UnsortedSegmentMax: unsorted(largest),
   UnsortedSegmentMin: unsorted(smallest),
-  SegmentSum: (call) => [sortedSum(call)],
+  SegmentSum: sorted(sum),
+  SegmentProd: sorted(product),
+  SegmentMax: sorted(largest, zeroOfNothing),
+  SegmentMin: sorted(smallest, zeroOfNothing),
+  SegmentMean: sorted(sum, divided),
   SparseSegmentSum: sparse(() => 1),
   SparseSegmentMean: sparse((count) => count),
   SparseSegmentSqrtN: sparse(Math.sqrt),
@@ -90,8 +94,25 @@ function unsorted(reducer: SegmentReducer): HostOperation {
   };
 }
 
-/** Rows of `data` by segment, which ascend from 0; a segment that is left out is zero. */
-function sortedSum(call: HostCall): Tensor {
+/** What is made of the totals of segments, of which each has so many rows. */
+type Finish = (totals: Tensor, counts: readonly number[]) => void;
+
+/** Rows of `data` by segment, which ascend from 0. */
+function sorted(reducer: SegmentReducer, finish?: Finish): HostOperation {
+  return (call) => {
+    const additions = sortedAdditions(call);
+    const { data, segments, width } = additions;
+    const count = (segments.at(-1) ?? -1) + 1;
+    const totals = reduced(additions, [count, ...data.shape.slice(1)], reducer);
+    if (finish === undefined || width === 0) return [totals];
+    const counts = Array.from({ length: count }, () => 0);
+    for (const segment of segments) counts[segment]! += 1;
+    finish(totals, counts);
+    return [totals];
+  };
+}
+
+function sortedAdditions(call: HostCall): Additions {
   const data = numericAt(call, 0);
   if (data.dtype === "bool") throw wrongDtype(call, data);
   const segments = integersAt(call, 1);
@@ -103,8 +124,31 @@ function sortedSum(call: HostCall): Tensor {
   if (segments.some((segment, at) => segment < (segments[at - 1] ?? 0))) {
     throw invalid("segment ids are not increasing");
   }
-  const shape = [(segments.at(-1) ?? -1) + 1, ...data.shape.slice(1)];
-  return reduced({ data, segments, width: elementCount(shape.slice(1)) }, shape, sum);
+  return { data, segments, width: elementCount(data.shape.slice(1)) };
+}
+
+/** The largest or smallest of no rows is 0. */
+function zeroOfNothing({ data, shape }: Tensor, counts: readonly number[]): void {
+  const width = elementCount(shape.slice(1));
+  for (const [segment, rows] of counts.entries()) {
+    if (rows > 0) continue;
+    for (let at = segment * width; at < (segment + 1) * width; at += 1) {
+      if (isBigInts(data)) data[at] = 0n;
+      else (data as Float32Array)[at] = 0;
+    }
+  }
+}
+
+/** Sums divided by the number of rows: of integers without the rest. */
+function divided({ data, shape }: Tensor, counts: readonly number[]): void {
+  const width = elementCount(shape.slice(1));
+  for (const [segment, rows] of counts.entries()) {
+    if (rows === 0) continue;
+    for (let at = segment * width; at < (segment + 1) * width; at += 1) {
+      if (isBigInts(data)) data[at] = data[at]! / BigInt(rows);
+      else (data as Float32Array)[at]! /= rows;
+    }
+  }
 }
 
 /** Rows of `data` by index, summed by ascending segment and divided by `divisorOf` their count. */

@@ -32,6 +32,8 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   "logsoftmax:T": "LogSoftmax",
   "ngrams:string ngrams_splits:Tsplits | Tsplits=int64": "StringNGrams",
   "out:T": "Cumprod,Cumsum",
+  "out:T idx:out_idx | out_idx=int32": "ListDiff",
+  "tensor:T": "CheckNumerics",
   "output:*T": "IdentityN,StatelessWhile,While",
   "output:*Tout": "Case,If,PartitionedCall,StatefulPartitionedCall,StatelessCase,StatelessIf",
   "output:N*out_type | out_type=int32": "ShapeN",
@@ -39,9 +41,9 @@ const OPERATIONS: Readonly<Record<string, string>> = {
     "BatchMatMul,BatchMatMulV2,BiasAdd,BroadcastTo,ClipByValue,ConcatV2,DenseBincount,Einsum," +
     "AvgPool,BatchToSpaceND,Conv2D,Conv2DBackpropInput,DepthwiseConv2dNative,MatrixDiagV3,MatrixSetDiagV3,MaxPool," +
     "SpaceToBatchND,TensorScatterAdd,TensorScatterMax,TensorScatterMin,TensorScatterSub," +
-    "EnsureShape,ExpandDims,Fill,Identity,L2Loss,LinSpace,MatrixDiag,Max,Mean,Min,MirrorPad,OneHot," +
+    "EnsureShape,EuclideanNorm,ExpandDims,Fill,Identity,L2Loss,LinSpace,MatrixDiag,Max,Mean,Min,MirrorPad,OneHot," +
     "Pack,Pad,PadV2,PreventGradient,Prod,RaggedBincount,Reshape,ReverseSequence,ReverseV2,Roll," +
-    "ScatterNd,Select,SelectV2,Slice,SparseBincount,SparseSegmentMean,SparseSegmentSqrtN," +
+    "ScatterNd,SegmentMax,SegmentMean,SegmentMin,SegmentProd,SegmentSum,Select,SelectV2,Slice,SparseBincount,SparseSegmentMean,SparseSegmentSqrtN," +
     "SparseSegmentSum,Squeeze,StopGradient,StridedSlice,Sum,TensorScatterUpdate,Tile," +
     "UnsortedSegmentMax,UnsortedSegmentMin,UnsortedSegmentProd,UnsortedSegmentSum",
   "output:Tidx | Tidx=int32": "Range",
@@ -49,7 +51,7 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   "output:Tparams": "Gather,GatherNd,GatherV2",
   "output:*OUT_TYPE": "DecodeCSV",
   "output:bool": "All,Any,RegexFullMatch,StaticRegexFullMatch",
-  "output:dtype": "Const,PlaceholderWithDefault,ResourceGather",
+  "output:dtype": "Const,PlaceholderWithDefault,ResourceGather,ResourceGatherNd",
   "output:int32": "Bucketize,Rank,StringLength",
   "output:int64": "StringToHashBucket,StringToHashBucketFast,StringToHashBucketStrong",
   "output:num*T": "Unpack",
@@ -86,13 +88,13 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   "tensor:element_dtype lengths:int64": "TensorListConcat,TensorListConcatV2",
   "value:dtype": "ReadVariableOp",
   "values:T indices:index_type | index_type=int32": "TopKV2",
-  "values:T indices:int32": "TopK",
+  "values:T indices:int32": "ApproxTopK,TopK",
   "values:Tout": "LookupTableFindV2",
   "values:element_dtype": "TensorListGather",
   "y:DstT": "Cast",
   "y:T":
     "Abs,Acos,Acosh,Asin,Asinh,Atan,Atanh,Ceil,Cos,Cosh,Erf,Erfc,Exp,Expm1,Floor,Log,Log1p," +
-    "Invert,Neg,OnesLike,Reciprocal," +
+    "Invert,InvertPermutation,Neg,OnesLike,Reciprocal," +
     "Rint,Round,Rsqrt,Sigmoid,Sign,Sin,Sinh,Sqrt,Square,Tan,Tanh,Transpose,ZerosLike",
   "y:T batch_mean:U batch_variance:U reserve_space_1:U reserve_space_2:U reserve_space_3:U":
     "FusedBatchNormV3",

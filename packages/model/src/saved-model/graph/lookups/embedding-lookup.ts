@@ -12,6 +12,7 @@ import { recogniseKeyExpression } from "./key-expression.ts";
 import type { KeyExpression } from "./key-expression.ts";
 import type { Lowering, Visit } from "../lowered-nodes.ts";
 import { gatherIdentifiers } from "../scores/retrieval.ts";
+import { withoutAddedAxis } from "../scores/rearrangement.ts";
 import { gatheredScores } from "../scores/search-prefix.ts";
 import { storedRowsOf } from "../tables/table-registry.ts";
 import type { StoredRows } from "../tables/table-registry.ts";
@@ -38,6 +39,36 @@ export function visitGather(lowering: Lowering, visit: Visit): readonly GraphVal
   if (gathered !== undefined) return [gathered];
   if (isOrdinal(source, indices, axis)) return [source];
   return visit.node.op === "GatherV2" ? undefined : [asGatherV2(lowering, visit, gather)];
+}
+
+/** Handles GatherNd and ResourceGatherNd: of places of one number, a gather of rows. */
+export function visitGatherNd(lowering: Lowering, visit: Visit): readonly GraphValue[] | undefined {
+  const { node, inputs } = visit;
+  const [, indices] = inputs;
+  const source = sourceOf(lowering, visit);
+  if (source === undefined || indices === undefined) return undefined;
+  if (indices.shape?.at(-1) === 1) {
+    const rows = withoutLastAxis(lowering, node.name, indices);
+    const gather = { ...node, op: "Gather" };
+    return visitGather(lowering, { ...visit, node: gather, inputs: [source, rows] });
+  }
+  if (node.op === "GatherNd") return undefined;
+  return lowering.operation({ ...node, op: "GatherNd" }, [source, indices]).outputs;
+}
+
+/** Indices before or without their last axis, which has size 1. */
+function withoutLastAxis(lowering: Lowering, name: string, indices: GraphValue): GraphValue {
+  const before = withoutAddedAxis(indices, indices.shape!.length - 1);
+  if (before !== undefined) return before;
+  const attributes = new Attributes(
+    name,
+    new Map<string, AttributeValue>([
+      ["squeeze_dims", { kind: "list", value: [{ kind: "int", value: -1 }] }],
+    ]),
+  );
+  const outputDtypes = [indices.dtype];
+  const squeeze = { op: "Squeeze", name: `${name}/rows`, attributes, outputDtypes };
+  return lowering.operation(squeeze, [indices]).outputs[0]!;
 }
 
 /** All rows as they are, the identifiers of a search, or a lookup. */
@@ -75,15 +106,23 @@ function takesAllRows({ stored, shape }: GraphValue, { constant }: GraphValue): 
   return true;
 }
 
-function gatherOf(lowering: Lowering, { node, inputs }: Visit): Gather | undefined {
-  const [source, indices, axis] = inputs;
+function gatherOf(lowering: Lowering, visit: Visit): Gather | undefined {
+  const { node, inputs } = visit;
+  const [, indices, axis] = inputs;
+  const source = sourceOf(lowering, visit);
   if (source === undefined || indices === undefined) return undefined;
   const batchDims = node.attributes.int("batch_dims", 0);
   if (node.op === "GatherV2") return { source, indices, axis: integerOf(axis), batchDims };
-  if (node.op === "Gather") return { source, indices, axis: 0, batchDims: 0 };
-  if (source.resource?.kind !== "variable") return undefined;
+  return { source, indices, axis: 0, batchDims: node.op === "Gather" ? 0 : batchDims };
+}
+
+/** What is gathered from; `undefined` for a variable that is none. */
+function sourceOf(lowering: Lowering, { node, inputs }: Visit): GraphValue | undefined {
+  const [source] = inputs;
+  if (!node.op.startsWith("Resource")) return source;
+  if (source?.resource?.kind !== "variable") return undefined;
   const variable = lowering.sources.variable(source.resource.name);
-  return { source: variable.widened ?? variable, indices, axis: 0, batchDims };
+  return variable.widened ?? variable;
 }
 
 /**

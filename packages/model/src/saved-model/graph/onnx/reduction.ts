@@ -17,6 +17,8 @@ export const reduction: Translators = {
   Max: (t) => overAxes(t, "ReduceMax", t.name(0)),
   Min: (t) => overAxes(t, "ReduceMin", t.name(0)),
   Prod: (t) => overAxes(t, "ReduceProd", t.name(0)),
+  EuclideanNorm: (t) =>
+    axesOf(t).length === 0 ? t.node("Abs", [t.name(0)]) : overAxes(t, "ReduceL2", t.name(0)),
   Any: (t) => {
     const most = overAxes(t, "ReduceMax", t.cast(t.name(0), ONNX_TYPES.int32));
     const zero = t.model.constant({ dtype: "int32", shape: [], data: Int32Array.of(0) });

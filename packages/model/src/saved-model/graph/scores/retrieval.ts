@@ -5,7 +5,7 @@
 import { DEPTH_OPERATIONS, WinnowError } from "@winnow/core";
 import { Attributes } from "../definition/attributes.ts";
 import type { GraphMaskRule, GraphValue, NodeMask, TopKNode } from "../graph-value.ts";
-import { integerOf, producerOf } from "../graph-value.ts";
+import { constantValue, integerOf, producerOf } from "../graph-value.ts";
 import type { Lowering, Visit } from "../lowered-nodes.ts";
 import { searchedScoresOf } from "./score-expression.ts";
 import type { PlacedMask, SearchedScores } from "./score-expression.ts";
@@ -36,6 +36,29 @@ export function visitTopK(
   }
   if (scores.node !== undefined) lowering.obstacles.set(scored, scores.node);
   return undefined;
+}
+
+/**
+ * Handles ApproxTopK of largest values (`tf.math.approx_max_k`), which approximates on TPUs alone: on CPUs and GPUs it is
+ * TopKV2.
+ */
+export function visitApproximateTopK(
+  lowering: Lowering,
+  { node, inputs, walk }: Visit,
+): readonly GraphValue[] | undefined {
+  const { attributes } = node;
+  const [scored] = inputs;
+  // TensorFlow has no other axis on CPUs.
+  const isOfLast = attributes.int("reduction_dimension", -1) === -1;
+  const isOfAll = ["is_max_k", "aggregate_to_topk"].every((name) => {
+    return attributes.get(name) === undefined || attributes.flag(name);
+  });
+  if (scored === undefined || !isOfLast || !isOfAll) return undefined;
+  const data = Int32Array.of(attributes.int("k", 1));
+  const wanted = [scored, constantValue({ dtype: "int32", shape: [], data })];
+  const plain = { ...node, op: "TopKV2" };
+  const found = visitTopK(lowering, { node: plain, inputs: wanted, walk });
+  return found ?? lowering.operation(plain, wanted).outputs;
 }
 
 const DEPTH_STEPS_MAX = 16;

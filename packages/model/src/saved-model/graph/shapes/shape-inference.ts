@@ -10,7 +10,9 @@ import type { InferredOutput, Inputs, ShapeRule, ShapedNode } from "./shape-rule
 import { SLICING_RULES } from "./slicing-shapes.ts";
 
 const SAME_SHAPE: readonly string[] = [
-  ..."Abs,BiasAdd,Bucketize,Cast,Ceil,Elu,Erf,Erfc,Exp,Expm1,Floor,Gelu,LeakyRelu".split(","),
+  ..."Abs,BiasAdd,Bucketize,Cast,Ceil,CheckNumerics,Elu,Erf,Erfc,Exp,Expm1,Floor,Gelu,LeakyRelu".split(
+    ",",
+  ),
   ..."Log,Log1p,LogSoftmax,LogicalNot,LookupTableFindV2,Neg,OnesLike,Reciprocal,Relu".split(","),
   ..."Relu6,Rint,Round,RoundToNarrow,Rsqrt,Selu,Sigmoid,Sign,Sin,Cos,Softmax,Softplus,Softsign,Sqrt,Square".split(
     ",",
@@ -33,7 +35,7 @@ const BROADCAST: readonly string[] = [
   ..."LogicalAnd,LogicalOr,Maximum,Minimum,Mod,Mul,MulNoNan,NotEqual,Pow,RealDiv".split(","),
   ..."SelectV2,SquaredDifference,Sub,TruncateDiv,TruncateMod,Xdivy,Xlogy".split(","),
 ];
-const REDUCTIONS: readonly string[] = "All,Any,Max,Mean,Min,Prod,Sum".split(",");
+const REDUCTIONS: readonly string[] = "All,Any,EuclideanNorm,Max,Mean,Min,Prod,Sum".split(",");
 
 const RULES: ReadonlyMap<string, ShapeRule> = new Map<string, ShapeRule>([
   ...SAME_SHAPE.map((op): [string, ShapeRule] => [op, (inputs, node) => sameShape(inputs, node)]),
@@ -68,6 +70,10 @@ const RULES: ReadonlyMap<string, ShapeRule> = new Map<string, ShapeRule>([
   ...["Max", "Min", "Prod", "Sum"].map((of): [string, ShapeRule] => [
     `UnsortedSegment${of}`,
     segmentRule,
+  ]),
+  ...["Max", "Mean", "Min", "Prod", "Sum"].map((of): [string, ShapeRule] => [
+    `Segment${of}`,
+    ([data]) => ({ shape: data?.shape && [-1, ...data.shape.slice(1)] }),
   ]),
   ["ArgMax", argMaxRule],
   ["ArgMin", argMaxRule],
