@@ -5,7 +5,14 @@ import { WinnowError } from "@winnow/core";
 import type { VersionKey, WorkerId } from "@winnow/core";
 
 import type { ContentHandle, OpenedVersion } from "../compute/compute.ts";
-import { loadedOf, openedOf, replicaOfKey, verifiedOf } from "./replica-set.ts";
+import {
+  contentsOfModel,
+  contentsOfRows,
+  loadedOf,
+  openedOf,
+  replicaOfKey,
+  verifiedOf,
+} from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
 import type { AssignmentStatus } from "../worker-observer.ts";
 
@@ -135,9 +142,9 @@ export function rowsHeldBy(
   if (opened === undefined) return undefined;
   const { table, partition } = replicaOfKey(replica);
   const verified = verifiedOf(held)?.[table]?.[partition];
-  for (const other of set.versions.values()) {
+  for (const other of contentsOfRows(set, opened.rowsFingerprint)) {
     const from = openedOf(other);
-    if (other === held || from === undefined || !haveSameRows(opened, from, table)) continue;
+    if (other === held || from === undefined || !isCutAlike(opened, from, table)) continue;
     const loaded = loadedOf(other.replicas.get(replica));
     if (loaded === undefined || verifiedOf(other) === undefined) continue;
     const isVerified = verified === undefined || haveEqualShares(verified, loaded.shares);
@@ -146,10 +153,9 @@ export function rowsHeldBy(
   return undefined;
 }
 
-/** Whether a table has the same partitions, with the same rows, in two contents. */
-function haveSameRows(a: OpenedVersion, b: OpenedVersion, table: number): boolean {
-  const isCutAlike = a.tables[table]?.partitions === b.tables[table]?.partitions;
-  return a.rowsFingerprint === b.rowsFingerprint && isCutAlike;
+/** Whether a table has as many partitions in two contents. */
+function isCutAlike(a: OpenedVersion, b: OpenedVersion, table: number): boolean {
+  return a.tables[table]?.partitions === b.tables[table]?.partitions;
 }
 
 /** Bytes that replicas of a table occupy ÷ bytes that their versions stated, ≥ 1; 1 while unknown. */
@@ -159,8 +165,7 @@ function overheadRatioOf(
 ): number {
   let occupiedBytes = 0;
   let statedBytes = 0;
-  for (const held of set.versions.values()) {
-    if (held.model !== at.model) continue;
+  for (const held of contentsOfModel(set, at.model)) {
     const opened = openedOf(held);
     for (const [key, replica] of held.replicas) {
       const { table, partition } = replicaOfKey(key);

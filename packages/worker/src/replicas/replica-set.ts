@@ -43,7 +43,7 @@
 
 import { isSameVersion } from "@winnow/cluster";
 import { groupedByModel } from "@winnow/core";
-import type { VersionKey, WinnowError } from "@winnow/core";
+import type { Fingerprint, VersionKey, WinnowError } from "@winnow/core";
 
 import type { ContentHandle, LoadedReplica, OpenedVersion } from "../compute/compute.ts";
 import type { FoundVersion } from "../models/directory-stillness.ts";
@@ -214,6 +214,37 @@ export function contentsOfModel({ versions }: ReplicaSet, model: string): readon
     contentsByModel.set(versions, byModel);
   }
   return byModel.get(model) ?? [];
+}
+
+/** Made when first asked for, as `contentsByModel` is. */
+const contentsByRows = new WeakMap<
+  ReplicaSet["versions"],
+  ReadonlyMap<Fingerprint, readonly HeldVersion[]>
+>();
+
+/** All opened contents whose tables have the rows of one content, itself among them. */
+export function contentsOfRows(
+  { versions }: ReplicaSet,
+  rowsFingerprint: Fingerprint,
+): readonly HeldVersion[] {
+  let byRows = contentsByRows.get(versions);
+  if (byRows === undefined) {
+    byRows = groupedByRows(versions.values());
+    contentsByRows.set(versions, byRows);
+  }
+  return byRows.get(rowsFingerprint) ?? [];
+}
+
+function groupedByRows(contents: Iterable<HeldVersion>): Map<Fingerprint, HeldVersion[]> {
+  const byRows = new Map<Fingerprint, HeldVersion[]>();
+  for (const held of contents) {
+    const rows = openedOf(held)?.rowsFingerprint;
+    if (rows === undefined) continue;
+    const known = byRows.get(rows);
+    if (known === undefined) byRows.set(rows, [held]);
+    else known.push(held);
+  }
+  return byRows;
 }
 
 /** All contents of one number. */
