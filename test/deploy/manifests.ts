@@ -53,10 +53,17 @@ export function objectsOf(text: string): KubernetesObject[] {
   });
 }
 
-/** What a kustomization below `deploy/kubernetes` renders to. */
+/** What kubectl gave for each kustomization: all tests of a process ask it once. */
+const renderedTexts = new Map<string, string>();
+
+/** What a kustomization below `deploy/kubernetes` renders to; no test changes those files. */
 export function render(kustomization: string): KubernetesObject[] {
   const directory = path.join(repositoryRoot, "deploy/kubernetes", kustomization);
-  return objectsOf(execFileSync("kubectl", ["kustomize", directory], { encoding: "utf8" }));
+  const text =
+    renderedTexts.get(kustomization) ??
+    execFileSync("kubectl", ["kustomize", directory], { encoding: "utf8" });
+  renderedTexts.set(kustomization, text);
+  return objectsOf(text);
 }
 
 /** Whether the object belongs to the Prometheus operator, to KEDA or to cert-manager, not to Kubernetes. */

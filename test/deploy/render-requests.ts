@@ -6,10 +6,17 @@ import { repositoryRoot } from "./manifests.ts";
 
 const script = path.join(repositoryRoot, "packages/winnow/bin/winnow.js");
 
+/** What it printed, by its flags: all tests of a process ask it once. */
+const texts = new Map<string, string>();
+
 /** What it prints for these flags. */
 export function renderedText(flags: readonly string[]): string {
   const args = [script, "k8s", "render", ...flags];
-  return execFileSync(process.execPath, args, { encoding: "utf8", stdio: "pipe" });
+  const asked = JSON.stringify(flags);
+  const text =
+    texts.get(asked) ?? execFileSync(process.execPath, args, { encoding: "utf8", stdio: "pipe" });
+  texts.set(asked, text);
+  return text;
 }
 
 const words = (...lines: readonly string[]): readonly string[] => lines.join(" ").split(" ");
