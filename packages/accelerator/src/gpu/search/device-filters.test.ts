@@ -25,6 +25,9 @@ import type { MaskPiece } from "./search-scope.ts";
 const { device, reason } = await sharedSoftwareGpu();
 const DIM = 4;
 const K = 9;
+/** Tables by chance, with up to six searches each. `npm run fuzz:gpu` has more of them. */
+const SETS_OF_SEARCHES = Number(process.env["FUZZ_SEARCHES"] ?? 10);
+const SEARCHES_MS_MAX = 120_000 + SETS_OF_SEARCHES * 3000;
 
 afterEach(() => vi.restoreAllMocks());
 
@@ -261,34 +264,38 @@ describe.skipIf(device === undefined)(`filters on a GPU ${reason}`, () => {
     await opened.accelerator.close();
   });
 
-  test("admit what they say, whatever the parts, slabs, exclusions and other filters", async () => {
-    const shapes = fc.record({
-      rows: fc.integer({ min: 1, max: 3000 }),
-      parts: fc.integer({ min: 1, max: 6 }),
-      slabBytesMax: fc.integer({ min: 1, max: 20_000 }),
-      scratchBytesMax: fc.constantFrom(2 ** 20, 2 ** 22),
-      seed: fc.nat(),
-    });
-    const searches = fc.array(fc.array(fc.option(fc.nat(3)), { minLength: 3, maxLength: 3 }), {
-      minLength: 2,
-      maxLength: 6,
-    });
-    await fc.assert(
-      fc.asyncProperty(shapes, searches, async ({ rows, parts, seed, ...options }, asked) => {
-        const opened = await open(rows, Math.min(parts, rows), options);
-        const made = [1, 2, 3, 4].map((at) => madeFilter(opened, seed + at));
-        const some = bruteForce(opened.problem).rows.slice(0, 5).toSorted();
+  test(
+    "admit what they say, whatever the parts, slabs, exclusions and other filters",
+    async () => {
+      const shapes = fc.record({
+        rows: fc.integer({ min: 1, max: 3000 }),
+        parts: fc.integer({ min: 1, max: 6 }),
+        slabBytesMax: fc.integer({ min: 1, max: 20_000 }),
+        scratchBytesMax: fc.constantFrom(2 ** 20, 2 ** 22),
+        seed: fc.nat(),
+      });
+      const searches = fc.array(fc.array(fc.option(fc.nat(3)), { minLength: 3, maxLength: 3 }), {
+        minLength: 2,
+        maxLength: 6,
+      });
+      await fc.assert(
+        fc.asyncProperty(shapes, searches, async ({ rows, parts, seed, ...options }, asked) => {
+          const opened = await open(rows, Math.min(parts, rows), options);
+          const made = [1, 2, 3, 4].map((at) => madeFilter(opened, seed + at));
+          const some = bruteForce(opened.problem).rows.slice(0, 5).toSorted();
 
-        for (const picks of asked) {
-          const excludedRows = seed % 2 === 0 ? undefined : [some, undefined, some];
-          const chosen = picks.map((pick) => (pick === null ? undefined : made[pick]));
-          expect(await fault(opened, chosen, excludedRows)).toBeUndefined();
-        }
-        await opened.accelerator.close();
-      }),
-      { numRuns: 25 },
-    );
-  });
+          for (const picks of asked) {
+            const excludedRows = seed % 2 === 0 ? undefined : [some, undefined, some];
+            const chosen = picks.map((pick) => (pick === null ? undefined : made[pick]));
+            expect(await fault(opened, chosen, excludedRows)).toBeUndefined();
+          }
+          await opened.accelerator.close();
+        }),
+        { numRuns: SETS_OF_SEARCHES },
+      );
+    },
+    SEARCHES_MS_MAX,
+  );
 
   test("that are released under searches under way still hold for these, and for no other", async () => {
     const opened = await open(3000, 3, { slabBytesMax: 8000, lanes: 2 });
