@@ -4,17 +4,21 @@ import type { Clock } from "@winnow/core";
 
 const SECONDS = 10;
 
-/** One slice for each of the last ten seconds; a slice is made once and emptied whenever its turn comes. */
+/**
+ * One slice for each of the last ten seconds; a slice is made when its turn first comes, and emptied whenever it comes
+ * again. Of a worker that never answers, of which there may be thousands of names, none is made.
+ */
 export class RecentSeconds<Slice> {
   readonly #clock: Clock;
-  readonly #slices: readonly Slice[];
+  readonly #slices: Slice[] = [];
+  readonly #make: () => Slice;
   readonly #empty: (slice: Slice) => void;
   /** Of which second each slice is. */
   readonly #seconds = new Float64Array(SECONDS).fill(Number.NEGATIVE_INFINITY);
 
   constructor(clock: Clock, make: () => Slice, empty: (slice: Slice) => void) {
     this.#clock = clock;
-    this.#slices = Array.from({ length: SECONDS }, make);
+    this.#make = make;
     this.#empty = empty;
   }
 
@@ -22,7 +26,7 @@ export class RecentSeconds<Slice> {
   now(): Slice {
     const second = this.#second();
     const at = second % SECONDS;
-    const slice = this.#slices[at]!;
+    const slice = (this.#slices[at] ??= this.#make());
     if (this.#seconds[at] !== second) {
       this.#seconds[at] = second;
       this.#empty(slice);
