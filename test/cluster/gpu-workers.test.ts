@@ -20,8 +20,8 @@ const env = {
   ...gpuEnvironment,
   NODE_OPTIONS: `${gpuEnvironment.NODE_OPTIONS} --import=${hook}`,
 };
-/** GPUs made of software share the processors with everything else: more would be overload. */
-const PER_SECOND = 15;
+/** GPUs made of software share the processors with everything else, and each search on one takes much of them. */
+const PER_SECOND = 6;
 
 let cluster: RunningCluster | undefined;
 let redis: RedisProcess | undefined;
