@@ -3,7 +3,7 @@
 // answer says as much about a busy machine as about Winnow; the other files here hold that, one fault each.
 
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import process from "node:process";
@@ -34,8 +34,9 @@ function runChaos(): Promise<string> {
 test("brief chaos: nothing wrong, nobody gone, whole again after each fault", async () => {
   const printed = await runChaos();
 
-  const file = readFileSync(path.join(folder, "report.json"), "utf8");
-  const { results, ended } = JSON.parse(file) as {
+  const file = path.join(folder, "report.json");
+  if (!existsSync(file)) throw new Error(`chaos came to no result:\n${printed}`);
+  const { results, ended } = JSON.parse(readFileSync(file, "utf8")) as {
     readonly results: readonly ScenarioResult[];
     readonly ended?: string;
   };
