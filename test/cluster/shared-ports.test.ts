@@ -46,10 +46,12 @@ async function askedOnce(url: string): Promise<number | string> {
   return status;
 }
 
-/** The metrics, asked on a connection of its own. */
-function metricsOf(url: string): Promise<string> {
+const metricsOf = (url: string): Promise<string> => pageOf(`${url}/monitoring/prometheus/metrics`);
+
+/** A page, asked for on a connection of its own. */
+function pageOf(url: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    const asked = get(`${url}/monitoring/prometheus/metrics`, { agent: false }, (answer) => {
+    const asked = get(url, { agent: false }, (answer) => {
       let text = "";
       answer.setEncoding("utf8").on("data", (part: string) => (text += part));
       answer.on("end", () => resolve(text)).on("error", reject);
@@ -85,6 +87,7 @@ test("connections go to both routers by turns, and a scrape of one counts what b
   );
   statuses.push(...(await Promise.all(further)));
   for (const agent of agents) agent.destroy();
+  const reports = [await pageOf(`${url}/v1/cluster`), await pageOf(`${url}/v1/cluster`)];
   const clients = Array.from({ length: 4 }, () => clientOf("PredictionService", grpc));
   const users = {
     dtype: "DT_STRING",
@@ -97,6 +100,8 @@ test("connections go to both routers by turns, and a scrape of one counts what b
   const [restAfter, callsAfter] = [await counted(url, "REST"), await counted(url, "GRPC")];
 
   expect(new Set(statuses)).toEqual(new Set([200]));
+  const names = reports.map((json) => (JSON.parse(json) as { router: unknown }).router);
+  expect(names).toContainEqual(expect.objectContaining({ name: expect.stringMatching(/^r[01]$/) }));
   const asked = restAfter.map((count, router) => count - rest[router]!);
   const called = callsAfter.map((count, router) => count - calls[router]!);
   expect([asked[0]! + asked[1]!, called[0]! + called[1]!]).toEqual([40, 4]);

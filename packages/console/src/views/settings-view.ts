@@ -19,7 +19,8 @@ export function settingsView({ router }: ClusterReport): VNode {
       h("td", {}, typeof value === "object" ? JSON.stringify(value) : String(value)),
     ),
   );
-  const about = `Winnow ${router.version}, up ${ageText(router.uptimeMs)}, ${router.isReady ? "ready" : "not ready"}, routing generation ${router.routingGeneration}, ${sizeText(router.memory.residentBytes)} of memory`;
+  const name = router.name === undefined ? "" : `${router.name} of the routers on this port: `;
+  const about = `${name}Winnow ${router.version}, up ${ageText(router.uptimeMs)}, ${router.isReady ? "ready" : "not ready"}, routing generation ${router.routingGeneration}, ${sizeText(router.memory.residentBytes)} of memory`;
   return section(
     "settings",
     "This router",

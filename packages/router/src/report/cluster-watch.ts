@@ -32,6 +32,8 @@ export interface ClusterWatchParts {
   readonly clock: Clock;
   /** Winnow's version. */
   readonly version: string;
+  /** The router's name among those that share its ports. */
+  readonly name?: string | undefined;
   /** Gives the bytes that this process occupies. */
   readonly residentBytes: () => number;
   /** The settings in effect, and the defaults; without secrets. */
@@ -172,11 +174,12 @@ export class ClusterWatch {
 
   #make(router: ReportedRouter): ClusterReport {
     const { workers, models } = this.#see(router);
-    const { version, clock, residentBytes } = this.#parts;
+    const { version, name, clock, residentBytes } = this.#parts;
     const { requests, questions, waiting } = router.counters;
     const { generation, membershipAgeMs } = router.clusterStatus();
     const told: RouterReport = {
       version,
+      ...(name !== undefined && { name }),
       uptimeMs: Math.round(clock.nowMs() - this.#startMs),
       isReady: router.ready,
       routingGeneration: generation,

@@ -167,6 +167,8 @@ export interface TrafficReport {
 export interface RouterReport {
   /** Winnow's version. */
   readonly version: string;
+  /** Its name among the routers that share its ports; absent: it shares none. */
+  readonly name?: string;
   readonly uptimeMs: number;
   /** Whether requests may be sent here, as `/readyz` says. */
   readonly isReady: boolean;

@@ -144,7 +144,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   const requestTimeoutMs = options.rest_api_timeout_in_ms;
   const httpOptions = httpOptionsOf(options, metricsPath);
   const settings = routerOptions(options, config?.initial);
-  const watch = watchOf(environment, httpOptions, settings);
+  const watch = watchOf(environment, options, { http: httpOptions, router: settings });
   const router = createRouter(settings, {
     environment,
     connector: cluster.connector,
@@ -299,10 +299,15 @@ function httpOptionsOf(options: RouterRoleOptions, metricsPath: string | undefin
 }
 
 /** Makes the watch of the cluster for people. Its document shows the settings in effect, none of which is a secret. */
-function watchOf({ clock }: Environment, http: HttpOptions, router: RouterOptions): ClusterWatch {
+function watchOf(
+  { clock }: Environment,
+  { sharing }: RouterRoleOptions,
+  { http, router }: { readonly http: HttpOptions; readonly router: RouterOptions },
+): ClusterWatch {
   return new ClusterWatch({
     clock,
     version: winnowVersion,
+    name: sharing === undefined ? undefined : sharingName(sharing),
     residentBytes: () => process.memoryUsage.rss(),
     settings: { ...resolveHttpOptions(http), ...resolveRouterOptions(router) },
     defaults: { ...resolveHttpOptions({}), ...resolveRouterOptions({}) },

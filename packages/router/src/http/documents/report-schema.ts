@@ -102,6 +102,7 @@ const WORKER = fields({
 
 const ROUTER = fields({
   version: text,
+  "name?": text,
   uptimeMs: count,
   isReady: yesOrNo,
   routingGeneration: count,
