@@ -132,7 +132,7 @@ test("an answer that is no object has 30 s to end, though bytes come", async () 
 });
 
 test("an answer that is aborted is not waited for, though its library goes on", async () => {
-  const asked = inTime(new ManualClock(), (_signal, abort) => {
+  const asked = inTime(new ManualClock(), ({ abort }) => {
     abort(new Error("too long"));
     return new Promise(() => undefined);
   });
@@ -156,7 +156,7 @@ test("an answer that does not come is given up after 30 s", async () => {
   const clock = new ManualClock();
   const result = inTime(
     clock,
-    (signal) =>
+    ({ signal }) =>
       new Promise((_, reject) => {
         signal.addEventListener("abort", () => reject(signal.reason as Error));
       }),
@@ -166,4 +166,20 @@ test("an answer that does not come is given up after 30 s", async () => {
   clock.advance(30_000);
 
   await expect(result).rejects.toThrow("no answer for 30 s");
+});
+
+test("an answer that trickles is given up after 30 s, saying what came of it", async () => {
+  const clock = new ManualClock();
+  const result = inTime(clock, ({ came }) => {
+    came(3);
+    came(1024);
+    return new Promise(() => undefined);
+  });
+  result.catch(() => undefined);
+
+  clock.advance(30_000);
+
+  await expect(result).rejects.toThrow(
+    "an answer is not complete within 30 s, of which 1024 bytes came",
+  );
 });

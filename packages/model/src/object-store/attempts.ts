@@ -93,24 +93,42 @@ function originOf(location: string): string {
   return `${protocol}//${host}`;
 }
 
-/** The answer to a request, which is aborted if there is no answer within 30 s, or whoever asks aborts it. */
-export async function inTime<T>(
-  clock: Clock,
-  ask: (signal: AbortSignal, abort: (reason: Error) => void) => Promise<T>,
-): Promise<T> {
+/** What a request tells of its answer, and can do. */
+export interface AnswerWatch {
+  readonly signal: AbortSignal;
+  readonly abort: (reason: Error) => void;
+  /** So many bytes of the answer's body have come in all. */
+  readonly came: (bytes: number) => void;
+}
+
+/** The answer to a request, which is aborted if it is not complete within 30 s, or whoever asks aborts it. */
+export async function inTime<T>(clock: Clock, ask: (watch: AnswerWatch) => Promise<T>): Promise<T> {
   const cut = new AbortController();
+  let arrived = 0;
   const timer = clock.setTimer(IDLE_MS_MAX, () => {
-    cut.abort(new Error(`no answer for ${IDLE_MS_MAX / 1000} s`));
+    const seconds = IDLE_MS_MAX / 1000;
+    const what = arrived === 0 ? `no answer for ${seconds} s` : lateText(arrived, seconds);
+    cut.abort(new Error(what));
   });
   // A library may not notice while it reads a body.
   const aborted = new Promise<never>((_, reject) => {
     cut.signal.addEventListener("abort", () => reject(cut.signal.reason as Error));
   });
   try {
-    return await Promise.race([aborted, ask(cut.signal, (reason) => cut.abort(reason))]);
+    const watch: AnswerWatch = {
+      signal: cut.signal,
+      abort: (reason) => cut.abort(reason),
+      came: (bytes) => (arrived = bytes),
+    };
+    return await Promise.race([aborted, ask(watch)]);
   } finally {
     clock.clearTimer(timer);
   }
+}
+
+/** Why an answer that came in part is given up. */
+function lateText(bytes: number, seconds: number): string {
+  return `an answer is not complete within ${seconds} s, of which ${bytes} bytes came: the store, or the way to it, is too slow`;
 }
 
 /** Refuses an answer that does not end, and is no object. @throws WinnowError RESOURCE_EXHAUSTED */

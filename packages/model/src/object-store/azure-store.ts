@@ -9,6 +9,7 @@
 import type { Readable } from "node:stream";
 import { type ObjectBucket, type ObjectUrl, WinnowError, writtenObject } from "@winnow/core";
 import {
+  type AnswerWatch,
   type AttemptTimes,
   type Refusal,
   assertShort,
@@ -139,7 +140,7 @@ export class AzureStore implements ObjectStore {
     const { clock } = this.#times;
     const conditions = { ifMatch: etag };
     return inAttempts(this.#times, asked, async () => {
-      const answer = await inTime(clock, (abortSignal) =>
+      const answer = await inTime(clock, ({ signal: abortSignal }) =>
         blob.download(start, end - start, { conditions, abortSignal, maxRetryRequests: 0 }),
       );
       const { readableStreamBody: body, contentLength: bytes, contentRange: range } = answer;
@@ -166,8 +167,9 @@ export class AzureStore implements ObjectStore {
       assertPages(url, (pages += 1));
       const from = continuationToken;
       const page = await inAttempts(this.#times, asked, () =>
-        inTime(this.#times.clock, async (abortSignal, abort) => {
-          const requestOptions = { onDownloadProgress: abortingAfter(asked.what, abort) };
+        inTime(this.#times.clock, async (watch) => {
+          const requestOptions = { onDownloadProgress: watching(asked.what, watch) };
+          const abortSignal = watch.signal;
           const pages = list(container, { prefix, abortSignal, requestOptions }).byPage({
             continuationToken: from,
           });
@@ -188,9 +190,10 @@ export class AzureStore implements ObjectStore {
   }
 }
 
-/** Ends a request whose answer, which the SDK takes in as a whole, does not end. */
-function abortingAfter(what: string, abort: (reason: Error) => void) {
+/** Counts the bytes of an answer, which the SDK takes in as a whole, and ends the request if the answer does not end. */
+function watching(what: string, { abort, came }: AnswerWatch) {
   return ({ loadedBytes }: { readonly loadedBytes: number }): void => {
+    came(loadedBytes);
     try {
       assertShort(what, loadedBytes);
     } catch (error) {

@@ -11,6 +11,7 @@ import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
 import { type ObjectBucket, type ObjectUrl, keepAliveClock, writtenObject } from "@winnow/core";
 import {
+  type AnswerWatch,
   type AttemptTimes,
   type Refusal,
   bodyOf,
@@ -126,7 +127,7 @@ export class GcsStore implements ObjectStore {
     return inAttempts(this.#times, asked, async () => {
       // Without this encoding, an object that is stored compressed would be sent decompressed, and as a whole.
       const range = { range: `bytes=${start}-${end - 1}`, "accept-encoding": "gzip" };
-      const answer = await inTime(clock, (signal) => answered(api, url, { more: range, signal }));
+      const answer = await inTime(clock, (watch) => answered(api, url, { more: range, watch }));
       const body = bodyIn(answer);
       try {
         assertAnswers(asked.what, headOf(answer), { start, end, etag: generation });
@@ -150,10 +151,10 @@ export class GcsStore implements ObjectStore {
       const from = pageToken === undefined ? {} : { pageToken };
       const query = new URLSearchParams({ ...options, prefix, ...from });
       const page: Page = await inAttempts(this.#times, asked, () =>
-        inTime(clock, async (signal) => {
+        inTime(clock, async (watch) => {
           const at = `${api.url}/b/${url.bucket}/o?${query.toString()}`;
-          const answer = await answered(api, at, { more: {}, signal });
-          return JSON.parse(await textOf(bodyIn(answer), asked.what)) as Page;
+          const answer = await answered(api, at, { more: {}, watch });
+          return JSON.parse(await textOf(bodyIn(answer), asked.what, watch.came)) as Page;
         }),
       );
       yield page;
@@ -193,8 +194,8 @@ async function answered(
   url: string,
   {
     more,
-    signal,
-  }: { readonly more: Readonly<Record<string, string>>; readonly signal: AbortSignal },
+    watch: { signal, came },
+  }: { readonly more: Readonly<Record<string, string>>; readonly watch: AnswerWatch },
 ): Promise<Response> {
   const headers = await api.headers(url);
   for (const [name, value] of Object.entries(more)) headers.set(name, value);
@@ -204,7 +205,7 @@ async function answered(
     await answer.body?.cancel();
     throw new Redirection(redirectText(answer.status, answer.headers.get("location") ?? ""));
   }
-  const said = answer.body === null ? "" : await textOf(bodyIn(answer), "gs://");
+  const said = answer.body === null ? "" : await textOf(bodyIn(answer), "gs://", came);
   throw new HttpRefusal(answer.status, reasonIn(said));
 }
 
@@ -223,9 +224,17 @@ function headOf({ headers }: Response): RangeHead {
   };
 }
 
-async function textOf(body: Readable, what: string): Promise<string> {
+async function textOf(
+  body: Readable,
+  what: string,
+  came: (bytes: number) => void,
+): Promise<string> {
   const chunks: Uint8Array[] = [];
-  for await (const chunk of shortBody(keepAliveClock, body, what)) chunks.push(chunk);
+  let bytes = 0;
+  for await (const chunk of shortBody(keepAliveClock, body, what)) {
+    chunks.push(chunk);
+    came((bytes += chunk.length));
+  }
   return Buffer.concat(chunks).toString("utf8");
 }
 
