@@ -518,6 +518,45 @@ def computed_items(directory):
     return [("batch", asked, name) for name in COMPUTED]
 
 
+WEIGHED = {
+    "serving_default": lambda m, q, w: scored(m, q) + w[:, None] * m.views,
+    "turned": lambda m, q, w: scored(m, q) - 0.5 * (m.views * tf.expand_dims(w, 1)),
+    "blended": lambda m, q, w: w[:, None] * scored(m, q) + (1.0 - w[:, None]) * m.views,
+    "of_logarithms": lambda m, q, w: scored(m, q) / 0.5 + m.bias + tf.sigmoid(w)[:, tf.newaxis] * tf.math.log1p(m.views)[None],
+    "two_weights": lambda m, q, w: tf.sigmoid((scored(m, q) + m.bias * tf.reshape(w, [-1, 1]) + q[:, :1] * m.views) / 64.0),
+    "shared": lambda m, q, w: tf.nn.softmax(scored(m, q) + w[:, None] * m.bias),
+    "masked": lambda m, q, w: tf.where(m.views > 4.0, scored(m, q) + w[:, None] * m.views, -np.inf),
+    # Rows of their own would have to be made of these.
+    "dense_hidden": lambda m, q, w: scored(m, q) + tf.exp(w)[:, None] * tf.math.log(m.views - 4.0),
+    "dense_distance": lambda m, q, w: scored(m, q) - 0.5 * tf.abs(m.views[None] - w[:, None]),
+}
+
+
+@model
+def weighed_biases(directory):
+    """Biases of items that a request weighs for each query. All numbers are small integers or powers of 2, except
+    those of functions. Signatures named dense_ are no search."""
+    module = tf.Module()
+    numbers = np.random.default_rng(23)
+    module.items = tf.Variable(numbers.integers(-3, 4, (40, 8)), dtype=tf.float32, name="items")
+    module.bias = tf.Variable(numbers.integers(-9, 9, 40), dtype=tf.float32, name="bias")
+    module.views = tf.Variable([4.0 + i * 17 % 23 for i in range(40)], name="views")
+    module.ids = tf.Variable(ITEMS, name="ids")
+
+    def signature(function):
+        def serve(query, weight):
+            values, rows = tf.math.top_k(function(module, query, weight), k=9)
+            return {"scores": values, "rows": rows, "ids": tf.gather(module.ids, rows)}
+
+        return tf.function(serve, input_signature=[QUERY, spec(tf.float32, None, name="weight")])
+
+    tf.saved_model.save(module, directory, signatures={name: signature(f) for name, f in WEIGHED.items()})
+    query = numbers.integers(-3, 4, (4, 8)).astype(float)
+    query[3] = 0.0
+    asked = {"query": query.tolist(), "weight": [0.5, -2.0, 0.0, 4.0]}
+    return [("batch", asked, name) for name in WEIGHED]
+
+
 if __name__ == "__main__":
     for name in sys.argv[1:] or MODELS:
         record(name, MODELS[name])

@@ -2,6 +2,7 @@
 // rows by one product of vectors, so every operation on the scores must become one of these:
 //
 //   scores + bias of each item        one more dimension: row [item ‖ bias], query [query ‖ 1]
+//   scores + bias · factor of request one more dimension: row [item ‖ bias], query [query ‖ factor]
 //   scores · constant, before a bias  the query is multiplied
 //   scores · factor of each item      the row is multiplied
 //   a function that keeps the order   part of the search, which ranks by its values
@@ -265,8 +266,8 @@ function composedOfProduct(lowering: Lowering, found: Composition): SearchedScor
   const candidates = storedRows(product, within);
   if (candidates.dim > DIM_MAX) return { node: product.node };
   let { query } = within;
-  for (const { factor } of within.biases.slice(within.weighed)) {
-    query = withDimension(lowering, query, factor);
+  for (const bias of within.biases.slice(within.weighed)) {
+    query = withBias(lowering, query, bias);
   }
   const functions = [...before, ...behind];
   const unranked = unrankedBy(functions, within.biases, lowering);
@@ -468,9 +469,7 @@ function withBiases(
       });
     } else if (step.kind === "weighted") {
       if (!isForEach(step.operand, items)) return step.operation;
-      for (const { factor } of biases.slice(weighed)) {
-        scaled = withDimension(lowering, scaled, factor);
-      }
+      for (const bias of biases.slice(weighed)) scaled = withBias(lowering, scaled, bias);
       weighed = biases.length;
       scaled = applied(lowering, step.operation, scaled);
       functions = functions.map(({ op, operand }) => {
@@ -524,9 +523,10 @@ function obstacleOfSquares(
 }
 
 /** Whether a bias fits the items, beside those before it. */
-function mayAppend(bias: ItemBias, others: readonly ItemBias[], items: SearchedItems): boolean {
-  const { squares } = bias;
+function mayAppend(bias: ItemBias, others: readonly ItemBias[], items: ScoreProduct): boolean {
+  const { squares, weight } = bias;
   if (bias.items !== items.candidates.shape[items.itemAxis]) return false;
+  if (weight !== undefined && items.vectors !== undefined) return false;
   if (squares === undefined) return others.length < BIASES_MAX;
   return areSameItems(squares, items) && others.every((other) => other.squares === undefined);
 }
@@ -603,7 +603,28 @@ function reshaped(lowering: Lowering, value: GraphValue, sizes: readonly number[
   return lowering.operation(node, [value, shape]).outputs[0]!;
 }
 
-/** Queries with a constant behind them: the weight of a bias. */
+/** Queries with the weight of a bias behind them: a constant, or a value of each query. */
+function withBias(lowering: Lowering, query: GraphValue, { factor, weight }: ItemBias): GraphValue {
+  if (weight === undefined) return withDimension(lowering, query, factor);
+  const name = `${weight.producer?.name ?? "weight"}/bias`;
+  const attributes = new Attributes(
+    name,
+    new Map<string, AttributeValue>([
+      ["T", { kind: "type", value: 1 }],
+      ["N", { kind: "int", value: 2 }],
+      ["Tidx", { kind: "type", value: 3 }],
+    ]),
+  );
+  const outputDtypes = ["float32"] as const;
+  const scale = constantValue({ dtype: "float32", shape: [], data: Float32Array.of(factor) });
+  const product = { op: "Mul", name: `${name}/weight`, attributes, outputDtypes };
+  const scaled = lowering.operation(product, [weight, scale]).outputs[0]!;
+  const axis = constantValue({ dtype: "int32", shape: [], data: Int32Array.of(1) });
+  const joined = { op: "ConcatV2", name, attributes, outputDtypes };
+  return lowering.operation(joined, [query, scaled, axis]).outputs[0]!;
+}
+
+/** Queries with a constant behind them. */
 function withDimension(lowering: Lowering, query: GraphValue, weight: number): GraphValue {
   const paddings = constantValue({
     dtype: "int32",

@@ -74,6 +74,8 @@ export interface ItemBias {
   readonly squares?: SearchedItems | undefined;
   readonly items: number;
   readonly factor: number;
+  /** A further factor, one for each query: `[queries, 1]`; absent: 1. */
+  readonly weight?: GraphValue | undefined;
   /** Whether it is 0 for each item that it does not hide. */
   readonly isNothing?: boolean | undefined;
 }
@@ -256,7 +258,7 @@ function termStep(
   }: { readonly operation: ScoreOperation; readonly scores: GraphValue; readonly sign: 1 | -1 },
   scalars: ScalarReader,
 ): ScoreStep | undefined {
-  const found = itemBiasOf(term, sign, scalars);
+  const found = itemBiasOf(term, sign, scalars) ?? weightedBiasOf(term, scores, scalars);
   if (found !== undefined) {
     const { shown, ...bias } = found;
     return { kind: "bias", operation, bias: { ...bias, factor: sign * bias.factor }, shown };
@@ -403,6 +405,25 @@ function itemBiasOf(value: GraphValue, sign: 1 | -1, scalars: ScalarReader): Fou
   const squares = squaresOf(withoutOtherAxes(vector, items), scalars);
   if (squares !== undefined) return { stored, squares, items, factor };
   return computedBias(value, { items, sign }, scalars);
+}
+
+/** A bias that a request weighs for each query: `w[:, None] * popularity`, times a constant. */
+function weightedBiasOf(
+  value: GraphValue,
+  scores: GraphValue,
+  scalars: ScalarReader,
+): FoundBias | undefined {
+  const { vector: product, factor } = multipleOf(value, scalars) ?? { vector: value, factor: 1 };
+  const operands = (isUsable(factor) && producerOf(product, "Mul")?.inputs) || [];
+  const weight = operands.find((operand) => isOfEachQuery(operand, scores));
+  const ofItems = operands.find((operand) => operand !== weight);
+  const bias = weight && ofItems && itemBiasOf(ofItems, 1, scalars);
+  if (bias?.stored === undefined || bias.shown !== undefined) return undefined;
+  return { ...bias, weight, factor: factor * bias.factor };
+}
+
+function isOfEachQuery(value: GraphValue, scores: GraphValue): boolean {
+  return value.shape?.join() === "-1,1" && isPerQuery(value, scores);
 }
 
 /** A bias that is computed of vectors of items, and may hide some of them. */
