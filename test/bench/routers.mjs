@@ -58,18 +58,19 @@ async function startCluster(routers) {
   return { routers, host: "127.0.0.1", port, child };
 }
 
-/** The processes that one started. */
+/** A cluster's processes: that which started it, and all below. */
 function processesOf({ child }) {
-  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
-  const isOwn = (pid) => {
+  const parents = new Map();
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
     try {
       const [, parent] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1).split(" ");
-      return Number(parent) === child.pid;
+      parents.set(Number(pid), Number(parent));
     } catch {
-      return false; // It ended meanwhile.
+      // It ended meanwhile.
     }
-  };
-  return [child.pid, ...pids.filter(isOwn).map(Number)];
+  }
+  const isBelow = (pid) => pid === child.pid || (parents.has(pid) && isBelow(parents.get(pid)));
+  return [...parents.keys()].filter(isBelow);
 }
 
 function asker({ host, port }, { model, instance }) {
