@@ -15,13 +15,18 @@ export interface DocumentedMetric {
 /** The page. */
 const metricsDocument: string = readTracked("docs/metrics.md");
 
-const [, router = "", worker = ""] =
-  /## Router\n(.*)## Worker\n(.*)## What/s.exec(metricsDocument) ?? [];
+const [, sharing = "", router = "", worker = ""] =
+  /## Routers that share their ports\n(.*)## Router\n(.*)## Worker\n(.*)## What/s.exec(
+    metricsDocument,
+  ) ?? [];
 const ROW = /^\| `([^`{]+)(?:\{([^}]*)\})?` +\| (counter|gauge|histogram) +\| (.*) \|$/gm;
 
 /** Metrics by role, as the document lists them. */
 export const documentedMetrics: Readonly<Record<"router" | "worker", readonly DocumentedMetric[]>> =
   { router: rows(router), worker: rows(worker) };
+
+/** What a page of several routers that share their ports has beside the metrics of each. */
+export const sharedPageMetrics: readonly DocumentedMetric[] = rows(sharing);
 
 function rows(section: string): DocumentedMetric[] {
   return Array.from(section.matchAll(ROW), ([, name = "", labels, type, tells = ""]) => ({
@@ -39,7 +44,7 @@ export interface NamedMetric extends DocumentedMetric {
 
 /** The metric that a name in a query or a page means; both roles' where both have it. */
 export function metricNamed(name: string): NamedMetric | undefined {
-  const all = [...documentedMetrics.router, ...documentedMetrics.worker];
+  const all = [...documentedMetrics.router, ...documentedMetrics.worker, ...sharedPageMetrics];
   const whole = all.find((metric) => metric.name === name);
   if (whole !== undefined) return { ...whole, part: undefined };
   const [, stem, part] = /^(.*)_(bucket|sum|count)$/.exec(name) ?? [];

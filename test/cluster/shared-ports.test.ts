@@ -128,6 +128,19 @@ test("a router that is silent holds one connection up, which another answers whe
   expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
 }, 120_000);
 
+test("where all routers die at once, nobody who was connecting waits for ever", async () => {
+  const { served, predict, processes } = await twoRouters();
+  const pids = [processes["router r0"]!, processes["router r1"]!];
+  for (const pid of pids) process.kill(pid, "SIGSTOP");
+  const asked = Array.from({ length: 6 }, () => askedOnce(predict));
+  await pause(500);
+  for (const pid of pids) process.kill(pid, "SIGKILL");
+
+  expect(await Promise.all(asked)).toHaveLength(6);
+  await served.line("process is back");
+  await expect.poll(() => askedOnce(predict)).toBe(200);
+}, 90_000);
+
 test("SIGTERM ends both routers with code 0 and every request that they took answered", async () => {
   const { served, predict } = await twoRouters();
   const ends = new Set<number | string>();

@@ -30,15 +30,15 @@ export function startSharing({ script, args, nodeFlags, env }: SharingProcess): 
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
   const child = nodeCluster.fork(env).process;
-  passOnAtExit(child);
+  passOnAtEnd(child);
   return child;
 }
 
 /**
- * `cluster` forgets the connection that it was giving to a process when that one ended, so that its client would wait
- * for ever. In the name of the process, it is refused, and goes to another; the last process takes it with it.
+ * `cluster` forgets the connection that it was giving to a process which ends, so that its client would wait for ever.
+ * In the name of the process it is refused here, and goes to another; without another it is closed.
  */
-function passOnAtExit(child: ChildProcess): void {
+function passOnAtEnd(child: ChildProcess): void {
   const given = new Set<number>();
   const send = child.send.bind(child) as (...parts: readonly unknown[]) => boolean;
   child.send = (message: InternalMessage, ...rest: readonly unknown[]) => {
@@ -48,10 +48,16 @@ function passOnAtExit(child: ChildProcess): void {
   child.on("internalMessage", ({ ack }: InternalMessage) => {
     if (ack !== undefined) given.delete(ack);
   });
-  child.on("exit", () => {
-    const isLast = Object.keys(nodeCluster.workers ?? {}).length === 0;
+  const passOn = (): void => {
+    // Else it is called again once all that the process wrote has been read.
+    if (child.connected) return;
+    const others = Object.values(nodeCluster.workers ?? {}).filter(
+      (worker) => worker?.isConnected() === true && worker.process !== child,
+    );
     for (const ack of given) {
-      child.emit("internalMessage", { cmd: "NODE_CLUSTER", ack, accepted: isLast });
+      child.emit("internalMessage", { cmd: "NODE_CLUSTER", ack, accepted: others.length === 0 });
     }
-  });
+  };
+  child.on("exit", passOn);
+  child.on("disconnect", passOn);
 }
