@@ -168,6 +168,7 @@ function router(): Command {
         .argParser(wholeNumber(0, 63))
         .hideHelp(),
     )
+    .addOption(option("--listen-when-ready", "listen when it can answer, or after 30 s").hideHelp())
     .addOption(hostOption("127.0.0.1"))
     .addOption(replicationOption())
     .addOption(modelReplicationOption())

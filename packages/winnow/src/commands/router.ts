@@ -6,7 +6,7 @@ import { hostname } from "node:os";
 import { type DenseEngine, createDenseEngine } from "@winnow/accelerator";
 import { stateFileName } from "@winnow/cluster";
 import type { TlsSource } from "@winnow/cluster";
-import { type Environment, type Logger, assertDescriptors } from "@winnow/core";
+import { type Clock, type Environment, type Logger, assertDescriptors } from "@winnow/core";
 import type {
   GrpcServer,
   HttpOptions,
@@ -35,6 +35,7 @@ import {
 } from "../model-config/config-flags.ts";
 import { sharingName } from "../local-cluster/page-messages.ts";
 import { SharedMetrics } from "../local-cluster/shared-metrics.ts";
+import { readyToListen, tellReady } from "../local-cluster/sharing-start.ts";
 import type { ModelConfig } from "../model-config/model-config.ts";
 import { ModelReload } from "../model-config/model-reload.ts";
 import { openApiKeys } from "../process/api-keys.ts";
@@ -85,6 +86,8 @@ export interface RouterRoleOptions
   readonly requireSecurity: boolean;
   /** The number of this router among those that share its ports. */
   readonly sharing?: number;
+  /** Whether it listens once it can answer, not at once. */
+  readonly listenWhenReady?: boolean;
 }
 
 /**
@@ -194,11 +197,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     await listenForGrpc(server, where, log);
     return server;
   };
-  setServingFlags();
-  if (ports.rest !== undefined) {
-    await listenForRest(http, { host, port: ports.rest, tls: tls !== undefined }, log);
-  }
-  const grpc = hasGrpc(options, ports) ? await openGrpc() : undefined;
+  let grpc: GrpcServer | undefined;
   const close = async (): Promise<void> => {
     config?.close();
     keys?.close();
@@ -215,6 +214,10 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     await close();
   };
   endOnSignals({ drain, close }, log);
+  setServingFlags();
+  await mayListen(options, router, environment.clock);
+  await listenForRest(http, { host, port: ports.rest, tls: tls !== undefined }, log);
+  if (hasGrpc(options, ports)) grpc = await openGrpc();
   reportListening();
 }
 
@@ -226,19 +229,33 @@ function namesOf({ port, sharing }: RouterRoleOptions): { name: string; instance
   return { name: `router ${number}`, instance: `${place}/${number}` };
 }
 
-interface GrpcPlace {
+interface RestPlace {
   readonly host: string;
   readonly port: number | undefined;
-  readonly socket: string | undefined;
   readonly tls: boolean;
 }
 
-/** Listens on the port. @throws Error as Node does where it is taken */
+interface GrpcPlace extends RestPlace {
+  readonly socket: string | undefined;
+}
+
+/** Resolves when the router may listen. One that shares its ports tells its parent when it can answer. */
+async function mayListen(
+  { sharing, listenWhenReady }: RouterRoleOptions,
+  router: Router,
+  clock: Clock,
+): Promise<void> {
+  if (sharing !== undefined) void tellReady(router, clock, parentChannel);
+  if (listenWhenReady === true) await readyToListen(router, clock);
+}
+
+/** Listens on the port, where there is one. @throws Error as Node does where it is taken */
 async function listenForRest(
   http: HttpServer,
-  { host, port, tls }: { readonly host: string; readonly port: number; readonly tls: boolean },
+  { host, port, tls }: RestPlace,
   log: Logger,
 ): Promise<void> {
+  if (port === undefined) return;
   const taken = await http.listen({ host, port });
   log.info("router listening", { host, port: taken.port, tls });
 }

@@ -4,6 +4,14 @@ import { expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import { routerUrl, waitUntilLoaded } from "./local-cluster.ts";
 
+/** Routers whose status pages `ask` gives. */
+function askedRouters(routers: number, ask: (url: string) => Promise<{ text: string }>) {
+  const areReady = (): boolean => true;
+  return { url: "http://router", routers, areReady, client: { ask } } as unknown as Parameters<
+    typeof waitUntilLoaded
+  >[0];
+}
+
 test.each([
   ["127.0.0.1", "http://127.0.0.1:8501"],
   ["recommender.example.org", "http://recommender.example.org:8501"],
@@ -25,9 +33,7 @@ test("a pipeline that waits for a model which does not come is not waited for, a
     const entry = { version: "1", state, status: { error_message } };
     return Promise.resolve({ text: JSON.stringify({ model_version_status: [entry] }) });
   };
-  const router = { url: "http://router", routers: 1, client: { ask } } as unknown as Parameters<
-    typeof waitUntilLoaded
-  >[0];
+  const router = askedRouters(1, ask);
   const versions = ["big", "feed"].map((model) => ({ model, version: 1 }));
   const { signal } = new AbortController();
   let found: unknown;
@@ -55,9 +61,7 @@ test("a version is waited for until every router has it", async () => {
     const entry = { version: "1", state, status: { error_message: "" } };
     return Promise.resolve({ text: JSON.stringify({ model_version_status: [entry] }) });
   };
-  const routers = { url: "http://router", routers: 2, client: { ask } } as unknown as Parameters<
-    typeof waitUntilLoaded
-  >[0];
+  const routers = askedRouters(2, ask);
   const { signal } = new AbortController();
   let isOver = false;
   const waiting = (async () => {
@@ -77,4 +81,33 @@ test("a version is waited for until every router has it", async () => {
   await clock.advanceSettled(1000);
 
   expect(await waiting).toMatchObject([{ model: "movies", state: "AVAILABLE" }]);
+});
+
+test("a router that no connection reached is waited for, but not for ever", async () => {
+  const clock = new ManualClock();
+  const entry = { version: "1", state: "AVAILABLE", status: { error_message: "" } };
+  const text = JSON.stringify({ model_version_status: [entry] });
+  let isReady = false;
+  const routers = { ...askedRouters(2, () => Promise.resolve({ text })), areReady: () => isReady };
+  const { signal } = new AbortController();
+  const wait = async (ended: () => void): Promise<void> => {
+    const versions = [{ model: "movies", version: 1 }];
+    await waitUntilLoaded(routers, versions, { signal, onWait: () => undefined, clock });
+    ended();
+  };
+  const ends: string[] = [];
+  const waits = [wait(() => void ends.push("ready"))];
+  await clock.advanceSettled(1000);
+  expect(ends).toEqual([]);
+  isReady = true;
+  await clock.advanceSettled(1000);
+  expect(ends).toEqual(["ready"]);
+  isReady = false;
+  waits.push(wait(() => void ends.push("never ready")));
+  await clock.advanceSettled(5000);
+  expect(ends).toEqual(["ready"]);
+  await clock.advanceSettled(10_000);
+  await Promise.all(waits);
+
+  expect(ends).toEqual(["ready", "never ready"]);
 });

@@ -6,6 +6,7 @@ import { freePorts } from "./local-ports.ts";
 import { RestClient } from "../access/rest-client.ts";
 import { sharingName } from "./page-messages.ts";
 import { PageRounds } from "./page-rounds.ts";
+import { READY_MESSAGE } from "./sharing-start.ts";
 import { type Program, Supervisor } from "./supervisor.ts";
 import { StandStill, WaitReasons } from "./wait-reasons.ts";
 
@@ -34,6 +35,8 @@ export interface LocalCluster {
   readonly url: string;
   /** Routers that answer at that URL. */
   readonly routers: number;
+  /** Whether each of them has been able to answer. */
+  areReady(): boolean;
   /** The client that asks a router. */
   readonly client: RestClient;
   /** host:port of each worker. */
@@ -64,7 +67,11 @@ export async function startLocalCluster(
     clock: systemClock,
     send: (name, message) => supervisor.send(name, message),
   });
-  const onMessage = pages.received.bind(pages);
+  const ready = new Set<string>();
+  const onMessage = (name: string, message: unknown): void => {
+    if (message === READY_MESSAGE) ready.add(name);
+    else pages.received(name, message);
+  };
   const supervisor = new Supervisor({ clock: systemClock, log, onMessage });
   const [freePort, ...free] = await freePorts(2 * wanted.workers + 1);
   const shape = { ...wanted, port: wanted.port === 0 ? freePort! : wanted.port };
@@ -80,6 +87,8 @@ export async function startLocalCluster(
     client: new RestClient({ isOwnProcess: true, keyFile: shape.keyFile }),
     url: routerUrl(shape),
     routers: shape.routers,
+    // A router alone is asked what it can answer.
+    areReady: () => shape.routers === 1 || ready.size === shape.routers,
     workerAddresses: ports.map((port) => `127.0.0.1:${port}`),
     workerMetricsUrls: metricsPorts.map((port) => `http://127.0.0.1:${port}/metrics`),
     get processIds() {
@@ -144,6 +153,7 @@ function routerPrograms(shape: LocalClusterShape, ports: readonly number[]): Pro
   return routerNames(shape.routers).map((name, index) => ({
     name,
     sharesPorts: isShared,
+    argsAgain: isShared ? ["--listen-when-ready"] : [],
     nodeFlags: [YOUNG_GENERATION],
     script: shape.script,
     args: [
@@ -197,7 +207,7 @@ export interface ModelState {
 
 const LOADED_POLL_MS = 100;
 
-type AskedRouters = Pick<LocalCluster, "url" | "client" | "routers">;
+type AskedRouters = Pick<LocalCluster, "url" | "client" | "routers" | "areReady">;
 
 interface LoadedWait {
   readonly signal: AbortSignal;
@@ -227,7 +237,7 @@ export async function waitUntilLoaded(
     const waiting = states
       .filter(({ state }) => state !== "AVAILABLE" && state !== "END")
       .map(({ model, error: why }) => ({ model, why }));
-    if (waiting.length === 0) return states;
+    if (waiting.length === 0 && router.areReady()) return states;
     const nowMs = clock.nowMs();
     for (const line of reasons.news(waiting, nowMs)) onWait(line);
     if (standStill.holds(waiting, nowMs)) return states;
@@ -235,7 +245,7 @@ export async function waitUntilLoaded(
   }
 }
 
-/** The state at the router that is behind the others. Connections are given to routers by turns. */
+/** The state at the router that is behind the others, of those that took one of as many connections as there are routers. */
 async function stateOf(
   { url, client, routers }: AskedRouters,
   model: string,

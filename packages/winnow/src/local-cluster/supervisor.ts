@@ -21,6 +21,8 @@ export interface Program {
   readonly script: string;
   /** Arguments of the script. */
   readonly args: readonly string[];
+  /** Further arguments where it is started again. */
+  readonly argsAgain?: readonly string[];
   /** Whether it shares the ports on which it listens with other programs of this supervisor. */
   readonly sharesPorts?: boolean;
   /** Variables beside those of this process; `undefined`: one of this process that it does not get. */
@@ -111,14 +113,16 @@ export class Supervisor {
   }
 
   #restart(program: Program, backoffMs: number): void {
+    const { argsAgain = [], ...rest } = program;
+    const again = { ...rest, args: [...rest.args, ...argsAgain] };
     // If every process has died, nothing else keeps this one alive.
     const release = holdProcess();
     this.#clock.setTimer(backoffMs, () => {
       release();
       if (this.#isStopping) return;
-      this.#launch(program).then(
-        () => this.#log.info("process is back", { name: program.name }),
-        () => this.#restart(program, Math.min(2 * backoffMs, BACKOFF_MAX_MS)),
+      this.#launch(again).then(
+        () => this.#log.info("process is back", { name: again.name }),
+        () => this.#restart(again, Math.min(2 * backoffMs, BACKOFF_MAX_MS)),
       );
     });
   }

@@ -24,7 +24,7 @@ export const isChildProcess = (): boolean => process.send !== undefined;
 
 /** The channel to the process that started this one, if {@link isChildProcess}. */
 export const parentChannel = {
-  send: (message: object): void => void process.send?.(message),
+  send: (message: object | string): void => void process.send?.(message),
   onMessage: (listener: (message: unknown) => void): void => void process.on("message", listener),
 };
 
