@@ -480,8 +480,8 @@ COMPUTED = {
     "ends_replaced": lambda m, q, w: tf.concat([tf.fill([tf.shape(q)[0], 2], -4.0), scored(m, q)[:, 2:37], tf.fill([tf.shape(q)[0], 3], -4.0)], 1),
     "counts_up_to_one": lambda m, q, w: scored(m, q) - 1e6 * tf.minimum(counts(w), 1.0),
     "clipped_counts": lambda m, q, w: scored(m, q) - 8.0 * tf.clip_by_value(counts(w), 0.0, 1.0),
-    # Rows of their own would have to be made of these.
-    "dense_activation": lambda m, q, w: tf.matmul(q, tf.nn.relu(m.items), transpose_b=True),
+    "activation": lambda m, q, w: tf.matmul(q, tf.nn.relu(m.items), transpose_b=True),
+    # No search finds the best of these.
     "dense_two_tables": lambda m, q, w: scored(m, q) + tf.matmul(q, m.others, transpose_b=True),
     "dense_two_replaced": lambda m, q, w: tf.concat([tf.fill([tf.shape(q)[0], 1], 9.0), scored(m, q)[:, 1:39], tf.fill([tf.shape(q)[0], 1], -9.0)], 1),
 }
@@ -516,6 +516,86 @@ def computed_items(directory):
     query[3] = 0.0
     asked = {"query": query.tolist(), "wanted": [[0, 7, 7], [39, 38, 37], [1, -1, 40], [5, 6, 5]]}
     return [("batch", asked, name) for name in COMPUTED]
+
+
+# --- items that a tower computes in the graph ------------------------------------------------------
+
+
+def layer_of(m, x):
+    return tf.nn.relu(tf.matmul(x, m.kernel) + m.centre)
+
+
+def normal(x, m):
+    mean, variance = tf.nn.moments(x, [1], keepdims=True)
+    return tf.nn.batch_normalization(x, mean, variance, m.centre, m.weights, 1e-3)
+
+
+TOWERS = {
+    "serving_default": lambda m, q, w: tf.matmul(q, tf.matmul(layer_of(m, m.items), m.narrow), transpose_b=True),
+    "keras": lambda m, q, w: tf.matmul(q, m.tower(tf.constant(ITEMS)), transpose_b=True),
+    "keras_normalised": lambda m, q, w: tf.matmul(q, tf.math.l2_normalize(m.tower(tf.constant(ITEMS)), 1), transpose_b=True),
+    "normalised_before": lambda m, q, w: tf.matmul(q, tf.nn.tanh(tf.math.l2_normalize(m.items, 1) @ m.kernel), transpose_b=True),
+    "batch_normalisation": lambda m, q, w: tf.matmul(q, tf.nn.elu(tf.nn.batch_normalization(m.items, m.centre, m.spread, m.centre, m.weights, 1e-3)), transpose_b=True),
+    "layer_normalisation": lambda m, q, w: tf.matmul(q, normal(layer_of(m, m.items), m), transpose_b=True),
+    "residual": lambda m, q, w: tf.matmul(q, m.items + layer_of(m, m.items) @ m.kernel, transpose_b=True),
+    "swish": lambda m, q, w: tf.transpose(tf.matmul(tf.nn.silu(m.items), q, transpose_b=True)),
+    "two_embeddings": lambda m, q, w: tf.matmul(q, tf.nn.selu(tf.concat([m.items, m.others], 1) @ m.wide), transpose_b=True),
+    "other_activations": lambda m, q, w: tf.einsum("bd,nd->bn", q, tf.nn.leaky_relu(tf.nn.softplus(m.items) - tf.nn.relu6(m.items @ m.kernel), 0.3)),
+    "squares": lambda m, q, w: tf.matmul(q, tf.sqrt(tf.square(m.items) + (m.items - m.centre) ** 2), transpose_b=True),
+    "bias_and_temperature": lambda m, q, w: tf.sigmoid((tf.matmul(q, layer_of(m, m.items), transpose_b=True) + m.bias) / 3.0),
+    "masked": lambda m, q, w: tf.where(counts(w) > 0, -np.inf, tf.matmul(q, layer_of(m, m.items), transpose_b=True)),
+    "shared": lambda m, q, w: tf.nn.softmax(tf.matmul(q, layer_of(m, m.items), transpose_b=True) / 9.0),
+    "without_first": lambda m, q, w: tf.matmul(q, layer_of(m, m.items) * tf.sigmoid(m.others), transpose_b=True)[:, 1:],
+    "distance": lambda m, q, w: -tf.reduce_sum((q[:, None] - layer_of(m, m.items)) ** 2, -1),
+    "distance_by_terms": lambda m, q, w: 2.0 * tf.matmul(q, tf.nn.relu(m.items), transpose_b=True) - tf.reduce_sum(tf.nn.relu(m.items) ** 2, 1),
+    "best_of_two": lambda m, q, w: tf.reduce_max(tf.einsum("bvd,nd->bvn", tf.stack([q, q * m.centre], 1), tf.nn.relu(m.items)), axis=1),
+    "half_of_the_rows": lambda m, q, w: tf.matmul(q, tf.nn.tanh(tf.gather(m.items, tf.range(10, 30))), transpose_b=True),
+    # Each of these items depends on the others, or on the request.
+    "dense_softmax_of_items": lambda m, q, w: tf.matmul(q, tf.nn.softmax(m.items, 0), transpose_b=True),
+    "dense_by_request": lambda m, q, w: tf.matmul(q, tf.nn.relu(m.items + tf.reduce_mean(q)), transpose_b=True),
+}
+
+
+@model
+def item_towers(directory):
+    """Items that layers within the graph compute of stored matrices. Signatures named dense_ are no search."""
+    module = tf.Module()
+    numbers = np.random.default_rng(31)
+
+    def variable(*shape, name):
+        return tf.Variable(numbers.normal(size=shape), dtype=tf.float32, name=name)
+
+    module.items = variable(40, 8, name="items")
+    module.others = variable(40, 8, name="others")
+    module.kernel = variable(8, 8, name="kernel")
+    module.narrow = variable(8, 8, name="narrow")
+    module.wide = variable(16, 8, name="wide")
+    module.centre = variable(8, name="centre")
+    module.weights = variable(8, name="weights")
+    module.spread = tf.Variable(np.abs(numbers.normal(size=8)), dtype=tf.float32, name="spread")
+    module.bias = variable(40, name="bias")
+    module.ids = tf.Variable(ITEMS, name="ids")
+    layers = tf.keras.layers
+    embedding = layers.Embedding(41, 6)
+    module.tower = tf.keras.Sequential(
+        [layers.StringLookup(vocabulary=ITEMS), embedding, layers.Dense(12, activation="relu"), layers.BatchNormalization(), layers.Dense(8)]
+    )
+    module.tower(tf.constant(ITEMS[:1]))
+    for weights in module.tower.trainable_variables:
+        weights.assign(numbers.normal(size=weights.shape))
+
+    def signature(function):
+        def serve(query, wanted):
+            values, rows = tf.math.top_k(function(module, query, wanted), k=9)
+            return {"scores": values, "rows": rows, "ids": tf.gather(module.ids, rows)}
+
+        return tf.function(serve, input_signature=[QUERY, wanted(tf.int64, None)])
+
+    tf.saved_model.save(module, directory, signatures={name: signature(f) for name, f in TOWERS.items()})
+    query = numbers.normal(size=(4, 8)).astype(np.float32)
+    query[3] = 0.0
+    asked = {"query": query.tolist(), "wanted": [[0, 7, 7], [39, 38, 37], [1, -1, 40], [5, 6, 5]]}
+    return [("batch", asked, name) for name in TOWERS]
 
 
 WEIGHED = {

@@ -190,8 +190,12 @@ export type {
 } from "./program/program.ts";
 export { vectorDimOf } from "./program/program.ts";
 export { maskValueAt, testsInRule } from "./program/search/search-mask.ts";
-export { isSoftmax, scoreValues } from "./program/search/score-functions.ts";
-export type { BoundFunction, ScoreValue } from "./program/search/score-functions.ts";
+export { elementFunction, isSoftmax, scoreValues } from "./program/search/score-functions.ts";
+export type {
+  BoundFunction,
+  ElementFunctionName,
+  ScoreValue,
+} from "./program/search/score-functions.ts";
 export type { SumsQuestion } from "./program/search/softmax-search.ts";
 export {
   functionsInSums,

@@ -18,7 +18,7 @@ import { StoredDirectory } from "../storage/stored-directory.ts";
 import { joinedTensors, takenRows } from "./bundle/joined-tensors.ts";
 import { type StoredRegion, storedRegionOf } from "./partitions/stored-region.ts";
 import type { StoredTable, StoredTensor, TextVocabulary } from "./partitions/stored-table.ts";
-import { vectorsOf } from "./partitions/stored-table.ts";
+import { tensorsBeside } from "./partitions/stored-table.ts";
 import { type BundleEntry, TensorBundle } from "./bundle/tensor-bundle.ts";
 import { parseTextVocabulary } from "./text-vocabulary.ts";
 import {
@@ -248,8 +248,8 @@ export class VersionFiles {
     if (known !== undefined) return known;
     const ids = table.ids === undefined ? undefined : this.#regionOf(table.ids);
     const rows = this.#regionOf(table.rows);
-    const vectors = vectorsOf(table.derivation).map((stored) => this.#regionOf(stored));
-    const reading = readTable(table, { rows, ids, vectors, checks: this.#checks });
+    const beside = tensorsBeside(table.derivation).map(({ stored }) => this.#regionOf(stored));
+    const reading = readTable(table, { rows, ids, beside, checks: this.#checks });
     this.#tables.set(table, reading);
     return reading;
   }

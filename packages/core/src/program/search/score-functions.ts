@@ -63,7 +63,10 @@ export function isSoftmax({ op }: Pick<ScoreFunction, "op">): boolean {
   return op in SOFTMAX;
 }
 
-const FUNCTIONS: Readonly<Record<Exclude<ScoreOperationName, SoftmaxName>, Apply>> = {
+/** Names of the functions that give a score a value whatever the scores of other rows are. */
+export type ElementFunctionName = Exclude<ScoreOperationName, SoftmaxName>;
+
+const FUNCTIONS: Readonly<Record<ElementFunctionName, Apply>> = {
   Add: (score, other) => Math.fround(score + other),
   Ceil: (score) => Math.ceil(score),
   Div: (score, other) => flushed(score / other),
@@ -96,6 +99,13 @@ export const SCORE_OPERATIONS: readonly ScoreOperationName[] = Object.keys({
   ...FUNCTIONS,
   ...SOFTMAX,
 }) as ScoreOperationName[];
+
+/** What a function makes of a float32 number and an operand, which some functions ignore: a number that float32 has. */
+export function elementFunction(
+  op: ElementFunctionName,
+): (value: number, operand: number) => number {
+  return FUNCTIONS[op];
+}
 
 /** A function of float32 scores, as numbers. */
 export type ScoreValue = (score: number) => number;

@@ -9,6 +9,7 @@ import type { ChunkGenerator } from "../../model-version.ts";
 import { elementBytes } from "../bundle/data-type.ts";
 import { bandAt } from "./matrix-pieces.ts";
 import type { MatrixPiece } from "./matrix-pieces.ts";
+import { RowComputing } from "./row-computation.ts";
 import { normaliseRows } from "./row-normalisation.ts";
 import { CHUNK_BYTES_MAX, RowReading, notFinite, readAsFloats } from "./row-reading.ts";
 import type { RowMatrix } from "./row-reading.ts";
@@ -22,50 +23,64 @@ const BAND_BYTES_MAX = 2 ** 25;
 export interface DerivedRows {
   readonly matrix: RowMatrix;
   readonly derivation: RowDerivation;
-  /** As `vectorsOf(derivation)`, each as a matrix of one column. */
-  readonly vectors: readonly RowMatrix[];
+  /** As `tensorsBeside(derivation)`; a vector as a matrix of one column. */
+  readonly beside: readonly RowMatrix[];
+}
+
+/** Values of neighbouring rows, in memory that may be reused once they were taken. */
+interface RowValues {
+  readonly values: Float32Array;
+  readonly firstRow: number;
+  readonly dim: number;
 }
 
 /** One reading of a range of rows. */
 export class DerivedRowReading {
   readonly #rows: DerivedRows;
-  readonly #vectorShares: number[];
+  readonly #sharesBeside: number[];
+  readonly #computing: RowComputing | undefined;
   #matrixShare: number | undefined;
 
   constructor(rows: DerivedRows) {
+    const { computed } = rows.derivation;
     this.#rows = rows;
-    this.#vectorShares = rows.vectors.map(() => 0);
+    this.#sharesBeside = rows.beside.map(() => 0);
+    this.#computing = computed && new RowComputing(computed.steps);
   }
 
   /** Reads a range in chunks of at most 4 MiB. @throws WinnowError */
   *chunks(range: RowRange): ChunkGenerator {
     const { derivation, matrix } = this.#rows;
-    this.#vectorShares.fill(0);
+    const isWidened = addedValues(derivation) + (derivation.factors?.length ?? 0) > 0;
+    this.#sharesBeside.fill(0);
     this.#matrixShare = undefined;
     const stored = derivation.isByColumn ? this.#columns(range) : this.#plainRows(range);
     let { firstRow } = range;
     let spent: Float32Array | undefined;
     for (let next = stored.next(); next.done !== true; next = stored.next(spent)) {
       const values = next.value;
-      const rows = values.length / matrix.dim;
       if (derivation.normalisation !== undefined) {
         normaliseRows(values, matrix.dim, derivation.normalisation);
-        expectFinite(matrix, values, { firstRow, dim: matrix.dim });
+        expectFinite(matrix, { values, firstRow, dim: matrix.dim });
       }
-      if (addedValues(derivation) + this.#rows.vectors.length === 0) {
-        spent = yield values;
-      } else {
-        yield* this.#widened(values, { firstRow, endRow: firstRow + rows });
+      const read: RowValues = { values, firstRow, dim: matrix.dim };
+      if (this.#computing !== undefined) {
+        yield* this.#computed(read, this.#computing, isWidened);
         spent = values;
+      } else if (isWidened) {
+        yield* this.#widened(read);
+        spent = values;
+      } else {
+        spent = yield values;
       }
-      firstRow += rows;
+      firstRow += values.length / matrix.dim;
     }
   }
 
-  /** Shares of the range in the checksums of the matrix, then of each vector. */
+  /** Shares of the range in the checksums of the matrix, then of each tensor beside it. */
   get shares(): readonly number[] | undefined {
     if (this.#matrixShare === undefined) return undefined;
-    return [this.#matrixShare, ...this.#vectorShares];
+    return [this.#matrixShare, ...this.#sharesBeside];
   }
 
   *#plainRows({ firstRow, endRow }: RowRange): ChunkGenerator {
@@ -176,11 +191,41 @@ export class DerivedRowReading {
     return shiftRegister(register, size - piece.offset - offset - bytes.length);
   }
 
+  /** What is computed of rows, a part of them at a time, with what is appended. */
+  *#computed(
+    { values, firstRow, dim }: RowValues,
+    computing: RowComputing,
+    isWidened: boolean,
+  ): ChunkGenerator {
+    const { matrix } = this.#rows;
+    const rows = values.length / dim;
+    let spent: Float32Array | undefined;
+    for (let start = 0; start < rows; start += computing.rowsMax) {
+      const count = Math.min(computing.rowsMax, rows - start);
+      const range = { firstRow: firstRow + start, endRow: firstRow + start + count };
+      const own = values.subarray(start * dim, (start + count) * dim);
+      const made = roomFor(count * computing.dim, spent);
+      computing.compute(made, [own, ...this.#matricesBeside(range)], count);
+      const row: RowValues = { values: made, firstRow: range.firstRow, dim: computing.dim };
+      expectFinite(matrix, row);
+      if (isWidened) yield* this.#widened(row);
+      spent = isWidened ? made : yield made;
+    }
+  }
+
+  /** What the matrices beside the table's own have of some rows. */
+  #matricesBeside(range: RowRange): readonly Float32Array[] {
+    const { derivation, beside } = this.#rows;
+    const count = derivation.computed?.beside.length ?? 0;
+    const first = beside.length - count;
+    return beside.slice(first).map((_, at) => this.#valuesBeside(first + at, range));
+  }
+
   /** Rows with the appended values behind them, and multiplied, in chunks that hold fewer rows. */
-  *#widened(values: Float32Array, { firstRow, endRow }: RowRange): ChunkGenerator {
+  *#widened({ values, firstRow, dim }: RowValues): ChunkGenerator {
     const { matrix, derivation } = this.#rows;
-    const { dim } = matrix;
     const { appended, factors = [] } = derivation;
+    const endRow = firstRow + values.length / dim;
     const wide = dim + addedValues(derivation);
     const capacity = Math.max(1, Math.floor(CHUNK_BYTES_MAX / (wide * 4)));
     let spent: Float32Array | undefined;
@@ -195,31 +240,33 @@ export class DerivedRowReading {
       for (let position = 0; position <= appended.length; position += 1) {
         for (const [at, factor] of factors.entries()) {
           if (factor.appended !== position) continue;
-          const values = this.#vectorValues(appended.length + at, range);
+          const values = this.#valuesBeside(appended.length + at, range);
           multiplyRows(chunk, values, { wide, width: dim + position, ...factor });
         }
         if (position === appended.length) break;
-        const added = this.#vectorValues(position, range);
+        const added = this.#valuesBeside(position, range);
         for (let at = 0; at < count; at += 1) chunk[at * wide + dim + position] = added[at]!;
       }
       if (derivation.hasSquares === true) writeSquares(chunk, { dim, wide });
       if (derivation.hasSquares === true || factors.length > 0) {
-        expectFinite(matrix, chunk, { firstRow: row, dim: wide });
+        expectFinite(matrix, { values: chunk, firstRow: row, dim: wide });
       }
       spent = yield chunk;
     }
   }
 
-  #vectorValues(position: number, { firstRow, endRow }: RowRange): Float32Array {
-    const reading = new RowReading(this.#rows.vectors[position]!);
+  /** What a tensor beside the matrix has of some rows. */
+  #valuesBeside(position: number, { firstRow, endRow }: RowRange): Float32Array {
+    const matrix = this.#rows.beside[position]!;
+    const reading = new RowReading(matrix);
     const count = endRow - firstRow;
-    const values = new Float32Array(count);
+    const values = new Float32Array(count * matrix.dim);
     let at = 0;
     for (const chunk of reading.chunks([{ firstRow, count, accounted: true, copies: [] }], count)) {
       values.set(chunk, at);
       at += chunk.length;
     }
-    this.#vectorShares[position]! ^= reading.share!;
+    this.#sharesBeside[position]! ^= reading.share!;
     return values;
   }
 }
@@ -260,11 +307,7 @@ function roomFor(length: number, spent: Float32Array | undefined): Float32Array 
   return isEnough ? new Float32Array(spent.buffer, 0, length) : new Float32Array(length);
 }
 
-function expectFinite(
-  matrix: RowMatrix,
-  values: Float32Array,
-  { firstRow, dim }: { readonly firstRow: number; readonly dim: number },
-): void {
+function expectFinite(matrix: RowMatrix, { values, firstRow, dim }: RowValues): void {
   const words = new Int32Array(values.buffer, values.byteOffset, values.length);
   const wrong = matrix.checks.indexOfInfinite(words, { start: 0, end: words.length });
   if (wrong >= 0) throw notFinite(matrix, firstRow + Math.floor(wrong / dim), values[wrong]!);

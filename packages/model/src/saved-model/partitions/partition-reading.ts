@@ -22,7 +22,7 @@ import { type IdReading, expectShape, idReading } from "./id-reading.ts";
 import { type KeyPlan, planKeys } from "./key-plan.ts";
 import { bandsOf } from "./matrix-pieces.ts";
 import { RowReading, type RowMatrix, constantShare } from "./row-reading.ts";
-import { addedValues } from "./stored-table.ts";
+import { addedValues, tensorsBeside } from "./stored-table.ts";
 import type { RowDerivation, StoredTable } from "./stored-table.ts";
 import type { StoredRegion } from "./stored-region.ts";
 
@@ -38,8 +38,8 @@ export interface TableRegions {
   readonly rows: StoredRegion;
   /** Stored in a checkpoint, or read by another reader. */
   readonly ids: StoredRegion | IdReading | undefined;
-  /** What the table's derivation appends to its rows, then what it multiplies them with (`vectorsOf`). */
-  readonly vectors?: readonly StoredRegion[] | undefined;
+  /** What the table's derivation needs beside its rows (`tensorsBeside`). */
+  readonly beside?: readonly StoredRegion[] | undefined;
   readonly checks: RowChecks;
 }
 
@@ -54,7 +54,7 @@ export function readTable(stored: ReadableTable, regions: TableRegions): TableRe
     throw new WinnowError("INVALID_ARGUMENT", `Cannot serve table "${spec.name}": ${text}`);
   }
   const { derivation } = stored;
-  const dim = spec.dim - addedValues(derivation);
+  const dim = storedDim(spec, derivation);
   const shape =
     derivation?.isByColumn === true
       ? [dim, storedColumns(regions.rows, spec.rows, derivation)]
@@ -64,8 +64,16 @@ export function readTable(stored: ReadableTable, regions: TableRegions): TableRe
   const reading =
     derivation === undefined
       ? plainRows(matrix)
-      : derivedRows({ matrix, derivation, vectors: vectorColumns(spec, regions) });
+      : derivedRows({ matrix, derivation, beside: matricesBeside(spec, derivation, regions) });
   return candidateReading(spec, reading, { ids: regions.ids, masks: stored.masks });
+}
+
+/** Values of a row as the table's own matrix stores it. */
+function storedDim({ dim }: TableSpec, derivation: RowDerivation | undefined): number {
+  const own = derivation?.computed?.steps.find(
+    (step) => step.kind === "stored" && step.matrix === 0,
+  );
+  return own?.dim ?? dim - addedValues(derivation);
 }
 
 /**
@@ -97,7 +105,7 @@ function matrixOf(
 /** Reads the rows of one partition. */
 interface RangeReading {
   chunks(range: RowRange): ChunkGenerator;
-  /** Shares in the checksums of the matrix and of each vector; after all chunks. */
+  /** Shares in the checksums of the matrix and of each tensor beside it; after all chunks. */
   shares(partition: number): readonly number[];
 }
 
@@ -117,7 +125,7 @@ function plainRows(matrix: RowMatrix): () => RangeReading {
 
 /** Rows that are made of several tensors. */
 function derivedRows(rows: DerivedRows): () => RangeReading {
-  const sizes = [rows.matrix, ...rows.vectors].map(({ size }) => size);
+  const sizes = [rows.matrix, ...rows.beside].map(({ size }) => size);
   return () => {
     const reading = new DerivedRowReading(rows);
     return {
@@ -131,12 +139,18 @@ function derivedRows(rows: DerivedRows): () => RangeReading {
   };
 }
 
-/** Tensors of one value per row as matrices of one column each. @throws WinnowError DATA_LOSS */
-function vectorColumns(table: CandidateTable, { vectors = [], checks }: TableRegions): RowMatrix[] {
-  const shape = [table.rows, 1];
-  return vectors.map((stored) =>
-    matrixOf({ ...table, dim: 1 }, asColumn(stored), { shape, checks }),
-  );
+/** Tensors beside the rows as matrices, vectors as those of one column each. @throws WinnowError DATA_LOSS */
+function matricesBeside(
+  table: CandidateTable,
+  derivation: RowDerivation,
+  { beside = [], checks }: TableRegions,
+): RowMatrix[] {
+  const dims = tensorsBeside(derivation).map(({ dim }) => dim);
+  return beside.map((stored, at) => {
+    const dim = dims[at]!;
+    const whole = dim === 1 ? asColumn(stored) : stored;
+    return matrixOf({ ...table, dim }, whole, { shape: [table.rows, dim], checks });
+  });
 }
 
 /** A bias is stored as [rows], [1, rows] or [rows, 1]: the same bytes. */
@@ -184,8 +198,8 @@ function candidateReading(
         ...(attributes.length > 0 && { attributes }),
         chunks: () => reading.chunks(range),
         checksumShares() {
-          const [ofRows = 0, ...ofVectors] = reading.shares(partition);
-          return [ofRows, ...(stored === undefined ? [] : [stored.share]), ...ofVectors];
+          const [ofRows = 0, ...ofOthers] = reading.shares(partition);
+          return [ofRows, ...(stored === undefined ? [] : [stored.share]), ...ofOthers];
         },
       };
     },

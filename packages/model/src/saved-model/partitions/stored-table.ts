@@ -3,6 +3,7 @@
 
 import type { AttributeColumn, TableSpec, Tensor } from "@winnow/core";
 import type { TensorSlice } from "../bundle/tensor-slice.ts";
+import type { RowStep } from "./row-computation.ts";
 
 /**
  * A tensor by its checkpoint key (of which a variable may hold a slice alone), a constant of the
@@ -48,6 +49,8 @@ export interface RowDerivation {
   /** Of a matrix stored as `[dim, more than rows]`: the column that is the first row. Absent: 0, of as many as rows. */
   readonly firstColumn?: number | undefined;
   readonly normalisation: RowNormalisation | undefined;
+  /** What is computed of the values of each row before anything is appended. Absent: they are taken as they are. */
+  readonly computed?: RowComputation | undefined;
   /** float32 tensors of one value per row, each the last dimension of the rows before it. */
   readonly appended: readonly StoredTensor[];
   /** What the values of each row are multiplied with, in this order. Absent: nothing. */
@@ -59,6 +62,20 @@ export interface RowDerivation {
   readonly hasSquares?: boolean | undefined;
 }
 
+/** What a graph computes of each item by itself, of one stored matrix or of several: an item tower. */
+export interface RowComputation {
+  /** Matrices of as many rows as the table's own. */
+  readonly beside: readonly StoredMatrix[];
+  /** What the last one gives are the values of the row. */
+  readonly steps: readonly RowStep[];
+}
+
+/** A stored matrix with so many values in each row. */
+export interface StoredMatrix {
+  readonly stored: StoredTensor;
+  readonly dim: number;
+}
+
 /** A float32 tensor of one value per row, by which a row is multiplied or divided, and rounded. */
 export interface RowFactor {
   readonly stored: StoredTensor;
@@ -67,10 +84,14 @@ export interface RowFactor {
   readonly appended: number;
 }
 
-/** The tensors of one value per row that a derivation needs: those appended, then factors. */
-export function vectorsOf(derivation: RowDerivation | undefined): readonly StoredTensor[] {
-  const { appended = [], factors = [] } = derivation ?? {};
-  return [...appended, ...factors.map(({ stored }) => stored)];
+/**
+ * The tensors beside the table's own that a derivation needs: of one value per row those appended, then factors; then
+ * matrices.
+ */
+export function tensorsBeside(derivation: RowDerivation | undefined): readonly StoredMatrix[] {
+  const { appended = [], factors = [], computed } = derivation ?? {};
+  const vectors = [...appended, ...factors.map(({ stored }) => stored)];
+  return [...vectors.map((stored) => ({ stored, dim: 1 })), ...(computed?.beside ?? [])];
 }
 
 /** Values of a row behind those of the stored item. */
@@ -81,10 +102,7 @@ export function addedValues(derivation: RowDerivation | undefined): number {
 
 /** A table of a program, and the stored tensors that its content is read from. */
 export interface StoredTable {
-  /**
-   * `sources` made by `VersionFiles.sourceOf` of `rows`, then of `ids` where there are any, then of
-   * what is appended to the rows, then of what they are multiplied with.
-   */
+  /** `sources` made by `VersionFiles.sourceOf` of `rows`, then of `ids` where there are any, then of `tensorsBeside`. */
   readonly spec: TableSpec;
   /** float32, half or bfloat16 `[rows, dim]`, unless `derivation` says otherwise. */
   readonly rows: StoredTensor;

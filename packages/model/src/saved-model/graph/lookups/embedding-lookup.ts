@@ -14,10 +14,11 @@ import type { Lowering, Visit } from "../lowered-nodes.ts";
 import { gatherIdentifiers } from "../scores/retrieval.ts";
 import { withoutAddedAxis } from "../scores/rearrangement.ts";
 import { gatheredScores } from "../scores/search-prefix.ts";
+import { firstOfRun } from "../tables/row-slice.ts";
 import { storedRowsOf } from "../tables/table-registry.ts";
 import type { StoredRows } from "../tables/table-registry.ts";
 
-/** A gather by constant indices is not a lookup if its matrix has at most this many values. */
+/** A gather by constant indices is not a lookup if its matrix has at most this many values, or rows follow each other. */
 const CONSTANT_VALUES_MAX = 1 << 20;
 const GUARD_STEPS_MAX = 16;
 
@@ -84,7 +85,8 @@ function gatheredRows(
   const rows = storedRowsOf(source);
   if (rows === undefined) return undefined;
   const isSmall = rows.rows * rows.dim <= CONSTANT_VALUES_MAX;
-  if (indices.constant !== undefined && isSmall) return undefined;
+  const isRun = firstOfRun(indices) !== undefined;
+  if (indices.constant !== undefined && (isSmall || isRun)) return undefined;
   return lookUp(lowering, visit, { rows, indices });
 }
 
@@ -97,13 +99,9 @@ function foundScores(
 }
 
 /** Whether a gather takes each row of a variable in order: `embedding(range(items))`. */
-function takesAllRows({ stored, shape }: GraphValue, { constant }: GraphValue): boolean {
-  if (stored === undefined || constant?.shape.length !== 1) return false;
-  if (constant.dtype !== "int32" && constant.dtype !== "int64") return false;
-  const { data } = constant;
-  if (data.length !== shape?.[0]) return false;
-  for (let row = 0; row < data.length; row += 1) if (Number(data[row]) !== row) return false;
-  return true;
+function takesAllRows({ stored, shape }: GraphValue, indices: GraphValue): boolean {
+  if (stored === undefined || indices.shape?.[0] !== shape?.[0]) return false;
+  return firstOfRun(indices) === 0;
 }
 
 function gatherOf(lowering: Lowering, visit: Visit): Gather | undefined {

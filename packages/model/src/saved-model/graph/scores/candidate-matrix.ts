@@ -2,7 +2,12 @@
 // may be brought to one length first (`tf.nn.l2_normalize`, a division by `tf.norm`). No node names
 // are matched, only what is computed; anything else is no candidate matrix.
 
-import type { RowLength, RowNormalisation, StoredTensor } from "../../partitions/stored-table.ts";
+import type {
+  RowComputation,
+  RowLength,
+  RowNormalisation,
+  StoredTensor,
+} from "../../partitions/stored-table.ts";
 import type { GraphValue, OperationNode } from "../graph-value.ts";
 import { integersOf, producerOf } from "../graph-value.ts";
 import { storedSliceOf } from "../tables/row-slice.ts";
@@ -13,7 +18,7 @@ import { withoutRearrangement } from "./rearrangement.ts";
 /** A matrix on the items' side of a product. */
 export interface CandidateMatrix {
   readonly stored: StoredTensor;
-  /** The shape as it is stored. */
+  /** The shape as it is stored; of computed items, `[items, dim]`. */
   readonly shape: readonly [number, number];
   /** Of items that are stored as columns: the first one that is searched; `shape` counts those alone. Absent: 0. */
   readonly firstItem?: number | undefined;
@@ -21,6 +26,8 @@ export interface CandidateMatrix {
   readonly firstAxis: 0 | 1;
   /** The stored axis over which values are normalised, and how. */
   readonly normalised: { readonly axis: 0 | 1; readonly how: RowNormalisation } | undefined;
+  /** What is computed of the stored rows (item-tower.ts); absent: they are taken as they are. */
+  readonly computed?: RowComputation | undefined;
 }
 
 /** The matrix that a value holds; `undefined` for any other value. */
@@ -35,7 +42,8 @@ export function candidateMatrixOf(
 
 const TRANSPOSITIONS_MAX = 8;
 
-function withoutTranspositions(value: GraphValue): {
+/** A value before it was transposed any number of times, and whether it was an odd number of times. */
+export function withoutTranspositions(value: GraphValue): {
   readonly plain: GraphValue;
   readonly isTurned: boolean;
 } {
@@ -59,7 +67,7 @@ export function otherAxis(axis: 0 | 1): 0 | 1 {
 const STORED: ReadonlySet<string> = new Set(["float32", "int8"]);
 
 /** A stored matrix, or one that was computed of constants when the graph was read. */
-function storedMatrixOf(value: GraphValue): CandidateMatrix | undefined {
+export function storedMatrixOf(value: GraphValue): CandidateMatrix | undefined {
   const plain = quantisedOf(value);
   const { dtype, shape, stored, constant } = storedSliceOf(plain) ?? plain;
   const [first, second, ...rest] = shape ?? [];

@@ -5,11 +5,11 @@
 import type { GraphValue } from "../graph-value.ts";
 import { integerOf, producerOf } from "../graph-value.ts";
 import { withoutAddedAxis, withoutRearrangement } from "./rearrangement.ts";
+import { anyItemsOf } from "./item-tower.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 import {
   BATCH_PRODUCTS,
   isSet,
-  itemsOf,
   matrixSidesOf,
   ofAllQueries,
   operandsOf,
@@ -56,7 +56,7 @@ export function manyVectorProductOf(
   const { query, items } = sides;
   const vectors = query.shape?.[1] ?? -1;
   if (vectors < 1 || vectors > VECTORS_MAX) return undefined;
-  const searched = itemsOf(items, scalars);
+  const searched = anyItemsOf(items, scalars);
   const node = value.producer?.kind === "operation" ? value.producer : undefined;
   return searched && { query, vectors, ...searched, node };
 }

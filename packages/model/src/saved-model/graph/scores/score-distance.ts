@@ -14,8 +14,10 @@ import type { GraphValue, OperationNode } from "../graph-value.ts";
 import { withRemovedAxis, withoutAddedAxis, withoutRearrangement } from "./rearrangement.ts";
 import { scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
-import { isSet, itemsOf, operandsOf } from "./score-product.ts";
+import { isSet, operandsOf } from "./score-product.ts";
 import type { ScoreProduct, SearchedItems } from "./score-product.ts";
+import { anyItemsOf } from "./item-tower.ts";
+import { areSameComputations } from "../tables/table-registry.ts";
 
 /** The queries and items whose squared distances a value holds; `undefined` for any other value. */
 export function distanceOf(value: GraphValue, scalars: ScalarReader): ScoreProduct | undefined {
@@ -38,9 +40,8 @@ function broadcast(
   if (query?.dtype !== "float32" || query.shape?.length !== 2 || matrix.shape?.length !== 2) {
     return undefined;
   }
-  const items =
-    query.shape[1] === matrix.shape[1] ? itemsOf({ matrix, kept: 0 }, scalars) : undefined;
-  return items && { query, ...items, node, isDistance: true };
+  const items = query.shape[1] === matrix.shape[1] && anyItemsOf({ matrix, kept: 0 }, scalars);
+  return items ? { query, ...items, node, isDistance: true } : undefined;
 }
 
 /** The operands of a difference that is squared. */
@@ -69,7 +70,7 @@ export function squaresOf(value: GraphValue, scalars: ScalarReader): SearchedIte
   const matrix = squares?.shape?.length === 2 ? rootOf(squares, scalars) : undefined;
   const axis = AXES.get(integerOf(axes) ?? NaN);
   if (matrix === undefined || axis === undefined) return undefined;
-  return itemsOf({ matrix, kept: axis === 1 ? 0 : 1 }, scalars);
+  return anyItemsOf({ matrix, kept: axis === 1 ? 0 : 1 }, scalars);
 }
 
 const AXES: ReadonlyMap<number, 0 | 1> = new Map([
@@ -84,6 +85,7 @@ export function areSameItems(a: SearchedItems, b: SearchedItems): boolean {
   const [one, other] = [a.candidates, b.candidates];
   return (
     areSameRows(one, other) &&
+    areSameComputations(one.computed, other.computed) &&
     a.itemAxis === b.itemAxis &&
     one.firstItem === other.firstItem &&
     JSON.stringify(one.normalised) === JSON.stringify(other.normalised)

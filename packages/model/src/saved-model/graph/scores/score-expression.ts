@@ -28,6 +28,7 @@ import { maskedScoresOf } from "./score-mask.ts";
 import type { ScoreMask } from "./score-mask.ts";
 import { otherAxis } from "./candidate-matrix.ts";
 import { computedProductOf, withoutChanges } from "./computed-items.ts";
+import { towerProductOf } from "./item-tower.ts";
 import { bestOfVectors, manyVectorProductOf } from "./many-vectors.ts";
 import { scoreProductOf } from "./score-product.ts";
 import type { ItemFactor, ScoreProduct, SearchedItems } from "./score-product.ts";
@@ -201,7 +202,8 @@ function productOf(
     return (
       scoreProductOf(value, scalars) ??
       distanceOf(value, scalars) ??
-      computedProductOf(value, scalars)
+      computedProductOf(value, scalars) ??
+      towerProductOf(value, scalars)
     );
   }
   return manyVectorProductOf(value, vectorAxis, scalars);
@@ -535,15 +537,15 @@ function storedRows(
   { candidates, itemAxis }: ScoreProduct,
   { biases, factors }: Pick<BiasedQuery, "biases" | "factors">,
 ): StoredRows {
-  const { stored, shape, normalised, firstItem } = candidates;
+  const { stored, shape, normalised, firstItem, computed } = candidates;
   const isByColumn = itemAxis === 1;
   const rows = shape[itemAxis];
   const appended = biases.flatMap((bias) => bias.stored ?? []);
   const dim = shape[isByColumn ? 0 : 1] + biases.length;
   const isAsStored = biases.length + factors.length === 0;
-  const isPlain = !isByColumn && normalised === undefined && isAsStored;
+  const isMade = isByColumn || normalised !== undefined || computed !== undefined;
   const hasSquares = biases.length > appended.length;
-  if (isPlain) return { stored, rows, dim };
+  if (!isMade && isAsStored) return { stored, rows, dim };
   return {
     stored,
     rows,
@@ -552,6 +554,7 @@ function storedRows(
       isByColumn,
       ...(firstItem !== undefined && { firstColumn: firstItem }),
       normalisation: normalised?.how,
+      ...(computed !== undefined && { computed }),
       appended,
       ...(factors.length > 0 && { factors }),
       ...(hasSquares && { hasSquares }),

@@ -84,12 +84,21 @@ export function slicedItems<Items extends SearchedItems>(
   { firstItem, items }: ItemSlice,
 ): Items | undefined {
   const { candidates, itemAxis } = product;
-  const { shape } = candidates;
+  const { shape, computed } = candidates;
   const count = shape[itemAxis];
   const sizes: readonly [number, number] = itemAxis === 0 ? [items, shape[1]] : [shape[0], items];
   if (itemAxis === 0) {
     const stored = rowsOf(candidates.stored, firstItem, items);
-    return { ...product, candidates: { ...candidates, stored, shape: sizes } };
+    const beside = computed?.beside.map((each) => {
+      return { ...each, stored: rowsOf(each.stored, firstItem, items) };
+    });
+    const own = {
+      ...candidates,
+      stored,
+      shape: sizes,
+      ...(beside && { computed: { ...computed!, beside } }),
+    };
+    return { ...product, candidates: own };
   }
   if ((count - items) * shape[0] * Float32Array.BYTES_PER_ELEMENT > BESIDE_BYTES_MAX) {
     return undefined;

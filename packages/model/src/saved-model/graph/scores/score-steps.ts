@@ -6,6 +6,7 @@ import type { ScoreOperationName, Tensor } from "@winnow/core";
 import type { StoredTensor } from "../../partitions/stored-table.ts";
 import { constantValue, producerOf } from "../graph-value.ts";
 import type { GraphMaskRule, GraphValue, NodeFunction, OperationNode } from "../graph-value.ts";
+import { elementFunctionsOf, scalarValue } from "./element-functions.ts";
 import { isSingle, scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 import { vectorBefore } from "./rearrangement.ts";
@@ -94,35 +95,6 @@ interface Operands {
   readonly other: GraphValue;
 }
 
-/** Operations of one operand, as functions of scores. */
-const UNARY: ReadonlyMap<string, readonly NodeFunction[]> = new Map<
-  string,
-  readonly NodeFunction[]
->([
-  ["Ceil", [{ op: "Ceil" }]],
-  ["Elu", [{ op: "Elu" }]],
-  ["Exp", [{ op: "Exp" }]],
-  ["Expm1", [{ op: "Expm1" }]],
-  ["Floor", [{ op: "Floor" }]],
-  ["Log", [{ op: "Log" }]],
-  ["Log1p", [{ op: "Log1p" }]],
-  ["Relu", [{ op: "Maximum", operand: scalarValue(0) }]],
-  [
-    "Relu6",
-    [
-      { op: "Maximum", operand: scalarValue(0) },
-      { op: "Minimum", operand: scalarValue(6) },
-    ],
-  ],
-  ["Rint", [{ op: "Round" }]],
-  ["Round", [{ op: "Round" }]],
-  ["Selu", [{ op: "Selu" }]],
-  ["Sigmoid", [{ op: "Sigmoid" }]],
-  ["Softplus", [{ op: "Softplus" }]],
-  ["Softsign", [{ op: "Softsign" }]],
-  ["Sqrt", [{ op: "Sqrt" }]],
-  ["Tanh", [{ op: "Tanh" }]],
-]);
 /** Operations of two operands, as functions of the one that the scores are. */
 const NAMES: ReadonlyMap<string, ScoreOperationName> = new Map([
   ["Add", "Add"],
@@ -175,14 +147,8 @@ function unaryStep(node: OperationNode): FoundSteps | undefined {
     const softmax = { kind: "softmax", operation, functions: [{ op: node.op }] } as const;
     return isOfAll ? { scores, steps: [softmax] } : undefined;
   }
-  const functions = UNARY.get(node.op) ?? leakyRelu(node);
+  const functions = elementFunctionsOf(node);
   return functions && { scores, steps: [{ kind: "function", operation, functions }] };
-}
-
-function leakyRelu({ op, attributes }: OperationNode): readonly NodeFunction[] | undefined {
-  if (op !== "LeakyRelu") return undefined;
-  const alpha = attributes.float("alpha", 0.2);
-  return alpha > 0 ? [{ op: "LeakyRelu", operand: scalarValue(alpha) }] : undefined;
 }
 
 /** ClipByValue with bounds for all scores, or for those of each query. */
@@ -205,10 +171,6 @@ function boundStep({ node, position, scores, other }: Operands): FoundSteps | un
 
 function functionsOf({ op }: OperationNode, operand: GraphValue): readonly NodeFunction[] {
   return [{ op: NAMES.get(op)!, operand }];
-}
-
-function scalarValue(value: number): GraphValue {
-  return constantValue({ dtype: "float32", shape: [], data: Float32Array.of(value) });
 }
 
 function binaryStep(node: OperationNode, scalars: ScalarReader): FoundSteps | undefined {

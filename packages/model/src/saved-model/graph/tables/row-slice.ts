@@ -1,8 +1,9 @@
-// Slices of what is stored, by rows: `items[1:]`, a table without its padding row. Such rows are read from the tensor
-// that holds them, so that a search cuts them as any others; anything else that a slice does stays an operation.
+// Slices of what is stored, by rows: `items[1:]`, a table without its padding row, or the rows of all ids of a
+// vocabulary. Such rows are read from the tensor that holds them, so that a search cuts them as any others; anything else
+// that a slice does stays an operation.
 
 import type { StoredTensor } from "../../partitions/stored-table.ts";
-import { integersOf, producerOf } from "../graph-value.ts";
+import { integerOf, integersOf, producerOf } from "../graph-value.ts";
 import type { GraphValue, OperationNode } from "../graph-value.ts";
 import { planSlice } from "../shapes/slice-plan.ts";
 
@@ -10,16 +11,32 @@ const SLICES_MAX = 8;
 
 /** Neighbouring rows of a stored tensor, as a value that is stored; `undefined` for any other value. */
 export function storedSliceOf(value: GraphValue, depth = 0): GraphValue | undefined {
-  const node = producerOf(value, "StridedSlice", "Slice");
+  const node = producerOf(value, "StridedSlice", "Slice", "GatherV2");
   const input = node?.inputs[0];
   if (node === undefined || input === undefined || depth > SLICES_MAX) return undefined;
   const { stored, shape } = storedSliceOf(input, depth + 1) ?? input;
   if (stored === undefined || shape === undefined) return undefined;
   const firstRow = firstRowOf(node, shape);
   const rows = rowCountOf(value, shape);
-  if (firstRow === undefined || rows < 1) return undefined;
-  const part = rows === shape[0] ? stored : rowsOf(stored, firstRow, rows);
-  return { ...value, stored: part, producer: undefined };
+  const part = firstRow === undefined ? undefined : partOf(stored, { firstRow, rows }, shape[0]!);
+  return part && { ...value, stored: part, producer: undefined };
+}
+
+/** The first row of a gather that takes rows of a tensor one after the other. */
+function firstGathered({ attributes, inputs }: OperationNode): number | undefined {
+  const [, indices, axis] = inputs;
+  const isOfRows = integerOf(axis) === 0 && attributes.int("batch_dims", 0) === 0;
+  return isOfRows && indices !== undefined ? firstOfRun(indices) : undefined;
+}
+
+/** The first of constant numbers that follow each other; `undefined` for any others. */
+export function firstOfRun({ constant }: GraphValue): number | undefined {
+  if (constant?.shape.length !== 1) return undefined;
+  if (constant.dtype !== "int32" && constant.dtype !== "int64") return undefined;
+  const { data } = constant;
+  const first = Number(data[0]);
+  for (let at = 1; at < data.length; at += 1) if (Number(data[at]) !== first + at) return undefined;
+  return first >= 0 ? first : undefined;
 }
 
 /** How many whole rows a slice has; -1 where it has other ones. */
@@ -28,14 +45,28 @@ function rowCountOf({ shape = [] }: GraphValue, whole: readonly number[]): numbe
   return isWhole ? (shape[0] ?? -1) : -1;
 }
 
+/** Neighbouring rows of a tensor of so many; a gather may ask for rows that it lacks. */
+function partOf(
+  stored: StoredTensor,
+  { firstRow, rows }: { readonly firstRow: number; readonly rows: number },
+  count: number,
+): StoredTensor | undefined {
+  if (rows < 1 || firstRow + rows > count) return undefined;
+  return rows === count ? stored : rowsOf(stored, firstRow, rows);
+}
+
 /** Neighbouring rows of a stored tensor. */
 export function rowsOf(stored: StoredTensor, firstRow: number, rows: number): StoredTensor {
   if (stored.kind !== "rows") return { kind: "rows", of: stored, firstRow, rows };
   return { ...stored, firstRow: stored.firstRow + firstRow, rows };
 }
 
-/** The first row of a slice that takes rows one after the other, and all of each. */
+/** The first row of a slice or gather that takes rows one after the other, and all of each. */
 function firstRowOf(node: OperationNode, shape: readonly number[]): number | undefined {
+  return node.op === "GatherV2" ? firstGathered(node) : firstSliced(node, shape);
+}
+
+function firstSliced(node: OperationNode, shape: readonly number[]): number | undefined {
   const [, begin, end, stride] = node.inputs;
   const begins = integersOf(begin);
   if (begins === undefined) return undefined;

@@ -1,10 +1,12 @@
 // The embedding tables of a version, collected from all its signatures. Signatures that look up or
 // search the same rows in the same way share one table, so its rows are placed and held once.
 
+import { isDeepStrictEqual } from "node:util";
 import { WinnowError, partitionCountOf } from "@winnow/core";
 import type { AttributeColumn, CandidateTable, KeyedTable, TableKeys, Tensor } from "@winnow/core";
-import { addedValues, textOfStored, vectorsOf } from "../../partitions/stored-table.ts";
+import { addedValues, tensorsBeside, textOfStored } from "../../partitions/stored-table.ts";
 import type {
+  RowComputation,
   RowDerivation,
   RowFactor,
   StoredTable,
@@ -172,8 +174,8 @@ export class TableRegistry {
     { stored, rows, dim, derivation }: StoredRows,
     ids: StoredIds | undefined,
   ): Omit<KeyedTable, "kind" | "keys"> {
-    const vectors = vectorsOf(derivation);
-    const sources = [stored, ...(ids === undefined ? [] : [ids.stored]), ...vectors];
+    const beside = tensorsBeside(derivation).map((each) => each.stored);
+    const sources = [stored, ...(ids === undefined ? [] : [ids.stored]), ...beside];
     return {
       name: this.#uniqueName(nameOf(stored)),
       rows,
@@ -235,13 +237,30 @@ function isSame(a: StoredTensor, b: StoredTensor): boolean {
 function areSameDerivations(a: RowDerivation | undefined, b: RowDerivation | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
   return (
-    a.isByColumn === b.isByColumn &&
-    a.firstColumn === b.firstColumn &&
-    (a.hasSquares ?? false) === (b.hasSquares ?? false) &&
-    JSON.stringify(a.normalisation) === JSON.stringify(b.normalisation) &&
+    areArrangedAlike(a, b) &&
+    areSameComputations(a.computed, b.computed) &&
     areSameTensors(a.appended, b.appended) &&
     areSameFactors(a.factors ?? [], b.factors ?? [])
   );
+}
+
+function areArrangedAlike(a: RowDerivation, b: RowDerivation): boolean {
+  return (
+    a.isByColumn === b.isByColumn &&
+    a.firstColumn === b.firstColumn &&
+    (a.hasSquares ?? false) === (b.hasSquares ?? false) &&
+    JSON.stringify(a.normalisation) === JSON.stringify(b.normalisation)
+  );
+}
+
+/** Whether the same is computed of each row. */
+export function areSameComputations(
+  a: RowComputation | undefined,
+  b: RowComputation | undefined,
+): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  const [left, right] = [a, b].map(({ beside }) => beside.map(({ stored }) => stored));
+  return areSameTensors(left!, right!) && isDeepStrictEqual(a.steps, b.steps);
 }
 
 function areSameTensors(a: readonly StoredTensor[], b: readonly StoredTensor[]): boolean {
