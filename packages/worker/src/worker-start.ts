@@ -26,7 +26,10 @@ export interface WorkerDependencies {
   readonly storage?: ModelStorage;
   /** How routers are listened for. Default: gRPC. */
   readonly listen?: ListenForRouters;
-  /** Asks which worker answers at another worker's address. Default: nobody is asked. */
+  /**
+   * Asks which worker answers at another worker's address, and what it holds. Default: nobody is asked, and what is
+   * announced of other workers is believed.
+   */
   readonly describe?: Describe;
   /** Called for everything that metrics count and measure. Default: nothing is. */
   readonly observer?: WorkerObserver;

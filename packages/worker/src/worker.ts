@@ -122,6 +122,7 @@ export class Worker implements WorkerService {
         stampOf: (directory) => storage.stamp(directory),
         observer,
         announcement,
+        describe: membership.hearsMembers === true ? undefined : describe,
         onChange: () => this.#changed(),
       },
       settings.replicas,

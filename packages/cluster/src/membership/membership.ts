@@ -36,6 +36,11 @@ export interface SilentMember {
 /** Who is in the cluster: Redis, or a fixed address list. One suite of cases runs against both. */
 export interface MembershipStore {
   /**
+   * Whether the announcements of the view come from the workers themselves. Absent: they are records, which anybody
+   * may have written.
+   */
+  readonly hearsMembers?: boolean;
+  /**
    * The incarnation that is stored under a worker's id: a process that starts takes a higher one.
    * `undefined` where none is stored, or where the store does not answer soon.
    */

@@ -152,6 +152,7 @@ export interface StaticMembershipParts {
 
 /** Membership by a fixed list. Announcing is answering Describe, so there is nothing to store. */
 export class StaticMembership implements MembershipStore {
+  readonly hearsMembers = true;
   readonly #environment: Environment;
   readonly #describe: Describe;
   readonly #settings: StaticMembershipSettings;

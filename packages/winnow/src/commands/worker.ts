@@ -5,6 +5,7 @@ import path from "node:path";
 import { exitAtOnce } from "@winnow/accelerator";
 import {
   type AddressRules,
+  type Describe,
   type TlsSource,
   WorkerServer,
   isWorkerId,
@@ -130,7 +131,7 @@ export async function runWorker(
         environment,
         membership: cluster.membership,
         orders: cluster.openOrders(workerStateName(options)),
-        describe: cluster.connector.describe.bind(cluster.connector),
+        describe: describeBy(cluster),
         observer: metrics.observer,
         onDrainOrder: () => endInOrder?.("an order to drain"),
         listen: (parts, settings) => WorkerServer.listen({ ...parts, tls: cluster.tls }, settings),
@@ -240,6 +241,18 @@ function workerOptions(options: WorkerRoleOptions): WorkerOptions {
     maxLoadRetries: options.max_num_load_retries,
     loadRetryIntervalMs: options.load_retry_interval_micros / 1000,
     modelReloadRoot: reloadRootOf(options),
+  };
+}
+
+/** Keeps no connection for an address at which nobody answers: records may name any number of them. */
+function describeBy({ connector }: ClusterAccess): Describe {
+  return async (address, timeoutMs) => {
+    try {
+      return await connector.describe(address, timeoutMs);
+    } catch (error) {
+      connector.forget(address);
+      throw error;
+    }
   };
 }
 

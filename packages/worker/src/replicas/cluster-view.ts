@@ -39,6 +39,7 @@ export class ClusterView {
   /** What everything here is derived from. */
   view: MembershipView | undefined;
   #workers: readonly Announcement[] = [];
+  #byId: ReadonlyMap<WorkerId, Announcement> = new Map();
   #placementWorkers: readonly WorkerId[] = [];
   #isKnown = false;
   #owners = new Map<string, Owners>();
@@ -55,6 +56,7 @@ export class ClusterView {
     const isMoved = view.placementWorkers.join("\n") !== this.#placementWorkers.join("\n");
     this.view = view;
     this.#workers = view.workers;
+    this.#byId = new Map(view.workers.map((worker) => [worker.workerId, worker]));
     this.#holders = new Map();
     if (isMoved) {
       this.#owners = new Map();
@@ -140,6 +142,11 @@ export class ClusterView {
     return holders;
   }
 
+  /** What is announced of a worker. */
+  announced(id: WorkerId): Announcement | undefined {
+    return this.#byId.get(id);
+  }
+
   /** As `holdersOf`, with workers that answer although their directory is gone, until another version serves. */
   answerersOf(version: VersionKey, table: number): Holders {
     return this.#holdersWhere(
@@ -159,17 +166,7 @@ export class ClusterView {
     table: number,
     counts: (holding: VersionHolding) => boolean,
   ): Holders {
-    const holders = new Map<number, Map<WorkerId, readonly number[]>>();
-    for (const worker of this.others) {
-      const holding = worker.state === "draining" ? undefined : holdingOf(worker, version);
-      if (holding === undefined || !counts(holding)) continue;
-      const held = holding.tables.find((each) => each.table === table)?.held ?? [];
-      for (const { partition, shares } of held) {
-        const byWorker = holders.get(partition) ?? new Map<WorkerId, readonly number[]>();
-        holders.set(partition, byWorker.set(worker.workerId, shares));
-      }
-    }
-    return holders;
+    return holdersAmong(this.others, { version, table }, counts);
   }
 
   /** The default version, given this worker's own announcement as of now. */
@@ -240,6 +237,25 @@ export class ClusterView {
         .map(({ version }) => version),
     );
   }
+}
+
+/** Those of some workers, not in drain, that say that they hold each partition of a table as ready. */
+export function holdersAmong(
+  workers: readonly Announcement[],
+  { version, table }: { readonly version: VersionKey; readonly table: number },
+  counts: (holding: VersionHolding) => boolean = isKept,
+): Holders {
+  const holders = new Map<number, Map<WorkerId, readonly number[]>>();
+  for (const worker of workers) {
+    const holding = worker.state === "draining" ? undefined : holdingOf(worker, version);
+    if (holding === undefined || !counts(holding)) continue;
+    const held = holding.tables.find((each) => each.table === table)?.held ?? [];
+    for (const { partition, shares } of held) {
+      const byWorker = holders.get(partition) ?? new Map<WorkerId, readonly number[]>();
+      holders.set(partition, byWorker.set(worker.workerId, shares));
+    }
+  }
+  return holders;
 }
 
 function isKept({ state }: VersionHolding): boolean {

@@ -9,11 +9,19 @@
 // leave it stuck.
 
 import type { Clock, Environment, Timer, VersionKey, WorkerId } from "@winnow/core";
-import type { Announcement, MembershipView, Replication, VersionHolding } from "@winnow/cluster";
+import type {
+  Announcement,
+  Describe,
+  MembershipView,
+  Replication,
+  VersionHolding,
+} from "@winnow/cluster";
 
-import { ClusterView } from "./cluster-view.ts";
+import { ClusterView, holdersAmong } from "./cluster-view.ts";
+import type { Holders } from "./cluster-view.ts";
 import { drainHold } from "./drain/drain-hold.ts";
 import type { DrainHold, DrainSettings } from "./drain/drain-hold.ts";
+import { HolderQuestions } from "./holder-questions.ts";
 import { LoadLog } from "./load-log.ts";
 import { holdingsOf, isSettled } from "./replica-announcement.ts";
 import { planReplicas } from "./plan/replica-plan.ts";
@@ -57,6 +65,11 @@ export interface ReplicaDependencies extends ReplicaWork {
   readonly environment: Environment;
   /** Gives this worker's announcement as of now, for the choice of the default version. */
   readonly announcement: () => Announcement;
+  /**
+   * Asks a worker itself what it holds, before replicas are given up for it. `undefined`: the announcements of the
+   * view are what the workers themselves have said.
+   */
+  readonly describe: Describe | undefined;
   /** Called after every change of what is held. */
   readonly onChange: () => void;
   readonly observer?: WorkerObserver | undefined;
@@ -85,6 +98,7 @@ export class ReplicaControl {
   readonly #clock: Clock;
   readonly #cluster: ClusterView;
   readonly #loadLog: LoadLog;
+  readonly #questions: HolderQuestions | undefined;
   #set: ReplicaSet = emptyReplicaSet;
   #models: readonly FoundModel[] | undefined;
   #quietAtMs = 0;
@@ -114,6 +128,15 @@ export class ReplicaControl {
     this.#unplacedUntilMs = this.#clock.nowMs() + UNPLACED_WAIT_MAX_MS;
     this.#cluster = new ClusterView(settings);
     this.#loadLog = new LoadLog(dependencies.environment, dependencies.observer);
+    const { environment, describe } = dependencies;
+    this.#questions =
+      describe &&
+      new HolderQuestions({
+        environment,
+        describe,
+        announced: (id) => this.#cluster.announced(id),
+        onAnswer: () => this.#stepAfterRest(),
+      });
   }
 
   /** What this worker holds. */
@@ -213,6 +236,7 @@ export class ReplicaControl {
     this.#isClosed = true;
     if (this.#wake !== undefined) this.#clock.clearTimer(this.#wake);
     if (this.#restTimer !== undefined) this.#clock.clearTimer(this.#restTimer);
+    this.#questions?.close();
   }
 
   /** Plans from the whole state and starts what the plan says. */
@@ -232,6 +256,7 @@ export class ReplicaControl {
     this.#set = plan.set;
     this.#wakeAt(plan.wakeAtMs, nowMs);
     for (const effect of plan.effects) void this.#run(effect);
+    this.#questions?.ask(plan.unheard);
     this.#warnUnplaced(nowMs);
     this.#warnCuts();
     this.#dependencies.onChange();
@@ -326,6 +351,7 @@ export class ReplicaControl {
       copying: this.#copying(models),
       isComplete: (version) => this.#isComplete(version),
       announcedHolders: (version, table) => this.#cluster.holdersOf(version, table),
+      heardHolders: this.#heardHolders(),
       placed: this.#cluster.isPlaced && nowMs >= this.#quietAtMs,
       freeBytes: capacityBytes - usedBytes,
       capacityBytes,
@@ -333,6 +359,19 @@ export class ReplicaControl {
       hasExtras: (model) => this.#settings.modelReplication?.has(model) !== true,
       draining: this.#isDraining,
       grace: this.#settings,
+    };
+  }
+
+  /** Who has lately said itself what it holds, for one decision. */
+  #heardHolders(): ReplicaFacts["heardHolders"] {
+    const heard = this.#questions?.answers();
+    if (heard === undefined) return (version, table) => this.#cluster.holdersOf(version, table);
+    const known = new Map<string, Holders>();
+    return (version, table) => {
+      const key = `${version.model}\n${version.version}\n${version.fingerprint}\n${table}`;
+      const holders = known.get(key) ?? holdersAmong(heard, { version, table });
+      known.set(key, holders);
+      return holders;
     };
   }
 

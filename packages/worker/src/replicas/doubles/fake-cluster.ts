@@ -2,7 +2,7 @@
 // logic as it is, without processes, sockets or files.
 
 import type { Announcement, MembershipView } from "@winnow/cluster";
-import { incarnation, silentLogger, workerId } from "@winnow/core";
+import { WinnowError, incarnation, silentLogger, workerId } from "@winnow/core";
 import { ManualClock } from "../../../../../test/doubles/manual-clock.ts";
 import type { Environment, Logger, WorkerId } from "@winnow/core";
 
@@ -31,6 +31,12 @@ export class FakeCluster {
   readonly workers = new Map<WorkerId, FakeWorker>();
   readonly settings: Partial<ReplicaSettings>;
   policy: VersionPolicy = { kind: "latest", count: 1 };
+  /** Announcements that every view names beside those of the workers: forged ones, or of the dead. */
+  readonly claims: Announcement[] = [];
+  /** Workers that do not answer when they are asked what they hold. */
+  readonly mute = new Set<WorkerId>();
+  /** How often workers were asked. */
+  questions = 0;
   /** As with a fixed list of members: partitions stay placed on a worker in drain. */
   isListed = false;
   #versions: readonly FoundVersion[] = [];
@@ -114,6 +120,7 @@ export class FakeCluster {
         compute,
         stampOf: async (directory) => this.#stampOf(directory),
         announcement,
+        describe: async (address) => this.#answerAt(address),
         onChange: () => undefined,
       },
       {
@@ -147,17 +154,18 @@ export class FakeCluster {
 
   /** The view every worker gets. */
   view(): MembershipView {
-    const workers = [...this.workers.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
-    const announcements = workers.map((worker) => worker.announcement());
+    const workers = [...this.workers.values()];
+    const announcements = [...workers.map((worker) => worker.announcement()), ...this.claims];
+    announcements.sort((a, b) => (a.workerId < b.workerId ? -1 : 1));
     return {
       workers: announcements,
       contacts: announcements,
       readAtMs: this.clock.nowMs(),
       healthy: true,
       silent: [],
-      placementWorkers: workers
-        .filter(({ isDraining }) => this.isListed || !isDraining)
-        .map(({ id }) => id),
+      placementWorkers: announcements
+        .filter(({ state }) => this.isListed || state !== "draining")
+        .map(({ workerId: id }) => id),
     };
   }
 
@@ -194,6 +202,16 @@ export class FakeCluster {
   /** Gives the files of a version another stamp, which no look of the watch has found yet. */
   changeUnseen(version: number, stamp: string): void {
     this.#unseen.set(`/m/${version}`, stamp);
+  }
+
+  /** What the worker at an address says. @throws WinnowError UNAVAILABLE where none is, or none that answers */
+  #answerAt(address: string): Announcement {
+    this.questions += 1;
+    const worker = this.workers.get(workerId(address));
+    if (worker === undefined || this.mute.has(worker.id)) {
+      throw new WinnowError("UNAVAILABLE", "nobody answers");
+    }
+    return worker.announcement();
   }
 
   #stampOf(directory: string): string | undefined {

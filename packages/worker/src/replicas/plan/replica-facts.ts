@@ -26,6 +26,8 @@ export interface ReplicaFacts extends Intent {
   readonly copying: readonly Omit<WantedVersion, "isServing" | "isLeft">[];
   /** Other workers, not in drain, that announce each partition of a table as ready. */
   announcedHolders(version: VersionKey, table: number): Holders;
+  /** As `announcedHolders`, by what workers have lately answered when this one asked them. */
+  heardHolders(version: VersionKey, table: number): Holders;
   /** Whether every worker holds its assignment of a version, fully replicated. */
   isComplete(version: VersionKey): boolean;
   /** Whether partitions are placed on this worker. Nothing is decided before they are. */

@@ -8,16 +8,24 @@
 //  - partitions that nobody else answers for come first, so that coverage comes early;
 //  - an assignment that does not fit into memory is refused before anything is read;
 //  - a replica is given up only when it is neither intended here nor an extra one
-//    (`extra-replicas.ts`) and every intended owner announces it with the same content, and freed
-//    only when no router can still have it in its table;
+//    (`extra-replicas.ts`) and every intended owner announces it with the same content and has said so
+//    itself when it was asked (`holder-questions.ts`), and freed only when no router can still have
+//    it in its table;
 //  - a version whose shares do not add up is closed once the other workers have seen them;
 //  - a content is given up only when it is neither wanted nor needed until its successor can answer
 //    (`version-succession.ts`), and freed after a grace period that begins then.
 
 import { haveEqualShares } from "@winnow/cluster";
 import { groupedByModel } from "@winnow/core";
+import type { WorkerId } from "@winnow/core";
 
-import type { ContentHandle, OpenedVersion, VersionDirectory } from "../../compute/compute.ts";
+import type {
+  ContentHandle,
+  LoadedReplica,
+  OpenedVersion,
+  VersionDirectory,
+} from "../../compute/compute.ts";
+import type { Holders } from "../cluster-view.ts";
 import {
   contentsOf,
   heldAs,
@@ -68,6 +76,8 @@ export type ReplicaEffect = { readonly id: string } & (
 export interface ReplicaPlan {
   readonly set: ReplicaSet;
   readonly effects: readonly ReplicaEffect[];
+  /** Workers to ask what they hold: replicas would be given up if these had said what is announced of them. */
+  readonly unheard: ReadonlySet<WorkerId>;
   /** When to decide again at the latest; `Infinity`: only after a change. */
   readonly wakeAtMs: number;
 }
@@ -78,13 +88,15 @@ export function planReplicas(set: ReplicaSet, facts: ReplicaFacts): ReplicaPlan 
   if (!facts.draining) planner.takeUp();
   for (const held of planner.set.versions.values()) planner.follow(held);
   planner.startJobs();
-  return { set: planner.set, effects: planner.effects, wakeAtMs: planner.wakeAtMs };
+  const { effects, unheard, wakeAtMs } = planner;
+  return { set: planner.set, effects, unheard, wakeAtMs };
 }
 
 /** Collects the effects of one decision; lives only within `planReplicas`. */
 class Planner {
   set: ReplicaSet;
   readonly effects: ReplicaEffect[] = [];
+  readonly unheard = new Set<WorkerId>();
   wakeAtMs = Infinity;
   readonly #facts: ReplicaFacts;
   /** Whether an open, a load or a close is under way, so that figures of used memory are not final. */
@@ -244,7 +256,7 @@ class Planner {
     }
     if (replica.phase !== "ready" && replica.phase !== "retiring") return replica;
     const { loaded } = replica;
-    const isNeeded = draining || !placed || this.#isNeeded(held, at, loaded.shares);
+    const isNeeded = draining || !placed || this.#isNeeded(held, at, loaded);
     if (isNeeded) return replica.phase === "ready" ? replica : { phase: "ready", loaded };
     const sinceMs = replica.phase === "ready" ? nowMs : replica.sinceMs;
     if (nowMs >= sinceMs + grace.replicaGraceMs) {
@@ -257,19 +269,24 @@ class Planner {
 
   /**
    * Whether a replica is intended here, is an extra one, or is not yet announced with equal checksum shares
-   * by every intended owner.
+   * by every intended owner. One that answers is also needed until each of them has confirmed that it holds it.
    */
-  #isNeeded(held: HeldVersion, at: ReplicaAt, shares: readonly number[]): boolean {
-    const { key, assignment } = at;
+  #isNeeded(held: HeldVersion, at: ReplicaAt, { shares }: LoadedReplica): boolean {
+    const { key, replica, assignment } = at;
     if (this.#extras.get(held.id)?.has(key) === true) return true;
     const owners = assignment.ownersOf(key);
     if (owners.length === 0 || owners.includes(this.#facts.workerId)) return true;
     const { table, partition } = replicaOfKey(key);
-    const holders = this.#facts.announcedHolders(assignment.key, table).get(partition);
-    return !owners.every((owner) => {
-      const theirs = holders?.get(owner);
-      return theirs !== undefined && haveEqualShares(theirs, shares);
-    });
+    const without = (holders: Holders): WorkerId[] =>
+      owners.filter((owner) => {
+        const theirs = holders.get(partition)?.get(owner);
+        return theirs === undefined || !haveEqualShares(theirs, shares);
+      });
+    if (without(this.#facts.announcedHolders(assignment.key, table)).length > 0) return true;
+    if (replica.phase === "retiring") return false;
+    const unheard = without(this.#facts.heardHolders(assignment.key, table));
+    for (const owner of unheard) this.unheard.add(owner);
+    return unheard.length > 0;
   }
 
   /** Refuses an assignment that does not fit into free memory, and notes one that is complete. */
