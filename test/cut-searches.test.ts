@@ -457,7 +457,7 @@ describe.each(UNCUT.map((shape, at) => ({ name: shape.name, shape, at })))(
 
 describe("a recorded model some of whose signatures leave their items in a dense part", () => {
   const { cases } = models.find(({ name }) => name === RECORDED)!;
-  const signatures = ["dense_two_tables", "dense_two_replaced", "serving_default"];
+  const signatures = ["dense_product_of_two", "dense_two_replaced", "serving_default"];
 
   test.each(signatures)(
     "%s: TensorFlow's items, less those that a filter leaves out",

@@ -69,7 +69,7 @@ test("are one copy for rankings of the same items, beside tables that are cut", 
   const program = programWith("computed_items", "items.csv", "id,year\nitem 05,1990\n");
 
   expect(describedBy(program)).toEqual({
-    dense_two_tables: 0,
+    dense_product_of_two: 0,
     dense_two_replaced: 0,
   });
   expect(program.rankedItems).toHaveLength(1);
@@ -101,7 +101,7 @@ test("are refused where no signature answers ids of the file's type, or none at 
     "no signature of the model searches a table of items, or ranks items and names them",
   );
   expect(describedBy(programWith("computed_items", "items.jsonl", numbered))).toEqual({
-    dense_two_tables: undefined,
+    dense_product_of_two: undefined,
     dense_two_replaced: undefined,
   });
 });

@@ -481,8 +481,13 @@ COMPUTED = {
     "counts_up_to_one": lambda m, q, w: scored(m, q) - 1e6 * tf.minimum(counts(w), 1.0),
     "clipped_counts": lambda m, q, w: scored(m, q) - 8.0 * tf.clip_by_value(counts(w), 0.0, 1.0),
     "activation": lambda m, q, w: tf.matmul(q, tf.nn.relu(m.items), transpose_b=True),
+    "two_tables": lambda m, q, w: scored(m, q) + tf.matmul(q, m.others, transpose_b=True),
+    "weighed_tables": lambda m, q, w: 0.5 * scored(m, q) - q[:, :1] * tf.matmul(q[:, ::-1], m.others @ m.kernel, transpose_b=True) / 4.0,
+    "two_queries": lambda m, q, w: tf.matmul(q, m.items, transpose_b=True) + 2.0 * tf.einsum("bd,nd->bn", tf.nn.relu(q), m.items) + m.bias,
+    "three_tables": lambda m, q, w: tf.add_n([scored(m, q), tf.matmul(q, m.others, transpose_b=True), -tf.matmul(q @ m.kernel, m.others, transpose_b=True)])[:, 2:],
+    "longer_vectors": lambda m, q, w: tf.matmul(tf.concat([q, -q], 1), tf.concat([m.items, m.others], 1), transpose_b=True),
     # No search finds the best of these.
-    "dense_two_tables": lambda m, q, w: scored(m, q) + tf.matmul(q, m.others, transpose_b=True),
+    "dense_product_of_two": lambda m, q, w: scored(m, q) * tf.matmul(q, m.others, transpose_b=True),
     "dense_two_replaced": lambda m, q, w: tf.concat([tf.fill([tf.shape(q)[0], 1], 9.0), scored(m, q)[:, 1:39], tf.fill([tf.shape(q)[0], 1], -9.0)], 1),
 }
 

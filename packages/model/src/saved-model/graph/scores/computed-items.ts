@@ -178,7 +178,8 @@ function reshaped(
   return applied(lowering, "Reshape", { name, of: [value, shape] });
 }
 
-function applied(
+/** What a further operation gives of some values. */
+export function applied(
   lowering: Lowering,
   op: string,
   {

@@ -42,16 +42,22 @@ export function anyItemsOf(side: Side, scalars: ScalarReader): SearchedItems | u
   return itemsOf(side, scalars) ?? towerOf(side, scalars);
 }
 
-function towerOf({ matrix, kept }: Side, scalars: ScalarReader): SearchedItems | undefined {
+function towerOf(side: Side, scalars: ScalarReader): SearchedItems | undefined {
+  const rows = rowsIn(side);
+  if (rows === undefined) return undefined;
+  const tower = new TowerReading(rows.shape![0]!, scalars);
+  return tower.valuesOf(rows) === undefined ? undefined : tower.searched();
+}
+
+/** One side of a product as `[items, values]`, before it was transposed; `undefined` where it never was so. */
+export function rowsIn({ matrix, kept }: Side): GraphValue | undefined {
   const { plain, isTurned } = withoutTranspositions(matrix);
-  const items = plain.shape?.[0] ?? -1;
-  if ((kept === 1) !== isTurned || plain.shape?.length !== 2 || items < 2) return undefined;
-  const tower = new TowerReading(items, scalars);
-  return tower.valuesOf(plain) === undefined ? undefined : tower.searched();
+  const isOfRows = (kept === 1) === isTurned && plain.shape?.length === 2;
+  return isOfRows && plain.shape[0]! > 1 ? plain : undefined;
 }
 
 /** Reads the layers behind some values of all items. */
-class TowerReading {
+export class TowerReading {
   readonly #items: number;
   readonly #scalars: ScalarReader;
   readonly #matrices: StoredMatrix[] = [];
@@ -93,8 +99,12 @@ class TowerReading {
     return step;
   }
 
-  /** Puts values of items together, one behind the other in each row. */
-  joined(parts: readonly number[]): number | undefined {
+  /** The items whose values are those of some steps, one behind the other in each row. */
+  joined(parts: readonly number[]): SearchedItems | undefined {
+    return this.#joined(parts) === undefined ? undefined : this.searched();
+  }
+
+  #joined(parts: readonly number[]): number | undefined {
     const dim = parts.reduce((sum, part) => sum + this.#steps[part]!.dim, 0);
     return dim > WIDTH_MAX ? undefined : this.#add({ kind: "joined", of: parts, dim });
   }
@@ -151,7 +161,7 @@ class TowerReading {
     if (op !== "ConcatV2" || !isOfValues) return undefined;
     const parts = inputs.slice(0, -1).map((input) => this.valuesOf(input));
     const known = parts.filter((part) => part !== undefined);
-    return known.length < parts.length ? undefined : this.joined(known);
+    return known.length < parts.length ? undefined : this.#joined(known);
   }
 
   #elementwiseOf(node: OperationNode, dim: number): number | undefined {

@@ -9,6 +9,7 @@
 //   where(condition, scores, c)       the mask of a search, with functions before and behind it
 //   max over several vectors          a search whose queries have several vectors
 //   scores · factor of the request    the query is multiplied
+//   scores + other products           one product of longer vectors
 //   scores[:, 1:]                     a search of these items alone
 //   softmax over all items            a function of each score and of the sum over all rows, which workers add up
 //
@@ -37,6 +38,7 @@ import type { MaskBehind } from "./hidden-items.ts";
 import { losesTheBest } from "./score-domain.ts";
 import { distanceSteps } from "./distance-steps.ts";
 import { areSameItems, distanceOf, withoutKeptAxis } from "./score-distance.ts";
+import { summedProductOf, withJoinedQuery } from "./summed-products.ts";
 import { sliceWithin, slicedItems, slicedRule, slicedScoresOf, slicedStep } from "./score-slice.ts";
 import type { ItemSlice, ReadStored } from "./score-slice.ts";
 import { scoreStepsOf } from "./score-steps.ts";
@@ -203,7 +205,8 @@ function productOf(
       scoreProductOf(value, scalars) ??
       distanceOf(value, scalars) ??
       computedProductOf(value, scalars) ??
-      towerProductOf(value, scalars)
+      towerProductOf(value, scalars) ??
+      summedProductOf(value, scalars)
     );
   }
   return manyVectorProductOf(value, vectorAxis, scalars);
@@ -231,6 +234,10 @@ function composed(lowering: Lowering, composition: Composition): SearchedScores 
   if (product.changes !== undefined) {
     const { steps, product: stored } = withoutChanges(lowering, product);
     return composedOfProduct(lowering, { ...stepsFirst(composition, steps), product: stored });
+  }
+  if (product.parts !== undefined) {
+    const joined = withJoinedQuery(lowering, product);
+    return composedOfProduct(lowering, { ...composition, product: joined });
   }
   if (product.isDistance !== true) return composedOfProduct(lowering, composition);
   const bounded = composedOfProduct(lowering, ofDistance(lowering, composition, true));

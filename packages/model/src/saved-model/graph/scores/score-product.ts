@@ -29,6 +29,20 @@ export interface ScoreProduct extends SearchedItems {
   readonly node: OperationNode | undefined;
   /** What the graph does to the stored items before the product, last one first; absent: nothing. */
   readonly changes?: readonly ItemChange[] | undefined;
+  /**
+   * Of a sum of products: for each part of a row, the queries that are added up to be its part of the query; absent:
+   * `query` is all of it.
+   */
+  readonly parts?: readonly (readonly QueryPart[])[] | undefined;
+}
+
+/** The query of one of the products that are added, and what its scores are multiplied with or divided by. */
+export interface QueryPart {
+  readonly query: GraphValue;
+  readonly factors: readonly {
+    readonly op: "Mul" | "RealDiv" | "Neg";
+    readonly operand?: GraphValue;
+  }[];
 }
 
 /** A value per item, which its scores are multiplied with or divided by. */
