@@ -116,3 +116,23 @@ test("claims that nobody confirms are logged, once a minute", async () => {
     ],
   ]);
 });
+
+test("(I5) a worker in drain waits for one that answers, not for one that is only announced to hold everything", async () => {
+  const cluster = new FakeCluster();
+  cluster.setVersions({ 1: [fakeTable("movies", PARTITIONS)] });
+  const leaving = cluster.add("w0");
+  await cluster.run(2000);
+  cluster.claims.push(claim(cluster, "x0"));
+  const taking = cluster.add("w1", { loadMs: 200 });
+  const settings = { drainSettleMs: 100, drainAbsentMs: 100, drainHoldMsMax: 60_000 };
+  const startedMs = cluster.clock.nowMs();
+  let heldAtEnd: number | undefined;
+
+  cluster.drain(leaving);
+  await cluster.run(5000, () => {
+    const { isOver } = leaving.control.drainHold(startedMs, settings);
+    if (isOver) heldAtEnd ??= taking.compute.held.length;
+  });
+
+  expect(heldAtEnd).toBe(PARTITIONS);
+});

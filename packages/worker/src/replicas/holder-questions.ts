@@ -1,6 +1,7 @@
 // What other workers say themselves of what they hold. A record in a store is only a claim: anybody may have
 // written it, or a worker may have left it that has died since. So before this worker gives a replica up for
-// others, it asks each of them at its announced address, and only what they answer counts.
+// others, it asks each of them at its announced address, and only what they answer counts. In drain, which waits
+// until others have held everything for longer than a lease, it is enough that they have ever answered.
 //
 //   plan ── whom to ask ──▶ this file ── one question every 50 ms ──▶ worker
 //     ▲                         │
@@ -51,6 +52,8 @@ const TOLD_INTERVAL_MS = 60_000;
 export class HolderQuestions {
   readonly #parts: HolderQuestionsParts;
   readonly #questions = new Map<WorkerId, Question>();
+  /** Announced workers that have ever answered. */
+  readonly #met = new Set<WorkerId>();
   #wanted: ReadonlySet<WorkerId> = new Set();
   #nextAtMs = 0;
   #toldAtMs = -Infinity;
@@ -68,9 +71,17 @@ export class HolderQuestions {
     );
   }
 
+  /** Whether a worker has answered since it was announced, whatever it held then. */
+  hasMet(worker: WorkerId): boolean {
+    return this.#met.has(worker);
+  }
+
   /** Asks these workers from now on, and no others. */
   ask(workers: ReadonlySet<WorkerId>): void {
     this.#wanted = workers;
+    for (const worker of this.#met) {
+      if (this.#parts.announced(worker) === undefined) this.#met.delete(worker);
+    }
     for (const question of this.#questions.values()) {
       const isKept = workers.has(question.worker) || question.isUnderWay || this.#isValid(question);
       if (!isKept) this.#questions.delete(question.worker);
@@ -149,6 +160,7 @@ export class HolderQuestions {
       question.answer = said;
       question.answeredAtMs = clock.nowMs();
       question.asked = 0;
+      this.#met.add(worker);
       onAnswer();
     }
     this.#tell(question, address);

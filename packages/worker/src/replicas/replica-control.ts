@@ -99,6 +99,9 @@ export class ReplicaControl {
   readonly #cluster: ClusterView;
   readonly #loadLog: LoadLog;
   readonly #questions: HolderQuestions | undefined;
+  /** Workers that the plan waits for, and those that the drain waits for. */
+  #unheard: ReadonlySet<WorkerId> = new Set();
+  #unmet: ReadonlySet<WorkerId> = new Set();
   #set: ReplicaSet = emptyReplicaSet;
   #models: readonly FoundModel[] | undefined;
   #quietAtMs = 0;
@@ -183,6 +186,8 @@ export class ReplicaControl {
   /** Whether a drain that began at `startedAtMs` may go on and send routers away. */
   drainHold(startedAtMs: number, settings: DrainSettings): DrainHold {
     const nowMs = this.#clock.nowMs();
+    const unmet = new Set<WorkerId>();
+    const met = (holders: Holders): Holders => this.#metOf(holders, unmet);
     const hold = drainHold({
       nowMs,
       startedAtMs,
@@ -192,14 +197,33 @@ export class ReplicaControl {
       coveredSinceMs: this.#set.coveredSinceMs,
       holdings: this.holdings(),
       ownersOf: (version, table) => this.#ownersOf(version, table),
-      answerersOf: (version, table) => this.#cluster.answerersOf(version, table),
-      lastAnswerersOf: (version, table) => this.#cluster.lastAnswerersOf(version, table),
+      answerersOf: (version, table) => met(this.#cluster.answerersOf(version, table)),
+      lastAnswerersOf: (version, table) => met(this.#cluster.lastAnswerersOf(version, table)),
       servedLately: (version) =>
         hasServedWithin(this.#set, version, { ms: this.#settings.versionGraceMs, nowMs }),
       isComplete: (version) => this.#isComplete(version),
     });
     this.#set = { ...this.#set, coveredSinceMs: hold.coveredSinceMs };
+    this.#unmet = unmet;
+    this.#ask();
     return hold;
+  }
+
+  /** Those of the announced holders that have ever answered; adds those of partitions that have none to `unmet`. */
+  #metOf(holders: Holders, unmet: Set<WorkerId>): Holders {
+    const questions = this.#questions;
+    if (questions === undefined) return holders;
+    const found = new Map<number, ReadonlyMap<WorkerId, readonly number[]>>();
+    for (const [partition, byWorker] of holders) {
+      const met = new Map([...byWorker].filter(([worker]) => questions.hasMet(worker)));
+      if (met.size > 0) found.set(partition, met);
+      else for (const worker of byWorker.keys()) unmet.add(worker);
+    }
+    return found;
+  }
+
+  #ask(): void {
+    this.#questions?.ask(new Set([...this.#unheard, ...this.#unmet]));
   }
 
   setModels(models: readonly FoundModel[]): void {
@@ -256,7 +280,8 @@ export class ReplicaControl {
     this.#set = plan.set;
     this.#wakeAt(plan.wakeAtMs, nowMs);
     for (const effect of plan.effects) void this.#run(effect);
-    this.#questions?.ask(plan.unheard);
+    this.#unheard = plan.unheard;
+    this.#ask();
     this.#warnUnplaced(nowMs);
     this.#warnCuts();
     this.#dependencies.onChange();
