@@ -535,6 +535,7 @@ def normal(x, m):
     return tf.nn.batch_normalization(x, mean, variance, m.centre, m.weights, 1e-3)
 
 
+ORDER = [7 * i % 40 for i in range(40)]
 TOWERS = {
     "serving_default": lambda m, q, w: tf.matmul(q, tf.matmul(layer_of(m, m.items), m.narrow), transpose_b=True),
     "keras": lambda m, q, w: tf.matmul(q, m.tower(tf.constant(ITEMS)), transpose_b=True),
@@ -555,6 +556,9 @@ TOWERS = {
     "distance_by_terms": lambda m, q, w: 2.0 * tf.matmul(q, tf.nn.relu(m.items), transpose_b=True) - tf.reduce_sum(tf.nn.relu(m.items) ** 2, 1),
     "best_of_two": lambda m, q, w: tf.reduce_max(tf.einsum("bvd,nd->bvn", tf.stack([q, q * m.centre], 1), tf.nn.relu(m.items)), axis=1),
     "half_of_the_rows": lambda m, q, w: tf.matmul(q, tf.nn.tanh(tf.gather(m.items, tf.range(10, 30))), transpose_b=True),
+    "other_order": lambda m, q, w: tf.matmul(q, tf.gather(m.items, tf.constant(ORDER)), transpose_b=True) + m.bias,
+    "keras_other_order": lambda m, q, w: tf.matmul(q, m.tower(tf.gather(tf.constant(ITEMS), tf.constant(ORDER[::2]))), transpose_b=True),
+    "written_sigmoid": lambda m, q, w: 1.0 / (1.0 + tf.exp(-tf.matmul(q, layer_of(m, m.items), transpose_b=True))),
     # Each of these items depends on the others, or on the request.
     "dense_softmax_of_items": lambda m, q, w: tf.matmul(q, tf.nn.softmax(m.items, 0), transpose_b=True),
     "dense_by_request": lambda m, q, w: tf.matmul(q, tf.nn.relu(m.items + tf.reduce_mean(q)), transpose_b=True),

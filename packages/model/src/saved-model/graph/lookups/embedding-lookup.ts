@@ -18,7 +18,7 @@ import { firstOfRun } from "../tables/row-slice.ts";
 import { storedRowsOf } from "../tables/table-registry.ts";
 import type { StoredRows } from "../tables/table-registry.ts";
 
-/** A gather by constant indices is not a lookup if its matrix has at most this many values, or rows follow each other. */
+/** A gather by constant indices is not a lookup if its matrix has at most this many values. */
 const CONSTANT_VALUES_MAX = 1 << 20;
 const GUARD_STEPS_MAX = 16;
 
@@ -85,8 +85,8 @@ function gatheredRows(
   const rows = storedRowsOf(source);
   if (rows === undefined) return undefined;
   const isSmall = rows.rows * rows.dim <= CONSTANT_VALUES_MAX;
-  const isRun = firstOfRun(indices) !== undefined;
-  if (indices.constant !== undefined && (isSmall || isRun)) return undefined;
+  const isOfItems = firstOfRun(indices) !== undefined || takesMost(rows, indices);
+  if (indices.constant !== undefined && (isSmall || isOfItems)) return undefined;
   return lookUp(lowering, visit, { rows, indices });
 }
 
@@ -96,6 +96,11 @@ function foundScores(
   { source, indices, axis, batchDims }: Gather,
 ): GraphValue | undefined {
   return axis === 1 && batchDims === 1 ? gatheredScores(lowering, source, indices) : undefined;
+}
+
+/** Whether a gather takes at least half as many rows as there are: those of all items, not of a few popular ones. */
+function takesMost({ rows }: StoredRows, { shape = [] }: GraphValue): boolean {
+  return shape.length === 1 && shape[0]! * 2 >= rows;
 }
 
 /** Whether a gather takes each row of a variable in order: `embedding(range(items))`. */

@@ -8,9 +8,10 @@ import type {
   RowNormalisation,
   StoredTensor,
 } from "../../partitions/stored-table.ts";
+import { elementCount } from "@winnow/core";
 import type { GraphValue, OperationNode } from "../graph-value.ts";
-import { integersOf, producerOf } from "../graph-value.ts";
-import { storedSliceOf } from "../tables/row-slice.ts";
+import { constantValue, integersOf, producerOf } from "../graph-value.ts";
+import { gatherOfRows, pickedRows, storedSliceOf } from "../tables/row-slice.ts";
 import { scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 import { withoutRearrangement } from "./rearrangement.ts";
@@ -36,7 +37,7 @@ export function candidateMatrixOf(
   scalars: ScalarReader,
 ): CandidateMatrix | undefined {
   const { plain, isTurned } = withoutTranspositions(value);
-  const matrix = storedMatrixOf(plain) ?? normalisedMatrixOf(plain, scalars);
+  const matrix = storedMatrixOf(plain, scalars) ?? normalisedMatrixOf(plain, scalars);
   return matrix && isTurned ? { ...matrix, firstAxis: otherAxis(matrix.firstAxis) } : matrix;
 }
 
@@ -67,9 +68,11 @@ export function otherAxis(axis: 0 | 1): 0 | 1 {
 const STORED: ReadonlySet<string> = new Set(["float32", "int8"]);
 
 /** A stored matrix, or one that was computed of constants when the graph was read. */
-export function storedMatrixOf(value: GraphValue): CandidateMatrix | undefined {
-  const plain = quantisedOf(value);
-  const { dtype, shape, stored, constant } = storedSliceOf(plain) ?? plain;
+export function storedMatrixOf(
+  value: GraphValue,
+  scalars: ScalarReader,
+): CandidateMatrix | undefined {
+  const { dtype, shape, stored, constant } = rowsOf(quantisedOf(value), scalars);
   const [first, second, ...rest] = shape ?? [];
   if (!STORED.has(dtype) || first === undefined || second === undefined) return undefined;
   if (rest.length > 0 || first < 1 || second < 1) return undefined;
@@ -78,6 +81,24 @@ export function storedMatrixOf(value: GraphValue): CandidateMatrix | undefined {
     stored ?? (constant && { kind: "constant", name, tensor: constant });
   if (content === undefined) return undefined;
   return { stored: content, shape: [first, second], firstAxis: 0, normalised: undefined };
+}
+
+/** Values of a stored matrix whose rows are picked when a version is opened, in whatever order a graph names them. */
+const PICKED_VALUES_MAX = 2 ** 24;
+
+/** A value by the rows of a stored matrix that it has, or the value itself. */
+function rowsOf(value: GraphValue, scalars: ScalarReader): GraphValue {
+  return storedSliceOf(value) ?? pickedRowsOf(value, scalars) ?? value;
+}
+
+/** Rows of a stored matrix that a graph gathers by constants; every worker reads the matrix as a whole. */
+function pickedRowsOf(value: GraphValue, scalars: ScalarReader): GraphValue | undefined {
+  const [source, indices] = gatherOfRows(value)?.inputs ?? [];
+  if (source?.stored === undefined || indices?.constant === undefined) return undefined;
+  if (elementCount(source.shape ?? []) > PICKED_VALUES_MAX) return undefined;
+  const content = scalars(source);
+  const constant = content && pickedRows(content, indices.constant);
+  return constant && constantValue(constant);
 }
 
 /** The int8 values of which a value is the same as float32; any other value itself. */
@@ -105,7 +126,7 @@ function quotientOf(
   const squares = boundedOf(length.value, scalars);
   const axis = axisOfSquares(squares.value, numerator);
   const { plain, isTurned } = withoutTranspositions(numerator);
-  const matrix = axis === undefined ? undefined : storedMatrixOf(plain);
+  const matrix = axis === undefined ? undefined : storedMatrixOf(plain, scalars);
   if (axis === undefined || matrix === undefined) return undefined;
   const how: RowNormalisation = {
     operation: op === "Mul" ? "reciprocal" : op === "DivNoNan" ? "divisionOrZero" : "division",

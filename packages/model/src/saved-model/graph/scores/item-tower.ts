@@ -115,7 +115,7 @@ export class TowerReading {
   }
 
   #storedOf(value: GraphValue): number | undefined {
-    const matrix = storedMatrixOf(value);
+    const matrix = storedMatrixOf(value, this.#scalars);
     if (matrix === undefined) return undefined;
     const { stored, shape } = matrix;
     const dim = shape[1];

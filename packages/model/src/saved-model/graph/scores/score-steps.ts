@@ -131,7 +131,30 @@ const REARRANGEMENTS_MAX = 16;
 export function scoreStepsOf(value: GraphValue, scalars: ScalarReader): FoundSteps | undefined {
   const node = value.producer;
   if (node?.kind !== "operation" || value.dtype !== "float32") return undefined;
-  return unaryStep(node) ?? clippedStep(node) ?? binaryStep(node, scalars);
+  return (
+    unaryStep(node) ??
+    clippedStep(node) ??
+    binaryStep(node, scalars) ??
+    writtenSigmoid(node, scalars)
+  );
+}
+
+/** 1 / (1 + exp(-scores)). */
+function writtenSigmoid(node: OperationNode, scalars: ScalarReader): FoundSteps | undefined {
+  const [one, sum] = node.op === "RealDiv" ? node.inputs : [];
+  const power = sum && one && scalarOf(one, scalars) === 1 ? besideOne(sum, scalars) : undefined;
+  const opposite = power && producerOf(power, "Exp")?.inputs[0];
+  const scores = opposite && producerOf(opposite, "Neg")?.inputs[0];
+  const operation = { node, position: 1 };
+  const functions: readonly NodeFunction[] = [{ op: "Sigmoid" }];
+  return scores && { scores, steps: [{ kind: "function", operation, functions }] };
+}
+
+/** What 1 is added to. */
+function besideOne(sum: GraphValue, scalars: ScalarReader): GraphValue | undefined {
+  const terms = producerOf(sum, "Add", "AddV2")?.inputs ?? [];
+  const others = terms.filter((term) => scalarOf(term, scalars) !== 1);
+  return others.length === 1 ? others[0] : undefined;
 }
 
 function unaryStep(node: OperationNode): FoundSteps | undefined {

@@ -2,6 +2,7 @@
 // vocabulary. Such rows are read from the tensor that holds them, so that a search cuts them as any others; anything else
 // that a slice does stays an operation.
 
+import type { Tensor } from "@winnow/core";
 import type { StoredTensor } from "../../partitions/stored-table.ts";
 import { integerOf, integersOf, producerOf } from "../graph-value.ts";
 import type { GraphValue, OperationNode } from "../graph-value.ts";
@@ -23,10 +24,31 @@ export function storedSliceOf(value: GraphValue, depth = 0): GraphValue | undefi
 }
 
 /** The first row of a gather that takes rows of a tensor one after the other. */
-function firstGathered({ attributes, inputs }: OperationNode): number | undefined {
-  const [, indices, axis] = inputs;
-  const isOfRows = integerOf(axis) === 0 && attributes.int("batch_dims", 0) === 0;
-  return isOfRows && indices !== undefined ? firstOfRun(indices) : undefined;
+function firstGathered(node: OperationNode): number | undefined {
+  const indices = gatherOfRows(node.outputs[0]!)?.inputs[1];
+  return indices && firstOfRun(indices);
+}
+
+/** The gather of whole rows that gives a value. */
+export function gatherOfRows(value: GraphValue): OperationNode | undefined {
+  const node = producerOf(value, "GatherV2");
+  const isOfRows = integerOf(node?.inputs[2]) === 0 && node?.attributes.int("batch_dims", 0) === 0;
+  return isOfRows ? node : undefined;
+}
+
+/** Rows of a float32 matrix by their numbers; `undefined` for any others, or where the matrix lacks one. */
+export function pickedRows(matrix: Tensor, indices: Tensor): Tensor | undefined {
+  if (indices.dtype !== "int32" && indices.dtype !== "int64") return undefined;
+  const isList = indices.shape.length === 1;
+  if (!isList || matrix.dtype !== "float32" || matrix.shape.length !== 2) return undefined;
+  const numbers = Array.from(indices.data, Number);
+  const [count = 0, dim = 0] = matrix.shape;
+  if (numbers.length === 0 || numbers.some((row) => row < 0 || row >= count)) return undefined;
+  const picked = new Float32Array(numbers.length * dim);
+  for (const [at, row] of numbers.entries()) {
+    picked.set(matrix.data.subarray(row * dim, (row + 1) * dim), at * dim);
+  }
+  return { dtype: "float32", shape: [numbers.length, dim], data: picked };
 }
 
 /** The first of constant numbers that follow each other; `undefined` for any others. */
