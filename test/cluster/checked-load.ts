@@ -67,9 +67,10 @@ export async function runLoad(
   void until.finally(() => over.abort()).catch(() => undefined);
   while (!over.signal.aborted || sent < atLeast) {
     const dueMs = startedMs + (1000 * sent) / perSecond;
-    if (dueMs > performance.now()) {
+    const waitMs = dueMs - performance.now();
+    if (waitMs > 0) {
       await new Promise((resolve) => {
-        setTimeout(resolve, 2);
+        setTimeout(resolve, Math.ceil(waitMs));
       });
       continue;
     }
