@@ -16,7 +16,7 @@ import {
   untilReplicated,
   versionOf,
 } from "./served-model.ts";
-import { WORKERS, startVersioned } from "./versioned-cluster.ts";
+import { BRIEFLY_KEPT, WORKERS, startVersioned } from "./versioned-cluster.ts";
 import type { VersionedCluster } from "./versioned-cluster.ts";
 import {
   DATA_FILE,
@@ -36,7 +36,11 @@ afterAll(() => started?.end());
 /** Ends the cluster that was there before. */
 async function start(redis?: string): Promise<VersionedCluster> {
   await started?.end();
-  started = await startVersioned([MODEL], redis === undefined ? {} : { redis });
+  const workerArgs = BRIEFLY_KEPT;
+  started = await startVersioned([MODEL], {
+    workerArgs,
+    ...(redis === undefined ? {} : { redis }),
+  });
   return started;
 }
 
