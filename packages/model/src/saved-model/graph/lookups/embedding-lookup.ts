@@ -14,7 +14,7 @@ import type { Lowering, Visit } from "../lowered-nodes.ts";
 import { gatherIdentifiers } from "../scores/retrieval.ts";
 import { withoutAddedAxis } from "../scores/rearrangement.ts";
 import { gatheredScores } from "../scores/search-prefix.ts";
-import { firstOfRun } from "../tables/row-slice.ts";
+import { PICKED_VALUES_MAX, firstOfRun } from "../tables/row-slice.ts";
 import { storedRowsOf } from "../tables/table-registry.ts";
 import type { StoredRows } from "../tables/table-registry.ts";
 
@@ -98,9 +98,12 @@ function foundScores(
   return axis === 1 && batchDims === 1 ? gatheredScores(lowering, source, indices) : undefined;
 }
 
-/** Whether a gather takes at least half as many rows as there are: those of all items, not of a few popular ones. */
-function takesMost({ rows }: StoredRows, { shape = [] }: GraphValue): boolean {
-  return shape.length === 1 && shape[0]! * 2 >= rows;
+/**
+ * Whether a gather takes at least half as many rows as there are, those of all items and not of a few popular ones, of a
+ * matrix whose rows may be picked.
+ */
+function takesMost({ rows, dim }: StoredRows, { shape = [] }: GraphValue): boolean {
+  return shape.length === 1 && shape[0]! * 2 >= rows && rows * dim <= PICKED_VALUES_MAX;
 }
 
 /** Whether a gather takes each row of a variable in order: `embedding(range(items))`. */

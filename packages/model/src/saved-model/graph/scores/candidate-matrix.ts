@@ -11,7 +11,7 @@ import type {
 import { elementCount } from "@winnow/core";
 import type { GraphValue, OperationNode } from "../graph-value.ts";
 import { constantValue, integersOf, producerOf } from "../graph-value.ts";
-import { gatherOfRows, pickedRows, storedSliceOf } from "../tables/row-slice.ts";
+import { PICKED_VALUES_MAX, gatherOfRows, pickedRows, storedSliceOf } from "../tables/row-slice.ts";
 import { scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 import { withoutRearrangement } from "./rearrangement.ts";
@@ -82,9 +82,6 @@ export function storedMatrixOf(
   if (content === undefined) return undefined;
   return { stored: content, shape: [first, second], firstAxis: 0, normalised: undefined };
 }
-
-/** Values of a stored matrix whose rows are picked when a version is opened, in whatever order a graph names them. */
-const PICKED_VALUES_MAX = 2 ** 24;
 
 /** A value by the rows of a stored matrix that it has, or the value itself. */
 function rowsOf(value: GraphValue, scalars: ScalarReader): GraphValue {

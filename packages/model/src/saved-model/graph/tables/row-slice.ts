@@ -9,6 +9,8 @@ import type { GraphValue, OperationNode } from "../graph-value.ts";
 import { planSlice } from "../shapes/slice-plan.ts";
 
 const SLICES_MAX = 8;
+/** Values of a stored matrix whose rows are picked when a version is opened, in whatever order a graph names them. */
+export const PICKED_VALUES_MAX: number = 2 ** 24;
 
 /** Neighbouring rows of a stored tensor, as a value that is stored; `undefined` for any other value. */
 export function storedSliceOf(value: GraphValue, depth = 0): GraphValue | undefined {
