@@ -48,7 +48,12 @@ export default defineConfig({
   ssr: { resolve: { conditions: fromSource } },
   test: {
     pool: "forks",
-    env: { TEST_SEED: seed, ORT_DISABLE_TELEMETRY: "1" },
+    env: {
+      TEST_SEED: seed,
+      ORT_DISABLE_TELEMETRY: "1",
+      // Every process would read further certificates of the machine as it starts, and no test asks beyond it.
+      NODE_EXTRA_CA_CERTS: "",
+    },
     globalSetup: ["test/temporary-folder.ts"],
     setupFiles: ["test/plain-output.ts", "test/property-seed.ts", "test/patient-waits.ts"],
     expect: { poll: { timeout: POLL_MS_MAX } },

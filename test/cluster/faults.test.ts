@@ -49,7 +49,7 @@ async function expectUnharmed(
   answers: readonly KnownAnswer[],
   fault: () => Promise<void>,
 ): Promise<void> {
-  const outcome = await runLoad(cluster!.urls, answers, { perSecond: 60, until: fault() });
+  const outcome = await runLoad(cluster!.urls, answers, { perSecond: 40, until: fault() });
 
   expect(outcome.wrong).toEqual([]);
   expect(outcome.failed).toEqual([]);
