@@ -2,7 +2,7 @@
 // sources: while it starts, at rest, when one worker ends and when one joins (in Redis), and prints what
 // went over the network, by kind, in all and per virtual second. Every answer meanwhile must be exact.
 //
-//   npm run simulate:large                                        256 workers, a minute or two
+//   npm run simulate:large                                        256 workers, six to ten minutes
 //   … -- --workers 64 --membership list                           another cluster
 
 import path from "node:path";
