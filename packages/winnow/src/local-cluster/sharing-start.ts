@@ -13,6 +13,8 @@ interface ReadyRouter {
 }
 
 const POLL_MS = 20;
+/** `winnow up` looks as often. A router without models is never ready, and is to wake seldom. */
+const TELL_POLL_MS = 100;
 /** After which a router listens though it cannot answer: maybe none can, and people should be told why. */
 const LISTEN_AFTER_MS = 30_000;
 
@@ -28,6 +30,6 @@ export async function tellReady(
   clock: Clock,
   parent: { send(message: string): void },
 ): Promise<void> {
-  while (!router.ready) await sleep(clock, POLL_MS);
+  while (!router.ready) await sleep(clock, TELL_POLL_MS);
   parent.send(READY_MESSAGE);
 }
