@@ -9,6 +9,7 @@ import {
   pythonText,
   signaturesOf,
 } from "./predict-request.ts";
+import { readJson } from "./router-client.ts";
 
 const wanted = {
   model: "movies",
@@ -19,6 +20,18 @@ const wanted = {
   exclude: "",
   filter: "",
 };
+
+describe("an answer's JSON", () => {
+  test("keeps what a number cannot hold as it was written", () => {
+    const text = String.raw`{"ids":[9007199254740993,-9007199254740993,9007199254740991],"scores":[NaN,-Infinity,1e3,0.1234567890123456],"texts":["NaN \" 9007199254740993"]}`;
+
+    expect(readJson(text)).toEqual({
+      ids: ["9007199254740993", "-9007199254740993", 9007199254740991],
+      scores: ["NaN", "-Infinity", 1000, 0.1234567890123456],
+      texts: ['NaN " 9007199254740993'],
+    });
+  });
+});
 
 describe("a request", () => {
   test("holds what was filled in, and nothing else", () => {
@@ -32,7 +45,15 @@ describe("a request", () => {
     expect(buildRequest({ ...wanted, ...all, model: "a/b" })).toEqual({
       kind: "request",
       path: "/v1/models/a%2Fb/versions/7:predict",
-      body: '{"signature_name":"other","instances":["42"],"k":3,"exclude":["7"],"filter":{"a":1}}',
+      body: '{"signature_name":"other","instances":["42"],"k":3,"exclude":["7"],"filter":{"a": 1}}',
+    });
+  });
+
+  test("holds integers of 64 bits as they were filled in", () => {
+    const ids = "[9007199254740993]";
+
+    expect(buildRequest({ ...wanted, instances: ` ${ids}\n`, exclude: ids })).toMatchObject({
+      body: `{"instances":${ids},"exclude":${ids}}`,
     });
   });
 

@@ -17,34 +17,42 @@ export type Built =
   | { readonly kind: "request"; readonly path: string; readonly body: string }
   | { readonly kind: "wrong"; readonly field: keyof Wanted; readonly message: string };
 
-/** Builds the request. */
+/** Builds the request. JSON goes as it was filled in: integers may have 64 bits. */
 export function buildRequest(wanted: Wanted): Built {
   const { model, version, signature } = wanted;
   const pinned = version === "" ? "" : `/versions/${version}`;
   const path = `/v1/models/${encodeURIComponent(model)}${pinned}:predict`;
-  const body: Record<string, unknown> = {};
-  if (signature !== "" && signature !== "serving_default") body["signature_name"] = signature;
-  try {
-    body["instances"] = JSON.parse(wanted.instances);
-  } catch {
+  const members: string[] = [];
+  if (signature !== "" && signature !== "serving_default") {
+    members.push(`"signature_name":${JSON.stringify(signature)}`);
+  }
+  if (!isJson(wanted.instances)) {
     return wrong("instances", 'Instances are no JSON; write for example ["42"]');
   }
+  members.push(`"instances":${wanted.instances.trim()}`);
   if (wanted.k !== "") {
     if (!/^[1-9]\d{0,6}$/.test(wanted.k)) return wrong("k", "k must be a whole number from 1");
-    body["k"] = Number(wanted.k);
+    members.push(`"k":${wanted.k}`);
   }
   for (const [field, example] of [
     ["exclude", '["7", "9"]'],
     ["filter", '{"genre": "drama"}'],
   ] as const) {
-    if (wanted[field].trim() === "") continue;
-    try {
-      body[field] = JSON.parse(wanted[field]);
-    } catch {
-      return wrong(field, `${field} is no JSON; write for example ${example}`);
-    }
+    const text = wanted[field].trim();
+    if (text === "") continue;
+    if (!isJson(text)) return wrong(field, `${field} is no JSON; write for example ${example}`);
+    members.push(`"${field}":${text}`);
   }
-  return { kind: "request", path, body: JSON.stringify(body) };
+  return { kind: "request", path, body: `{${members.join(",")}}` };
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function wrong(field: keyof Wanted, message: string): Built {

@@ -105,17 +105,28 @@ export class RouterClient {
   }
 }
 
-/** JSON as TensorFlow Serving writes it, with bare NaN and Infinity. */
-function readJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    const quoted = text.replaceAll(
-      /("(?:[^"\\]|\\.)*")|-?\b(?:NaN|Infinity)\b/g,
-      (match, string) => (string === undefined ? `"${match}"` : match),
-    );
-    return JSON.parse(quoted);
-  }
+/** What `JSON.parse` refuses, or rounds. */
+const NEEDS_CARE = /NaN|Infinity|\d{16}/;
+const STRING_OR_NUMBER = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|Infinity)\b|-?\d[\d.eE+-]*/g;
+const INTEGER = /^-?\d+$/;
+
+/**
+ * JSON as TensorFlow Serving writes it: NaN and Infinity, which stand bare in it, and integers that a number
+ * cannot hold become texts of what was written.
+ *
+ * @internal tests call it
+ */
+export function readJson(text: string): unknown {
+  if (!NEEDS_CARE.test(text)) return JSON.parse(text);
+  return JSON.parse(text.replaceAll(STRING_OR_NUMBER, heldText));
+}
+
+function heldText(token: string): string {
+  const number = Number(token);
+  const isHeld =
+    token.startsWith('"') ||
+    (INTEGER.test(token) ? Number.isSafeInteger(number) : Number.isFinite(number));
+  return isHeld ? token : `"${token}"`;
 }
 
 function errorText(text: string): string {

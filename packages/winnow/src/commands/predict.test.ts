@@ -158,3 +158,40 @@ test("the flags for vectors and explanations are fields of the request", async (
     { instances: [1] },
   ]);
 });
+
+test("integers of 64 bits go as they were written, and a flag comes before what a body says", async () => {
+  const bodies: string[] = [];
+  const url = await serverThat((request, response) => {
+    request.on("data", (data: Buffer) => bodies.push(data.toString()));
+    request.on("end", () => response.end('{"predictions":[]}'));
+  });
+  const big = "9007199254740993";
+  const command = { url, model: "movies", timeoutMs: 60_000 };
+
+  await predict({ ...command, json: ` [${big}]`, exclude: `[${big}]`, k: 3 }, systemClock);
+  await predict({ ...command, json: big, signature: "other" }, systemClock);
+  await predict({ ...command, json: `{"inputs": [${big}], "k": 9}`, k: 3 }, systemClock);
+
+  expect(bodies).toEqual([
+    `{"instances":[${big}],"k":3,"exclude":[${big}]}`,
+    `{"instances":[${big}],"signature_name":"other"}`,
+    `{"k":3,"inputs": [${big}], "k": 9}`,
+  ]);
+});
+
+test("integers of 64 bits, NaN and Infinity stand in the table as the server wrote them", () => {
+  const text =
+    '{"predictions":[{"scores":[NaN,-Infinity],"ids":[9007199254740993,1]},[NaN,{"a":1}]]}';
+
+  expect(predictionTable(text)).toBe(
+    '#  scores     ids\n1  NaN        9007199254740993\n2  -Infinity  1\n\n1  [NaN,{"a":1}]',
+  );
+});
+
+test.each([
+  ["{}", "has no predictions"],
+  ['{"predictions":null}', "has no predictions"],
+  [`{"predictions":[${"[".repeat(100_000)}${"]".repeat(100_000)}]}`, "is nested too deep"],
+])("an answer of another kind is an error: %.30s", (text, reason) => {
+  expect(() => predictionTable(text)).toThrow(reason);
+});

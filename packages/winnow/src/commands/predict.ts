@@ -4,6 +4,13 @@
 import { WinnowError, excerpt } from "@winnow/core";
 import type { Clock, ErrorCode } from "@winnow/core";
 import { type RestAnswer, RestClient, type RestTrust } from "../access/rest-client.ts";
+import {
+  type AnswerObject,
+  type AnswerValue,
+  answerText,
+  isAnswerObject,
+  parseAnswer,
+} from "../oracle/answer-json.ts";
 import { checkRouterUrl } from "../report/report-question.ts";
 import { terminalLine, terminalText } from "../terminal-text.ts";
 
@@ -116,39 +123,45 @@ function predictUrl(command: PredictCommand): string {
   return `${modelUrl(command)}${pinned}:predict`;
 }
 
+/** The body. What the command line has as JSON goes as it was written: integers may have 64 bits. */
 function requestBody({ json, signature, k, ...conditions }: PredictCommand): string {
   const example = `'["42"]' or '[{"user_id":"42","movie_title":"…"}]'`;
-  const value = parseJson(json, { what: "the instances", example });
+  const value = checkedJson(json, { what: "the instances", example });
   const ids = `'["7","9"]'`;
   const filters = `'{"year":{"$gte":1990}}'`;
+  const { exclude, include, filter } = conditions;
+  if (exclude !== undefined) checkedJson(exclude, { what: "--exclude", example: ids });
+  if (include !== undefined) checkedJson(include, { what: "--include", example: ids });
+  if (filter !== undefined) checkedJson(filter, { what: "--filter", example: filters });
   const isBody =
     typeof value === "object" && value !== null && ("instances" in value || "inputs" in value);
-  const instances = Array.isArray(value) ? (value as unknown[]) : [value];
-  const asked = {
+  const members = {
     k,
-    exclude: optionalJson(conditions.exclude, { what: "--exclude", example: ids }),
-    include: optionalJson(conditions.include, { what: "--include", example: ids }),
-    filter: optionalJson(conditions.filter, { what: "--filter", example: filters }),
-    return: conditions.return,
+    exclude,
+    include,
+    filter,
+    return: conditions.return && JSON.stringify(conditions.return),
     return_vectors: conditions.returnVectors,
     explain: conditions.explain,
+    // What no flag says stays as the body has it, and so does its signature.
+    ...(isBody && "signature_name" in value ? {} : namedSignature(signature)),
   };
-  return JSON.stringify({
-    ...(signature === undefined ? {} : { signature_name: signature }),
-    ...(isBody ? value : { instances }),
-    // What no flag says stays as the body has it.
-    ...Object.fromEntries(Object.entries(asked).filter(([, of]) => of !== undefined)),
-  });
+  const asked = Object.entries(members).flatMap(([name, of]) =>
+    of === undefined ? [] : [`"${name}":${of}`],
+  );
+  if (isBody) {
+    // Of two equal names in an object, the first one counts.
+    return `{${[...asked, json.trim().slice(1)].join(",")}`;
+  }
+  return `{${[`"instances":${Array.isArray(value) ? json.trim() : `[${json.trim()}]`}`, ...asked].join(",")}}`;
 }
 
-function optionalJson(
-  json: string | undefined,
-  about: { readonly what: string; readonly example: string },
-): unknown {
-  return json === undefined ? undefined : parseJson(json, about);
+function namedSignature(signature: string | undefined): { readonly signature_name?: string } {
+  return signature === undefined ? {} : { signature_name: JSON.stringify(signature) };
 }
 
-function parseJson(
+/** What the text says, rounded. @throws WinnowError INVALID_ARGUMENT where it is no JSON */
+function checkedJson(
   json: string,
   { what, example }: { readonly what: string; readonly example: string },
 ): unknown {
@@ -206,24 +219,27 @@ function told(text: string): string {
  * @throws WinnowError UNKNOWN for an answer without predictions
  */
 export function predictionTable(text: string): string {
-  const { predictions, outputs } = bodyOf(text);
-  const blocks = Array.isArray(predictions) ? (predictions as unknown[]) : [outputs];
-  return terminalText(blocks.map((prediction, index) => blockOf(prediction, index)).join("\n"));
+  const blocks = predictionsOf(text).map((prediction, index) => blockOf(prediction, index));
+  return terminalText(blocks.join("\n"));
 }
 
-function bodyOf(text: string): { readonly predictions?: unknown; readonly outputs?: unknown } {
+function predictionsOf(text: string): readonly AnswerValue[] {
   try {
-    const body: unknown = JSON.parse(text);
-    if (typeof body === "object" && body !== null) return body;
+    const body = parseAnswer(text);
+    if (isAnswerObject(body)) {
+      const { predictions, outputs } = body;
+      if (Array.isArray(predictions)) return predictions as readonly AnswerValue[];
+      if (outputs !== undefined) return [outputs];
+    }
   } catch {
     // The error follows.
   }
   throw new WinnowError("UNKNOWN", told(`The answer has no predictions: ${excerpt(text)}`));
 }
 
-function blockOf(prediction: unknown, index: number): string {
+function blockOf(prediction: AnswerValue, index: number): string {
   const { columns, stages } = partsOf(prediction);
-  if (columns === undefined) return `${index}  ${JSON.stringify(prediction)}`;
+  if (columns === undefined) return `${index}  ${answerText(prediction)}`;
   const length = columns.reduce((longest, [, values]) => Math.max(longest, values.length), 0);
   const names = ["#", ...columns.map(([name]) => terminalLine(name))];
   const rows = Array.from({ length }, (_, row) => [
@@ -235,36 +251,34 @@ function blockOf(prediction: unknown, index: number): string {
 
 interface PredictionParts {
   /** The lists of a prediction that has several outputs; `undefined` for any other. */
-  readonly columns: [string, unknown[]][] | undefined;
+  readonly columns: [string, AnswerValue[]][] | undefined;
   /** What each stage of a pipeline did, if the request wanted to know. */
-  readonly stages: readonly Record<string, unknown>[] | undefined;
+  readonly stages: readonly AnswerObject[] | undefined;
 }
 
-function partsOf(prediction: unknown): PredictionParts {
+function partsOf(prediction: AnswerValue): PredictionParts {
   const none = { columns: undefined, stages: undefined };
-  if (!isObject(prediction)) return none;
+  if (!isAnswerObject(prediction)) return none;
   const stages = stagesOf(prediction["explain"]);
   const columns = Object.entries(prediction).filter(
     ([name]) => stages === undefined || name !== "explain",
   );
   return columns.every(([, values]) => Array.isArray(values))
-    ? { columns: columns as [string, unknown[]][], stages }
+    ? { columns: columns as [string, AnswerValue[]][], stages }
     : none;
 }
 
-function stagesOf(explanation: unknown): readonly Record<string, unknown>[] | undefined {
-  const stages = isObject(explanation) ? explanation["stages"] : undefined;
-  return Array.isArray(stages) && stages.every((stage) => isObject(stage)) ? stages : undefined;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+function stagesOf(explanation: AnswerValue | undefined): readonly AnswerObject[] | undefined {
+  const stages = isAnswerObject(explanation) ? explanation["stages"] : undefined;
+  return Array.isArray(stages) && stages.every((stage) => isAnswerObject(stage))
+    ? stages
+    : undefined;
 }
 
 const isTold = (value: unknown): boolean => typeof value !== "object" || value === null;
 
 /** A row for each stage, without what it says of each item. */
-function stageTable(stages: readonly Record<string, unknown>[]): string {
+function stageTable(stages: readonly AnswerObject[]): string {
   const names = new Set(
     stages.flatMap((stage) => Object.keys(stage).filter((name) => isTold(stage[name]))),
   );
@@ -272,9 +286,9 @@ function stageTable(stages: readonly Record<string, unknown>[]): string {
   return align([Array.from(names, terminalLine), ...rows]);
 }
 
-function cellText(value: unknown): string {
+function cellText(value: AnswerValue | undefined): string {
   if (value === undefined) return "";
-  return terminalLine(typeof value === "string" ? value : JSON.stringify(value));
+  return terminalLine(typeof value === "string" ? value : answerText(value));
 }
 
 /** Rows of cells as text with columns of equal width. */

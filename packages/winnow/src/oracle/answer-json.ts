@@ -37,6 +37,19 @@ export function isAnswerObject(value: AnswerValue | undefined): value is AnswerO
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** The value as it was written, on one line. @throws WinnowError DATA_LOSS where it is nested too deep */
+export function answerText(value: AnswerValue, depth = 0): string {
+  if (typeof value === "string") return JSON.stringify(value);
+  if (typeof value !== "object" || value === null) return String(value);
+  if (depth >= DEPTH_MAX) throw new WinnowError("DATA_LOSS", "The answer is nested too deep");
+  const parts = Array.isArray(value)
+    ? (value as readonly AnswerValue[]).map((each) => answerText(each, depth + 1))
+    : Object.entries(value).map(
+        ([name, of]) => `${JSON.stringify(name)}:${answerText(of, depth + 1)}`,
+      );
+  return Array.isArray(value) ? `[${parts.join(",")}]` : `{${parts.join(",")}}`;
+}
+
 class AnswerReader {
   readonly #text: string;
   #at = 0;
