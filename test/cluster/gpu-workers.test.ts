@@ -23,6 +23,9 @@ const env = {
 /** GPUs made of software share the processors with everything else, and each search on one takes much of them. */
 const PER_SECOND = 6;
 
+/** Six partitions of the items, for four on each worker. Of dozens, each would cost a GPU made of software as much. */
+const PARTITION_BYTES = 2 ** 16;
+
 let cluster: RunningCluster | undefined;
 let redis: RedisProcess | undefined;
 
@@ -46,7 +49,7 @@ function requests(): { model: string; body: string }[] {
 
 /** The bytes a cluster without any GPU answers with. */
 async function answersOfProcessors() {
-  cluster = await RunningCluster.start({ models: directory, workers: 2, replication: 1 });
+  cluster = await RunningCluster.start({ models: directory, workers: 1 });
   await cluster.loaded(MODELS);
   const answers = await recordAnswers(cluster.url, requests());
   await cluster.stop();
@@ -67,6 +70,7 @@ test.skipIf(noGpuReason !== "")(
       models: directory,
       workers: 3,
       replication: 2,
+      partitionBytes: PARTITION_BYTES,
       ...(redis === undefined ? {} : { redis: redis.url }),
       routerArgs: ["--router-table-bytes", "0"],
       argsOf: { w0: onGpu, w1: onGpu },

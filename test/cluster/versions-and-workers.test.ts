@@ -4,9 +4,14 @@
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { RedisProcess, hasRedisServer } from "./redis-process.ts";
-import { type ClusterShape, type RunningCluster, pause } from "./running-cluster.ts";
+import {
+  type ClusterShape,
+  type LoggedEvent,
+  type RunningCluster,
+  pause,
+} from "./running-cluster.ts";
 import {
   eventually,
   predict,
@@ -31,33 +36,33 @@ let base = "";
 let cluster: RunningCluster;
 let redis: RedisProcess | undefined;
 
-async function start(shape: Partial<ClusterShape> = {}): Promise<void> {
-  started = await startVersioned(["movies"], shape);
+async function start(models: readonly string[], shape: Partial<ClusterShape> = {}): Promise<void> {
+  started = await startVersioned(models, shape);
   ({ base, cluster } = started);
 }
 
 /** All three workers hold what they are to hold of version 1. */
-const wholeOnAll = (): Promise<void> =>
-  untilReplicated(cluster, WORKERS, { model: "movies", version: 1 });
+const wholeOnAll = (model: string): Promise<void> =>
+  untilReplicated(cluster, WORKERS, { model, version: 1 });
 
-afterEach(async () => {
+async function end(): Promise<void> {
   await started?.end();
   await redis?.kill();
   started = undefined;
   redis = undefined;
-});
+}
 
 describe("versions while workers die and return", () => {
-  beforeEach(async () => {
-    await start();
-    await wholeOnAll();
-  });
+  // One cluster: each test rolls out a model of its own, and leaves every worker running and the cluster whole.
+  beforeAll(() => start(["movies", "films"]));
+  afterAll(end);
 
   test("L1: a worker killed in the middle of a roll-out fails no request, and the roll-out ends", async () => {
+    await wholeOnAll("movies");
     await expectExact(cluster, answers, async () => {
       await pause(500);
       publishVersion(base, { model: "movies", version: 2 });
-      while (!cluster.events("w1", "version opened").some(({ version }) => version === 2)) {
+      while (!cluster.events("w1", "version opened").some(isSecondOfMovies)) {
         await pause(2);
       }
       cluster.signal("w1", "SIGKILL");
@@ -71,54 +76,70 @@ describe("versions while workers die and return", () => {
   });
 
   test("a worker that was away for the roll-out loads what serves first; only then the newer one takes over", async () => {
-    await expectExact(cluster, answers, async () => {
+    await wholeOnAll("films");
+    await expectExact(cluster, versionedRequests("films", [1, 2]), async () => {
       await pause(1000);
       cluster.signal("w1", "SIGKILL");
       await cluster.ended("w1");
-      publishVersion(base, { model: "movies", version: 2 });
+      publishVersion(base, { model: "films", version: 2 });
       await eventually(
         cluster,
-        () => versionOf(cluster.url, "movies", 2),
+        () => versionOf(cluster.url, "films", 2),
         (told) => told?.state === "AVAILABLE",
       );
       await pause(4000);
-      expect((await predict(cluster.url, { model: "movies" })).version).toBe("1");
-      expect((await predict(cluster.url, { model: "movies", version: 2 })).version).toBe("2");
+      expect((await predict(cluster.url, { model: "films" })).version).toBe("1");
+      expect((await predict(cluster.url, { model: "films", version: 2 })).version).toBe("2");
 
       cluster.restart("w1");
-      await untilDefault(cluster, { model: "movies", version: 2 });
-      await untilReplicated(cluster, WORKERS, { model: "movies", version: 2 });
+      await untilDefault(cluster, { model: "films", version: 2 });
+      await untilReplicated(cluster, WORKERS, { model: "films", version: 2 });
     });
 
     const events = cluster.events("w1", "worker listening", "assignment loaded");
     const life = events.slice(events.findLastIndex(({ msg }) => msg === "worker listening"));
-    expect(life.slice(1).map(({ version }) => version)).toEqual([1, 2]);
+    const loaded = life.filter(({ model }) => model === "films");
+    expect(loaded.map(({ version }) => version)).toEqual([1, 2]);
   });
 });
 
+function isSecondOfMovies({ model, version }: LoggedEvent): boolean {
+  return model === "movies" && version === 2;
+}
+
 describe("a worker whose own copy of a version is another one", () => {
-  /** Starts a cluster whose second worker has models of its own, alike at first. */
-  async function startApart(): Promise<string> {
-    const apart = mkdtempSync(path.join(tmpdir(), "winnow-apart-"));
-    publishVersion(apart, { model: "movies", version: 1 });
-    await start({ argsOf: { w1: ["--models", apart] } });
-    await wholeOnAll();
-    return apart;
-  }
+  let apart = "";
+
+  // One cluster, whose second worker has models of its own, alike at first. Each test spoils its copy of a version
+  // of another model, and mends it.
+  beforeAll(async () => {
+    apart = mkdtempSync(path.join(tmpdir(), "winnow-apart-"));
+    for (const model of ["movies", "films"]) publishVersion(apart, { model, version: 1 });
+    await start(["movies", "films"], { argsOf: { w1: ["--models", apart] } });
+  });
+  afterAll(async () => {
+    await end();
+    rmSync(apart, { recursive: true, force: true });
+  });
 
   test.each([
-    ["a vocabulary cut at a line", cutVocabulary(60), /w1: .*60 entries where 120 belong/],
-    ["a vocabulary with two lines swapped", swapUsers, undefined],
-  ] as const)(
+    [
+      "a vocabulary cut at a line",
+      "movies",
+      { spoil: cutVocabulary(60), failure: /w1: .*60 entries where 120 belong/ },
+    ],
+    ["a vocabulary with two lines swapped", "films", { spoil: swapUsers, failure: undefined }],
+  ])(
     "S7: %s: its replicas are never asked, and the version does not take over",
-    async (_, spoil, failure) => {
-      const apart = await startApart();
-      const { versions } = await expectExact(cluster, answers, async () => {
-        publishVersion(base, { model: "movies", version: 2 });
-        publishVersion(apart, { model: "movies", version: 2, spoil });
+    async (_, model, { spoil, failure }) => {
+      await wholeOnAll(model);
+      const known = versionedRequests(model, [1, 2]);
+      const { versions } = await expectExact(cluster, known, async () => {
+        publishVersion(base, { model, version: 2 });
+        publishVersion(apart, { model, version: 2, spoil });
         await eventually(
           cluster,
-          () => versionOf(cluster.url, "movies", 2),
+          () => versionOf(cluster.url, model, 2),
           (told) =>
             told?.state === "AVAILABLE" && (failure === undefined || failure.test(told.message)),
         );
@@ -127,25 +148,19 @@ describe("a worker whose own copy of a version is another one", () => {
       expect(new Set(versions.map(({ version }) => version))).toEqual(new Set(["1"]));
 
       // "user 0", who is one of those that the spoilt copy takes for another.
-      const { expected } = versionedRequests("movies", [2])[0]!;
+      const { expected } = versionedRequests(model, [2])[0]!;
       for (let count = 0; count < 20; count += 1) {
-        const { status, version, text } = await predict(cluster.url, {
-          model: "movies",
-          version: 2,
-        });
+        const { status, version, text } = await predict(cluster.url, { model, version: 2 });
         expect(status).toBe(200);
         expect(typeof expected === "function" && expected({ version: version!, text })).toBe(true);
       }
 
       // Its copy is mended, and that is seen although nothing but an asset changes.
       cpSync(
-        path.join(base, "movies/2", VOCABULARY_FILE),
-        path.join(apart, "movies/2", VOCABULARY_FILE),
+        path.join(base, model, "2", VOCABULARY_FILE),
+        path.join(apart, model, "2", VOCABULARY_FILE),
       );
-      await expectExact(cluster, answers, () =>
-        untilDefault(cluster, { model: "movies", version: 2 }),
-      );
-      rmSync(apart, { recursive: true, force: true });
+      await expectExact(cluster, known, () => untilDefault(cluster, { model, version: 2 }));
     },
   );
 });
@@ -153,9 +168,10 @@ describe("a worker whose own copy of a version is another one", () => {
 describe.skipIf(!hasRedisServer)("versions while workers join and leave", () => {
   beforeEach(async () => {
     redis = await RedisProcess.start();
-    await start({ redis: redis.url });
-    await wholeOnAll();
+    await start(["movies"], { redis: redis.url });
+    await wholeOnAll("movies");
   });
+  afterEach(end);
 
   test("L1: a fourth worker takes its share, another leaves, a version takes over, and no request fails", async () => {
     await expectExact(cluster, answers, async () => {
@@ -181,8 +197,10 @@ describe.skipIf(!hasRedisServer)("versions while workers join and leave", () => 
 });
 
 describe("a worker whose memory is too small for its share", () => {
+  afterEach(end);
+
   test("(R1) refuses it with a reason that names bytes, and the others keep every partition", async () => {
-    await start({ argsOf: { w0: ["--memory-bytes", "20000"] } });
+    await start(["movies"], { argsOf: { w0: ["--memory-bytes", "20000"] } });
 
     const told = await eventually(
       cluster,
@@ -203,8 +221,8 @@ describe("a worker whose memory is too small for its share", () => {
   });
 
   test("keeps the version that serves when a newer one does not fit beside it, and the status says so", async () => {
-    await start({ argsOf: { w0: ["--memory-bytes", "450000"] } });
-    await wholeOnAll();
+    await start(["movies"], { argsOf: { w0: ["--memory-bytes", "450000"] } });
+    await wholeOnAll("movies");
 
     await expectExact(cluster, answers, async () => {
       publishVersion(base, { model: "movies", version: 2 });
