@@ -89,6 +89,20 @@ describe("I5: the hold of a drain", () => {
     expect(endOfHold(() => [announcement(w1, 1, true)])).toBe(2000);
   });
 
+  test.each([
+    { title: "only seen", state: "loading" as const },
+    { title: "refused", state: "failed" as const },
+  ])("is over at once where every version is $title, whoever is away", ({ state }) => {
+    const own = { ...holding, state, tables: [], serving: false };
+
+    expect(endOfHold(() => [], { own })).toBe(0);
+    expect(endOfHold(() => [announcement(w1, 1, false)], { own, placed: [w0, w1, w2] })).toBe(0);
+  });
+
+  test("waits for partitions that are held of a version that is still being loaded", () => {
+    expect(endOfHold(() => [], { own: { ...holding, state: "loading" } })).toBe(5000);
+  });
+
   test("does not end on the announcement of a life that turns out to be over", () => {
     const end = endOfHold((nowMs) => {
       if (nowMs < 1500) return [announcement(w1, 1, true)];

@@ -8,6 +8,8 @@
 // An announcement may be out of date: a worker that was killed stays announced until its lease runs out.
 // Coverage therefore counts once it has lasted without a break for longer than a lease, which is also long
 // enough for routers to connect to a worker that has just started.
+//
+// A worker that answers for no version yet, or for which none is intended, has nothing to wait for.
 
 import type { Announcement } from "@winnow/cluster";
 import type { VersionHolding } from "@winnow/cluster";
@@ -68,6 +70,9 @@ export interface DrainHold {
 export function drainHold(facts: DrainFacts): DrainHold {
   const { nowMs, startedAtMs, settings, absent } = facts;
   const { drainSettleMs, drainAbsentMs, drainHoldMsMax } = settings;
+  if (!facts.holdings.some((each) => isAnswered(each))) {
+    return { isOver: true, uncovered: 0, coveredSinceMs: undefined };
+  }
   const successors = new Set(
     facts.others.filter(({ state }) => state !== "draining").map(({ workerId }) => workerId),
   );
@@ -81,6 +86,11 @@ export function drainHold(facts: DrainFacts): DrainHold {
   const coveredSinceMs = uncovered === 0 ? (facts.coveredSinceMs ?? nowMs) : undefined;
   const isCovered = coveredSinceMs !== undefined && nowMs >= coveredSinceMs + drainSettleMs;
   return { isOver: isCovered || nowMs >= startedAtMs + drainHoldMsMax, uncovered, coveredSinceMs };
+}
+
+/** Whether routers may need this worker for a version: not one that it has only seen, or that it refuses. */
+function isAnswered({ state, tables }: VersionHolding): boolean {
+  return state === "ready" || tables.some(({ held }) => held.length > 0);
 }
 
 /** A holding whose content is known. */
