@@ -8,7 +8,12 @@ import { crc32c, decodeProgramPackage, encodeProgramPackage } from "@winnow/core
 import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
 import { openModelVersion } from "../model-directory.ts";
 import type { ModelVersion } from "../model-version.ts";
-import { tensorMessage, valueMessage } from "../saved-model/graph/onnx/onnx-message.ts";
+import {
+  OnnxMessage,
+  tensorMessage,
+  valueMessage,
+} from "../saved-model/graph/onnx/onnx-message.ts";
+import type { WrittenGraph } from "./fixtures/onnx-exports.ts";
 import { floats, identityModel, modelOf, npy, writeExport } from "./fixtures/onnx-exports.ts";
 
 const root = temporaryDirectory();
@@ -31,6 +36,11 @@ function embeddingModel(dtype: "int64" | "int32" | "float32" = "int64"): Uint8Ar
     initialisers: [tensorMessage("users", table)],
     inputs: [valueMessage("user", dtype, [-1])],
   });
+}
+
+function int64s(name: string, ...values: readonly bigint[]): OnnxMessage {
+  const data = BigInt64Array.from(values);
+  return tensorMessage(name, { dtype: "int64", shape: [values.length], data });
 }
 
 const described = { inputs: { user: { vocabulary: "users.txt" } } };
@@ -227,6 +237,52 @@ describe("retrieval", () => {
     expect(steps.map(({ kind }) => kind)).toEqual(["dense", "dense", "topK"]);
     // Lists are put together by rows, whatever is answered.
     expect(steps[2]).toMatchObject({ vectors: 3, rows: expect.any(Number) as number });
+  });
+
+  test.each<[string, Pick<WrittenGraph, "nodes" | "initialisers">]>([
+    [
+      "view(-1, 3, 2)",
+      {
+        initialisers: [int64s("sizes", -1n, 3n, 2n)],
+        nodes: [{ op: "Reshape", inputs: ["x", "sizes"], outputs: ["y"] }],
+      },
+    ],
+    [
+      "view(x.size(0), 3, 2)",
+      {
+        initialisers: [int64s("zero", 0n), int64s("rest", 3n, 2n)],
+        nodes: [
+          { op: "Shape", inputs: ["x"], outputs: ["shape"] },
+          { op: "Gather", inputs: ["shape", "zero"], outputs: ["batch"] },
+          { op: "Concat", inputs: ["batch", "rest"], outputs: ["sizes"], attributes: { axis: 0 } },
+          { op: "Reshape", inputs: ["x", "sizes"], outputs: ["y"] },
+        ],
+      },
+    ],
+  ])("knows the vectors of a query that ends with %s, declared by names alone", (_, graph) => {
+    const inputs = [floats("x", [-1, 6])];
+    const model = modelOf({ ...graph, inputs, outputs: [floats("y", [-1, -1, -1])] });
+    const version = opened({ ...wanted({}), "model.onnx": model });
+    const { steps } = version.program.signatures[0]!;
+    version.close();
+
+    expect(steps.at(-1)).toMatchObject({ kind: "topK", vectors: 3 });
+  });
+
+  test("reads shapes that are stored as numbers, the largest int64 among them", () => {
+    // onnx.helper.make_tensor writes int64_data, and the end of an open slice is the largest int64.
+    const largest = Uint8Array.of(0x38, ...Array<number>(8).fill(0xff), 0x7f);
+    const ends = new OnnxMessage().int(1, 1).int(2, 7).bytes(8, "ends").fields(largest);
+    const version = opened({
+      "model.onnx": modelOf({
+        initialisers: [int64s("starts", 0n), ends],
+        nodes: [{ op: "Slice", inputs: ["x", "starts", "ends"], outputs: ["y"] }],
+      }),
+    });
+    const { signatures } = version.program;
+    version.close();
+
+    expect(signatures[0]!.inputs[0]).toMatchObject({ name: "x", shape: [-1, 2] });
   });
 
   test.each<[string, Files, RegExp]>([

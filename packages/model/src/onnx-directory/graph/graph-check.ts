@@ -204,7 +204,10 @@ function iterationsOf(
   if (name === "" && (isInner || (loop.inputs[1] ?? "") === "")) {
     const ends = isInner ? "ends only by a condition inside of another graph" : "never ends";
     const text = `${titleOf(loop)} ${ends}, so its iterations are not bounded`;
-    throw refused("UNIMPLEMENTED", `${text}; give the loop a number of iterations at most`);
+    const bag = isInner
+      ? ". PyTorch writes an EmbeddingBag with a padding_idx so: export (embedding(ids) * mask).sum(1) / mask.sum(1) instead"
+      : "";
+    throw refused("UNIMPLEMENTED", `${text}; give the loop a number of iterations at most${bag}`);
   }
   if (count === undefined && isInner) {
     const text = `${titleOf(loop)} computes its iterations inside of another graph`;
@@ -217,12 +220,12 @@ function iterationsOf(
 function constantsOf(graphs: readonly OnnxGraph[]): ReadonlyMap<string, number> {
   const constants = new Map<string, number>();
   for (const { initialisers, nodes } of graphs.toReversed()) {
-    for (const { name, integer } of initialisers) {
-      if (integer !== undefined) constants.set(name, integer);
+    for (const { name, integers } of initialisers) {
+      if (integers?.length === 1) constants.set(name, integers[0]!);
     }
     for (const { op, outputs, tensors } of nodes) {
-      const value = op === "Constant" ? tensors[0]?.integer : undefined;
-      if (value !== undefined) constants.set(outputs[0] ?? "", value);
+      const values = op === "Constant" ? tensors[0]?.integers : undefined;
+      if (values?.length === 1) constants.set(outputs[0] ?? "", values[0]!);
     }
   }
   return constants;

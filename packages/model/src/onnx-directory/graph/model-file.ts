@@ -9,6 +9,11 @@ import { messageReader } from "../../saved-model/message.ts";
 export const MODEL_FILE = "model.onnx";
 /** Depth of graphs inside graphs, at most. */
 const DEPTH_MAX = 16;
+/** Elements of tensors whose values are kept: shapes have no more. */
+const SHORT_MAX = 8;
+/** Bytes of one of these values, as `raw_data` and, at most, as a varint. */
+const RAW_BYTES = 8;
+const VARINT_BYTES_MAX = 10;
 const EXTERNAL = 1;
 
 /** A range of the file's bytes: the value of a field. */
@@ -25,8 +30,8 @@ export interface OnnxTensor {
   readonly dims: readonly number[];
   /** Where the values are, if not in the model file, under ONNX's keys: `location`, `offset`, `length`. */
   readonly external: ReadonlyMap<string, string> | undefined;
-  /** The value of an int64 tensor with one element. */
-  readonly integer: number | undefined;
+  /** The values of an int64 tensor with at most `SHORT_MAX` elements, if they are in the model file. */
+  readonly integers: readonly number[] | undefined;
   readonly range: ByteRange;
 }
 
@@ -96,7 +101,40 @@ export function parseModelFile(bytes: Uint8Array): OnnxFile {
     const text = `Cannot read ${MODEL_FILE}: it holds no graph; it may be truncated`;
     throw new WinnowError("DATA_LOSS", text);
   }
-  return { bytes, irVersion, opsets, graph, functions };
+  const { outputs } = graph;
+  const reshaped = outputs.map((output) => withReshapedSizes(output, graph));
+  return { bytes, irVersion, opsets, graph: { ...graph, outputs: reshaped }, functions };
+}
+
+/**
+ * An output whose sizes are partly names, with the sizes of the Reshape that makes it. PyTorch's exporter with
+ * `dynamo=False` declares `view(-1, 4, 24)` as three names. The first dimension is the batch and stays as declared.
+ */
+function withReshapedSizes(output: OnnxValue, graph: OnnxGraph): OnnxValue {
+  const { name, shape } = output;
+  const maker = makerOf(name, graph);
+  if (shape === undefined || maker?.op !== "Reshape" || maker.domain !== "") return output;
+  const sizes = sizesOf(maker.inputs[1] ?? "", graph);
+  if (sizes?.length !== shape.length) return output;
+  const known = shape.map((size, axis) => (axis > 0 && size < 0 ? (sizes[axis] ?? size) : size));
+  return { ...output, shape: known.map((size) => (size > 0 ? size : -1)) };
+}
+
+function makerOf(value: string, { nodes }: OnnxGraph): OnnxNode | undefined {
+  return nodes.find(({ outputs }) => outputs.includes(value));
+}
+
+/** The sizes that a Reshape is given, -1 for those that are computed; `undefined` if nothing is known. */
+function sizesOf(name: string, graph: OnnxGraph): readonly number[] | undefined {
+  const maker = makerOf(name, graph);
+  if (maker?.op !== "Concat") return integersOf(name, graph);
+  return maker.inputs.flatMap((part) => integersOf(part, graph) ?? [-1]);
+}
+
+function integersOf(name: string, graph: OnnxGraph): readonly number[] | undefined {
+  const maker = makerOf(name, graph);
+  if (maker !== undefined) return maker.op === "Constant" ? maker.tensors[0]?.integers : undefined;
+  return graph.initialisers.find((tensor) => tensor.name === name)?.integers;
 }
 
 /** ONNX's own domain has two names. */
@@ -176,7 +214,7 @@ function readTensor(reader: ProtobufReader, range: ByteRange): OnnxTensor {
   let isExternal = false;
   let raw: Uint8Array | undefined;
   const dims: number[] = [];
-  const integers: number[] = [];
+  const integers: bigint[] = [];
   const external = new Map<string, string>();
   while (reader.next()) {
     if (reader.field === 1) reader.ints(dims);
@@ -185,26 +223,36 @@ function readTensor(reader: ProtobufReader, range: ByteRange): OnnxTensor {
     else if (reader.field === 9) raw = reader.view();
     else if (reader.field === 14) isExternal = reader.int() === EXTERNAL;
     else if (reader.field === 13) readEntry(reader.message(), external);
-    else if (reader.field === 7 && reader.to - reader.from <= 16) reader.ints(integers);
+    else if (reader.field === 7 && reader.to - reader.from <= SHORT_MAX * VARINT_BYTES_MAX)
+      reader.int64s(integers);
   }
-  if (dims.some((size) => size < 0)) {
-    const text = `tensor "${excerpt(name)}" has the shape [${dims.join()}]`;
-    throw new WinnowError("DATA_LOSS", `Cannot read ${MODEL_FILE}: ${text}`);
-  }
+  checkSizes(name, dims);
   const where = isExternal ? external : undefined;
-  return { name, type, dims, external: where, integer: integerOf(type, raw, integers), range };
+  const short = type === INT64 ? shortIntegers(raw, integers) : undefined;
+  return { name, type, dims, external: where, integers: short, range };
+}
+
+function checkSizes(name: string, dims: readonly number[]): void {
+  if (dims.every((size) => size >= 0)) return;
+  const text = `tensor "${excerpt(name)}" has the shape [${dims.join()}]`;
+  throw new WinnowError("DATA_LOSS", `Cannot read ${MODEL_FILE}: ${text}`);
 }
 
 const INT64 = 7;
 
-function integerOf(
-  type: number,
+/** An int64 tensor's values, from `raw_data` or `int64_data`; `undefined` if there are none, or more than `SHORT_MAX`. */
+function shortIntegers(
   raw: Uint8Array | undefined,
-  [first, ...others]: readonly number[],
-): number | undefined {
-  if (type !== INT64 || others.length > 0) return undefined;
-  if (raw?.length !== 8) return first;
-  return Number(new DataView(raw.buffer, raw.byteOffset, 8).getBigInt64(0, true));
+  integers: readonly bigint[],
+): readonly number[] | undefined {
+  if (raw === undefined) {
+    return integers.length > 0 && integers.length <= SHORT_MAX ? integers.map(Number) : undefined;
+  }
+  if (raw.length % RAW_BYTES !== 0 || raw.length > SHORT_MAX * RAW_BYTES) return undefined;
+  const view = new DataView(raw.buffer, raw.byteOffset, raw.length);
+  return Array.from({ length: raw.length / RAW_BYTES }, (_, index) =>
+    Number(view.getBigInt64(index * RAW_BYTES, true)),
+  );
 }
 
 function readEntry(reader: ProtobufReader, into: Map<string, string>): void {
