@@ -11,7 +11,11 @@
 
 import { StringColumn, WinnowError, parseFilter } from "@winnow/core";
 import type { Dtype, Filter, SignatureProgram, Tensor } from "@winnow/core";
-import { filtersOf, returnedNames } from "../../http/predict/request-extensions.ts";
+import {
+  FILTER_TEXT_LIMITS,
+  filtersOf,
+  returnedNames,
+} from "../../http/predict/request-extensions.ts";
 import { JsonReader } from "../../http/json/json-reader.ts";
 import { JsonSyntaxError } from "../../http/json/json-syntax-error.ts";
 import { jsonValue } from "../../http/json/json-value.ts";
@@ -34,7 +38,6 @@ export const CONDITION_NAMES: readonly string[] = [
   "explain",
 ].map((field) => `${CONDITION_PREFIX}${field}`);
 const NAMES: ReadonlySet<string> = new Set(CONDITION_NAMES);
-const FILTER_VALUES_MAX = 65_536;
 
 /** TensorProtos by input name. */
 type Protos = ReadonlyMap<string, Uint8Array>;
@@ -126,6 +129,9 @@ function partOf(ids: Tensor, from: number, end: number): Tensor {
 }
 
 function filtersOfTexts(texts: Tensor, instances: number): readonly Filter[] | undefined {
+  const bytes = texts.data instanceof StringColumn ? texts.data.bytes.length : 0;
+  const { bytesMax } = FILTER_TEXT_LIMITS;
+  if (bytes > bytesMax) refuse(`winnow.filter has ${bytes} bytes; at most ${bytesMax} are allowed`);
   const list = textsOf(texts);
   if (texts.shape.length === 0 || (list.length === 1 && instances > 1)) {
     const [text = ""] = list;
@@ -140,14 +146,14 @@ function filtersOfTexts(texts: Tensor, instances: number): readonly Filter[] | u
 }
 
 function parsed(text: string): ReturnType<typeof jsonValue> {
-  const document = new JsonReader({ valuesMax: FILTER_VALUES_MAX });
+  const document = new JsonReader({ valuesMax: FILTER_TEXT_LIMITS.valuesMax });
   try {
     document.parse(Buffer.from(text));
   } catch (error) {
     if (!(error instanceof JsonSyntaxError)) throw error;
     refuse(`winnow.filter is no JSON: ${error.message} at offset ${error.offset}`);
   }
-  return jsonValue(document, 0, { where: "winnow.filter", valuesMax: FILTER_VALUES_MAX });
+  return jsonValue(document, 0, { where: "winnow.filter", ...FILTER_TEXT_LIMITS });
 }
 
 function textsOf({ data }: Tensor): readonly string[] {

@@ -212,7 +212,8 @@ describe("Predict", () => {
     ["winnow.filter", strings(["{}", "{}", "{}"]), "3 filters for 1 instances"],
     ["winnow.filter", strings(["{"]), "winnow.filter is no JSON"],
     ["winnow.filter", strings(['{"a":{"$x":1}}']), "is no operator here"],
-  ])("refuses %s of %j", async (name, tensor, details) => {
+    ["winnow.filter", strings([" ".repeat(5_000_000)]), "has 5000000 bytes; at most 4194304"],
+  ])("refuses %s of %.80j", async (name, tensor, details) => {
     const asked = predict({ ...RETRIEVAL, inputs: { ...RETRIEVAL.inputs, [name]: tensor } });
     await expect(asked).rejects.toMatchObject({ code: status.INVALID_ARGUMENT });
     await expect(asked).rejects.toThrow(details);

@@ -9,19 +9,29 @@ const DEPTH_MAX = 64;
 
 /**
  * A value; objects become maps, and integers beyond 2⁵³ stay exact. `where` names the value in messages.
- * @throws WinnowError INVALID_ARGUMENT for too many values, or a name that an object has twice
+ * @throws WinnowError INVALID_ARGUMENT for too many values or bytes, or a name that an object has twice
  */
 export function jsonValue(
   document: JsonReader,
   value: ValueIndex,
-  limits: { readonly where: string; readonly valuesMax: number },
+  limits: { readonly where: string; readonly valuesMax: number; readonly bytesMax: number },
 ): JsonValue {
-  const kind = document.kinds[value]!;
-  const isContainer = kind === KIND.object || kind === KIND.array;
-  if (isContainer && document.to[value]! - value > limits.valuesMax) {
-    throw refused(limits.where, `holds more than ${limits.valuesMax} values`);
+  const { where, valuesMax, bytesMax } = limits;
+  const end = document.next(value);
+  if (end - value > valuesMax) throw refused(where, `holds more than ${valuesMax} values`);
+  if (textBytes(document, value, end) > bytesMax) {
+    throw refused(where, `holds more than ${bytesMax} bytes of names and values`);
   }
-  return read({ document, where: limits.where }, value, 0);
+  return read({ document, where }, value, 0);
+}
+
+/** Bytes of the strings and numbers of these entries. */
+function textBytes(document: JsonReader, from: ValueIndex, end: ValueIndex): number {
+  let bytes = 0;
+  for (let entry = from; entry < end; entry += 1) {
+    if (document.kinds[entry]! >= KIND.string) bytes += document.to[entry]! - document.from[entry]!;
+  }
+  return bytes;
 }
 
 interface Source {

@@ -139,8 +139,9 @@ describe("readFilters(), readReturned() and readIgnoredKeys()", () => {
     ['[{"a": 1}]', "1 filters for 2 instances"],
     ['{"a": 1, "a": 2}', 'names "a" twice in one object'],
     [`{"a": {"$in": [${"1,".repeat(70_000)}1]}}`, "holds more than 65536 values"],
+    [`{"a": {"$in": ["${"x".repeat(4_194_304)}"]}}`, "holds more than 4194304 bytes"],
     [`${'{"$not": '.repeat(100)}{"a": 1}${"}".repeat(100)}`, "lies too deep"],
-  ])("refuse filter %s", (filter, message) => {
+  ])("refuse filter %.40s", (filter, message) => {
     expect(() => readFilters(read(`{"filter": ${filter}}`), 2)).toThrow(message);
   });
 

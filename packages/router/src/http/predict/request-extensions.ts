@@ -38,8 +38,11 @@ const FIELDS: Readonly<Record<ExtensionField, Uint8Array>> = {
 };
 /** Attributes that one request may want. */
 const RETURNED_MAX = 64;
-/** JSON values of all filters of a request, names included. */
-const FILTER_VALUES_MAX = 65_536;
+/**
+ * All filters of a request: JSON values, and bytes of names, texts and numbers. More bytes than this would keep the
+ * event loop busy, where filters are compared.
+ */
+export const FILTER_TEXT_LIMITS = { valuesMax: 65_536, bytesMax: 4_194_304 };
 
 /** A value of a document, with its document. */
 interface FieldValue {
@@ -181,7 +184,7 @@ function readFilters(fields: FieldReader, instances: number): readonly Filter[] 
   if (found === undefined) return undefined;
   const { document, value } = found;
   if (document.kinds[value] === KIND.null) return undefined;
-  const filters = jsonValue(document, value, { where: '"filter"', valuesMax: FILTER_VALUES_MAX });
+  const filters = jsonValue(document, value, { where: '"filter"', ...FILTER_TEXT_LIMITS });
   return filtersOf(filters, instances);
 }
 

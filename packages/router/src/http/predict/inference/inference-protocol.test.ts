@@ -151,20 +151,23 @@ describe("POST /v2/models/NAME/infer", () => {
     expect([answer.status, answer.headers["x-winnow-ignored"]]).toEqual([200, "foo, fliter"]);
   });
 
-  test("reads a list of outputs in time that grows as the list does", async () => {
+  test("refuses where it is read what would keep the event loop busy: many outputs, long names and ids", async () => {
     const { port } = await start();
     const outputs = Array.from({ length: 300_000 }, (_, at) => ({ name: `output_${at + 3}` }));
+    const long = "x".repeat(1_000_000);
 
-    const unknown = await infer(port, { inputs: [INPUT], outputs });
-    const twice = await infer(port, { inputs: [INPUT], outputs: [...outputs, outputs.at(-1)] });
+    const texts = [
+      await infer(port, { inputs: [INPUT], outputs }),
+      await infer(port, { inputs: [INPUT], outputs: [{ name: long }] }),
+      await infer(port, { inputs: [INPUT], id: long }),
+      await infer(port, { inputs: [INPUT], outputs: [{ name: long.slice(0, 1000) }] }),
+    ].map(({ status, text }) => [status, errorOf(text)]);
 
-    expect([unknown.status, errorOf(unknown.text)]).toEqual([
-      400,
-      expect.stringContaining('no output "output_3"'),
-    ]);
-    expect([twice.status, errorOf(twice.text)]).toEqual([
-      400,
-      expect.stringContaining('"output_300002" stands twice'),
+    expect(texts).toEqual([
+      [400, '"outputs" names 300000 outputs; at most 1024 are allowed'],
+      [400, "The name of an output has 1000000 bytes; at most 65536 are allowed"],
+      [400, "The request's id has 1000000 bytes; at most 65536 are allowed"],
+      [400, expect.stringMatching(/^The model has no output "x{256}…/)],
     ]);
   });
 

@@ -86,6 +86,10 @@ const PARAMETERS: KnownKeys = namesOfKeys(
   ),
 );
 const IGNORED_MAX = 8;
+/** What goes from the reading thread to the event loop, which writes it into the answer. */
+const OUTPUTS_MAX = 1024;
+const OUTPUT_NAME_BYTES_MAX = 65_536;
+const ID_BYTES_MAX = 65_536;
 
 /**
  * Reads a body; `document` holds it until it reads another body.
@@ -126,10 +130,15 @@ export function readInference(
 function readAsked(document: JsonReader, parameters: ValueIndex): AskedInference {
   const isBinary = flagAt(document, parameters, "binary_data_output") ?? false;
   const id = textAt(document, ROOT, "id");
+  if (id !== undefined) checkBytes("The request's id", id, ID_BYTES_MAX);
   const list = listAt(document, ROOT, "outputs");
+  if (list.length > OUTPUTS_MAX) {
+    refuse(`"outputs" names ${list.length} outputs; at most ${OUTPUTS_MAX} are allowed`);
+  }
   const names = new Set<string>();
   const outputs = list.map((output): WantedOutput => {
     const name = nameOf(document, output, "outputs");
+    checkBytes("The name of an output", name, OUTPUT_NAME_BYTES_MAX);
     if (names.has(name)) refuse(`Output "${excerpt(name)}" stands twice in "outputs"`);
     names.add(name);
     const own = objectAt(document, output, "parameters");
@@ -138,6 +147,11 @@ function readAsked(document: JsonReader, parameters: ValueIndex): AskedInference
   });
   // As in Triton, an empty list names no output, so all are wanted.
   return { id, outputs: outputs.length === 0 ? undefined : outputs, isBinary };
+}
+
+function checkBytes(what: string, text: string, bytesMax: number): void {
+  const bytes = Buffer.byteLength(text);
+  if (bytes > bytesMax) refuse(`${what} has ${bytes} bytes; at most ${bytesMax} are allowed`);
 }
 
 /** Reads exactly the inputs of a signature, in its order. */

@@ -80,7 +80,7 @@ export function wantedTensors(
     const tensor = outputs.get(name);
     if (tensor !== undefined) return [name, tensor];
     const known = [...outputs.keys()].join(", ");
-    return refuse(`The model has no output "${name}"; its outputs are ${known}`);
+    return refuse(`The model has no output "${excerpt(name)}"; its outputs are ${known}`);
   });
   const own = [
     [ATTRIBUTES_OUTPUT, attributes],
