@@ -272,7 +272,12 @@ describe("winnow config", () => {
   test("print tells values and where they came from, and no secret", () => {
     const file = path.join(directory, "print.yaml");
     writeFileSync(file, "replication: 3\nmembers: [a@h:1, b@h:2]\nid: w7\n");
-    const secrets = { WINNOW_REDIS: "redis://me:geheim@h:1/0", WINNOW_REDIS_PASSWORD: "geheim" };
+    const secrets = {
+      WINNOW_REDIS: "redis://me:geheim@h:1/0",
+      WINNOW_REDIS_PASSWORD: "geheim",
+      WINNOW_SEEN_REDIS: "redis://:x/geheim#@geheim@h:2",
+      WINNOW_OTLP_ENDPOINT: "http://h:3/traces?region=geheim&token=geheim",
+    };
 
     const ended = winnow(["print", "router", "--config", file, "--hedge", "false"], {
       ...secrets,
@@ -288,6 +293,8 @@ describe("winnow config", () => {
         ["grpc-calls-max", "9", "WINNOW_GRPC_CALLS_MAX"],
         ["k-max", "4096", "default"],
         ["redis", "redis://me:***@h:1/0", "WINNOW_REDIS"],
+        ["seen-redis", "redis://:***@h:2", "WINNOW_SEEN_REDIS"],
+        ["otlp-endpoint", "http://h:3/traces?region=***&token=***", "WINNOW_OTLP_ENDPOINT"],
         ["WINNOW_REDIS_PASSWORD", "(set, not shown)", "WINNOW_REDIS_PASSWORD"],
       ]),
     );

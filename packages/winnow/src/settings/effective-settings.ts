@@ -75,9 +75,15 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;
 }
 
-/** URLs, such as that of Redis, without their password. */
+/**
+ * URLs, such as that of Redis, without their password and the values of their query. A password may hold any
+ * character: whoever wrote "/" or "@" into it is about to learn that they must be escaped.
+ */
 function withoutPassword(text: string): string {
-  return text.replaceAll(/(\w+:\/\/[^:/@\s]*):[^/\s]*@/g, "$1:***@");
+  if (!text.includes("://")) return text;
+  return text
+    .replaceAll(/(\w+:\/\/[^:/@\s]*):\S*@/g, "$1:***@")
+    .replaceAll(/([?&][^=&\s]*)=[^&\s]+/g, "$1=***");
 }
 
 /** One line for each setting: name, value, source. */
