@@ -291,17 +291,23 @@ function errorOf({ errorCode, errorMessage }: VersionStatus): { code: string; me
   return { code: errorCode, message: cut(errorMessage) };
 }
 
-/** Why a worker failed that announces so and is not connected: the status knows connected workers alone. */
+/**
+ * Why a worker failed that announces so and is not connected, as the status knows connected workers alone; or why
+ * one cannot load a part of a version that it holds otherwise.
+ */
 function failureOf(
   key: VersionKey,
   facts: VersionFacts,
 ): { code: string; message: string } | undefined {
+  let partial: { code: string; message: string } | undefined;
   for (const worker of facts.announced) {
     const { state, error } = holdingOf(worker, key, facts) ?? {};
-    if (state !== "failed" || error === undefined || worker.state === "draining") continue;
-    return { code: error.code, message: cut(`${worker.workerId}: ${error.message}`) };
+    if (error === undefined || worker.state === "draining") continue;
+    const failure = { code: error.code, message: cut(`${worker.workerId}: ${error.message}`) };
+    if (state === "failed") return failure;
+    if (state === "loading") partial ??= failure;
   }
-  return undefined;
+  return partial;
 }
 
 /** A partition cannot have more replicas than there are workers, including those that are away. */

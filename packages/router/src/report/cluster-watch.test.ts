@@ -203,6 +203,23 @@ describe("the report", () => {
     });
   });
 
+  test("tells why a worker cannot load a part of a version that answers", async () => {
+    const { bench, after } = await watched();
+    bench.network.kill(bench.workers[0]!);
+    const said = bench.network.announcementOf(bench.workers[0]!);
+    const error = new WinnowError("DATA_LOSS", "what was read here is not what others read");
+    const versions = said.versions.map((each) => ({ ...each, state: "loading" as const, error }));
+    const others = bench.workers.slice(1).map((each) => bench.network.announcementOf(each));
+    bench.membership.publish([{ ...said, versions }, ...others]);
+
+    const { models } = await after(2000);
+
+    expect(models[0]!.versions[0]).toMatchObject({
+      state: "AVAILABLE",
+      error: { code: "DATA_LOSS", message: "w0: what was read here is not what others read" },
+    });
+  });
+
   test("tells labels, and those that wait for a version", async () => {
     const labels = new Map([
       [

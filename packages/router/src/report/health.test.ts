@@ -92,6 +92,21 @@ describe("health", () => {
     ]);
   });
 
+  test("tells why a worker does not load the partitions that lack a replica, but no note beside the code OK", () => {
+    const partitions = { covered: 3, underreplicated: 5, lost: 0 };
+    const textOf = (code: string): string => {
+      const error = { code, message: "w1: what was read here is not what others read" };
+      return healthOf(
+        facts({ models: [model({ versions: [versionReport({ partitions, error })] })] }),
+      ).sentence;
+    };
+
+    expect(textOf("DATA_LOSS")).toBe(
+      "5 of 8 partitions of movies/1 have fewer than 2 replicas: w1: what was read here is not what others read",
+    );
+    expect(textOf("OK")).toBe("5 of 8 partitions of movies/1 have fewer than 2 replicas");
+  });
+
   test("is down where no model answers, and names the partitions that nobody has", () => {
     const lost = versionReport({
       coverage: 0.75,
@@ -119,7 +134,7 @@ describe("health", () => {
 
   test.each([
     [[], "No worker is known"],
-    [[worker("w0", "unreachable")], "None of 1 workers can be reached: w0"],
+    [[worker("w0", "unreachable")], "The only worker cannot be reached: w0"],
   ])("is down without workers: %#", (workers, sentence) => {
     const health = healthOf(facts({ workers }));
 
@@ -231,6 +246,21 @@ describe("health", () => {
 
     expect([at(30_000), at(30_001)]).toEqual(["ok", "degraded"]);
     expect([never(30_000), never(30_001)]).toEqual(["ok", "degraded"]);
+  });
+
+  test("says that the membership is not read where no worker can be reached either", () => {
+    const traffic = { requests: 0, refusals: {} };
+    const router = { membershipAgeMs: 40_000, uptimeMs: 90_000, traffic };
+    const workers = [worker("w0", "unreachable"), worker("w1", "unreachable")];
+
+    const { severity, findings } = healthOf(facts({ router, workers }));
+
+    // Workers that are started now would not be found.
+    expect(severity).toBe("down");
+    expect(findings.map(({ text }) => text)).toEqual([
+      "None of 2 workers can be reached: w0, w1",
+      "The membership has not been read for 40 s",
+    ]);
   });
 
   test("is degraded by more than one refusal in a hundred requests", () => {

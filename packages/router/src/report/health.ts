@@ -96,7 +96,10 @@ function workerFindings({ workers, router }: HealthFacts): Finding[] {
     return [{ severity: "down", text: "No worker is known", remedy }];
   }
   if (gone.length === workers.length) {
-    const text = `None of ${workers.length} workers can be reached: ${namesOf(gone)}`;
+    const text =
+      gone.length === 1
+        ? `The only worker cannot be reached: ${namesOf(gone)}`
+        : `None of ${gone.length} workers can be reached: ${namesOf(gone)}`;
     const remedy = "Start the workers, or look whether their ports are open to this router";
     return [{ severity: "down", text, remedy }];
   }
@@ -214,6 +217,12 @@ function replicationFindings({ name, versions }: ModelReport): Finding[] {
   if (serving === undefined || serving.partitions.underreplicated === 0) return [];
   const { replicasIntended: intended, version, partitions } = serving;
   const text = `${partitions.underreplicated} of ${allPartitions(serving)} partitions of ${name}/${version} have fewer than ${intended} replicas`;
+  // With the code OK the message is a note on how the version is served.
+  const { error } = serving;
+  if (error !== undefined && error.code !== "OK") {
+    const remedy = "Mend what that worker names; it tries again by itself";
+    return [{ severity: "degraded", text: `${text}: ${error.message}`, remedy }];
+  }
   const remedy =
     "Wait until the workers have loaded them, start lost workers again, or give the workers more memory";
   return [{ severity: "degraded", text, remedy }];
@@ -271,8 +280,11 @@ export function reasonOf(message: string, failedOn: readonly string[]): string {
 function membershipFindings({ router, workers }: HealthFacts): Finding[] {
   const membershipAgeMs = router.membershipAgeMs ?? router.uptimeMs;
   if (membershipAgeMs <= MEMBERSHIP_AGE_MS_MAX) return [];
-  if (workers.every(({ condition }) => condition === "unreachable")) return [];
-  const text = `The membership has not been read for ${durationText(membershipAgeMs)}; requests are answered by the workers that are known`;
+  // Without any worker the first finding says so already.
+  if (workers.length === 0 && router.membershipAgeMs === undefined) return [];
+  const isAnswering = workers.some(({ condition }) => condition !== "unreachable");
+  const meanwhile = isAnswering ? "; requests are answered by the workers that are known" : "";
+  const text = `The membership has not been read for ${durationText(membershipAgeMs)}${meanwhile}`;
   const remedy = "Look whether Redis runs and can be reached; workers that start now are not found";
   return [{ severity: "degraded", text, remedy }];
 }

@@ -104,6 +104,28 @@ describe("a table that is not cut", () => {
     ).toEqual(before);
   });
 
+  test("is read again after a pause where this worker's copy is damaged, not at once", async () => {
+    const ids = [...(await cluster(4)).workers.keys()];
+    const made = new FakeCluster();
+    made.setVersions({ 1: [SMALL, LARGE] });
+    const [owners = []] = place(partitionNames("m", SMALL), ids, { replication: 2 });
+    const joining = ids.find((id) => !owners.includes(id))!;
+    for (const id of ids) if (id !== joining) made.add(id, { capacityBytes: 10_000 });
+    await made.run(3000);
+    const corrupt = new Set(["/m/1#0/0"]);
+    const { compute } = made.add(joining, { capacityBytes: 10_000, corrupt });
+    const reads = (): number =>
+      compute.requests.filter((request) => request === "load /m/1#0/0").length;
+
+    await made.run(5000);
+    expect(reads()).toBeGreaterThan(1);
+    expect(reads()).toBeLessThan(10);
+
+    corrupt.clear();
+    await made.run(5000);
+    expect(heldOf(made.workers.get(joining)!)[0]).toBe(1);
+  });
+
   test("is taken up for a new version once that is whole, and given up with the old one", async () => {
     const made = await cluster(3);
 

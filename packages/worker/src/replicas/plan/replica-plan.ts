@@ -289,6 +289,15 @@ class Planner {
     return unheard.length > 0;
   }
 
+  /**
+   * What is left of a failure once the whole assignment is loaded: an extra replica may have failed, which is not
+   * read again before its pause is over, and does not make the content a failed one.
+   */
+  #extraTrouble(trouble: HeldVersion["trouble"]): HeldVersion["trouble"] {
+    if (trouble === undefined || trouble.retryAtMs <= this.#facts.nowMs) return undefined;
+    return trouble.isLasting ? { ...trouble, isLasting: false } : trouble;
+  }
+
   /** Refuses an assignment that does not fit into free memory, and notes one that is complete. */
   #admitted(held: HeldVersion, assignment: Assignment): HeldVersion {
     if (this.#isBusy || !this.#facts.placed) return held;
@@ -297,9 +306,10 @@ class Planner {
       const { status, refusal, trouble } = held;
       if (status.kind === "doubted") return held;
       const isNoted = status.kind === "complete";
-      if (isNoted && refusal === undefined && trouble === undefined) return held;
+      const left = isNoted ? this.#extraTrouble(trouble) : undefined;
+      if (isNoted && refusal === undefined && left === trouble) return held;
       const complete = { ...status, kind: "complete" } as const;
-      return { ...held, refusal: undefined, trouble: undefined, status: complete };
+      return { ...held, refusal: undefined, trouble: left, status: complete };
     }
     const neededBytes = occupiedBytesOf(this.set, held, missing);
     const { freeBytes, workerId } = this.#facts;
