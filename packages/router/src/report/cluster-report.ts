@@ -224,8 +224,7 @@ function versionReport(
   facts: VersionFacts,
 ): VersionReport {
   const routed = model.versions.find(({ key }) => key.version === status.version);
-  const told = status.errorMessage === "" ? undefined : errorOf(status);
-  const error = told ?? (routed && failureOf(routed.key, facts));
+  const error = errorOf(status, routed, facts);
   const base = {
     version: status.version,
     state: status.state,
@@ -287,8 +286,15 @@ const OVER: Omit<VersionReport, "version" | "state" | "isDefault"> = {
   tables: [],
 };
 
-function errorOf({ errorCode, errorMessage }: VersionStatus): { code: string; message: string } {
-  return { code: errorCode, message: cut(errorMessage) };
+/** What is told of a version. That partitions have no replica is in the report already: why a worker cannot load them says more. */
+function errorOf(
+  { errorCode, errorMessage }: VersionStatus,
+  routed: RoutedVersion | undefined,
+  facts: VersionFacts,
+): VersionReport["error"] {
+  const told = errorMessage === "" ? undefined : { code: errorCode, message: cut(errorMessage) };
+  const failure = routed && failureOf(routed.key, facts);
+  return told?.code === "UNAVAILABLE" ? (failure ?? told) : (told ?? failure);
 }
 
 /**

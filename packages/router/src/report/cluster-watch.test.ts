@@ -203,9 +203,12 @@ describe("the report", () => {
     });
   });
 
-  test("tells why a worker cannot load a part of a version that answers", async () => {
+  test.each([
+    ["that answers", 1, "AVAILABLE"],
+    ["that lacks partitions", 2, "LOADING"],
+  ])("tells why a worker cannot load a part of a version %s", async (_, killed, state) => {
     const { bench, after } = await watched();
-    bench.network.kill(bench.workers[0]!);
+    for (const worker of bench.workers.slice(0, killed)) bench.network.kill(worker);
     const said = bench.network.announcementOf(bench.workers[0]!);
     const error = new WinnowError("DATA_LOSS", "what was read here is not what others read");
     const versions = said.versions.map((each) => ({ ...each, state: "loading" as const, error }));
@@ -215,7 +218,7 @@ describe("the report", () => {
     const { models } = await after(2000);
 
     expect(models[0]!.versions[0]).toMatchObject({
-      state: "AVAILABLE",
+      state,
       error: { code: "DATA_LOSS", message: "w0: what was read here is not what others read" },
     });
   });

@@ -107,6 +107,18 @@ describe("health", () => {
     expect(textOf("OK")).toBe("5 of 8 partitions of movies/1 have fewer than 2 replicas");
   });
 
+  test("tells why a worker does not load the partitions that nobody has", () => {
+    const partitions = { covered: 0, underreplicated: 6, lost: 2 };
+    const error = { code: "DATA_LOSS", message: "w1: what was read here is not what others read" };
+    const versions = [versionReport({ coverage: 0.75, partitions, error })];
+
+    expect(healthOf(facts({ models: [model({ answers: false, versions })] }))).toMatchObject({
+      sentence:
+        "movies does not answer: 2 of 8 partitions of movies/1 have no replica: w1: what was read here is not what others read",
+      remedy: expect.stringContaining("Mend what that worker names") as string,
+    });
+  });
+
   test("is down where no model answers, and names the partitions that nobody has", () => {
     const lost = versionReport({
       coverage: 0.75,

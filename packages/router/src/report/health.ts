@@ -186,9 +186,12 @@ function silenceFinding(model: ModelReport, severity: Severity): Finding {
   if (wanted.partitions.lost > 0 && wanted.isDefault) {
     const all = allPartitions(wanted);
     const text = `${name} does not answer: ${wanted.partitions.lost} of ${all} partitions of ${named} have no replica`;
+    const failure = failureTextOf(wanted);
     const remedy =
-      "Start the workers that are gone again, or wait until others have loaded what they held";
-    return { severity, text, remedy };
+      failure === ""
+        ? "Start the workers that are gone again, or wait until others have loaded what they held"
+        : `${MEND_REMEDY}. Or start the workers that are gone again`;
+    return { severity, text: `${text}${failure}`, remedy };
   }
   if (
     wanted.error !== undefined &&
@@ -217,15 +220,20 @@ function replicationFindings({ name, versions }: ModelReport): Finding[] {
   if (serving === undefined || serving.partitions.underreplicated === 0) return [];
   const { replicasIntended: intended, version, partitions } = serving;
   const text = `${partitions.underreplicated} of ${allPartitions(serving)} partitions of ${name}/${version} have fewer than ${intended} replicas`;
-  // With the code OK the message is a note on how the version is served.
-  const { error } = serving;
-  if (error !== undefined && error.code !== "OK") {
-    const remedy = "Mend what that worker names; it tries again by itself";
-    return [{ severity: "degraded", text: `${text}: ${error.message}`, remedy }];
-  }
+  const failure = failureTextOf(serving);
   const remedy =
-    "Wait until the workers have loaded them, start lost workers again, or give the workers more memory";
-  return [{ severity: "degraded", text, remedy }];
+    failure === ""
+      ? "Wait until the workers have loaded them, start lost workers again, or give the workers more memory"
+      : MEND_REMEDY;
+  return [{ severity: "degraded", text: `${text}${failure}`, remedy }];
+}
+
+const MEND_REMEDY = "Mend what that worker names; it tries again by itself";
+
+/** Why a worker cannot load partitions that lack a replica. Other codes: a note on a version, partitions that are missing. */
+function failureTextOf({ error }: VersionReport): string {
+  if (error === undefined || error.code === "OK" || error.code === "UNAVAILABLE") return "";
+  return `: ${error.message}`;
 }
 
 /** Findings on versions beside the default one: those that failed, those that are loading, and labels that wait. */
