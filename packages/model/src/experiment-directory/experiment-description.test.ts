@@ -103,6 +103,10 @@ describe("the reader names line and field of", () => {
       two.replace("name: new", "name: control") + sticky,
       /line 3, arms\[1\]\.name: is "control" again/,
     ],
+    [
+      two.replace("name: new", "name: __new") + sticky,
+      /line 3, arms\[1\]\.name: is "__new"; arms have names of .* a letter or digit first/,
+    ],
     [two.replace(/\d+ }/g, "0 }") + sticky, /line 2, arms: have no weight/],
     [
       `${two}${sticky}fallback: old\n`,

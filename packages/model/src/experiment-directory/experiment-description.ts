@@ -118,7 +118,7 @@ function readName(field: Field): string {
   const name = field.text();
   if (ARM_NAME.test(name)) return name;
   throw field.refused(
-    `is "${excerpt(name)}"; arms have names of 1 to 64 letters, digits, "_", "." and "-"`,
+    `is "${excerpt(name)}"; arms have names of 1 to 64 letters, digits, "_", "." and "-", a letter or digit first`,
   );
 }
 

@@ -99,6 +99,20 @@ test("what a server says stays on one line and steers no terminal", async () => 
   });
 });
 
+test("a server that sends to another is told with the address, which nothing is sent to", async () => {
+  const url = await serverThat((_, response) => {
+    response.writeHead(308, { location: "https://router.example.org/v1/models/movies:predict" });
+    response.end();
+  });
+  const command = { url, model: "movies", json: "[1]", timeoutMs: 60_000 };
+
+  await expect(predict(command, systemClock)).rejects.toMatchObject({
+    code: "INVALID_ARGUMENT",
+    message:
+      "HTTP 308: the request belongs at https://router.example.org/v1/models/movies:predict; name that server with --url",
+  });
+});
+
 test("ids and names in a table steer no terminal, and an answer of another kind is told of", () => {
   const id = "a\u001b]0;title\u0007\nb\u202e";
   const table = predictionTable(JSON.stringify({ predictions: [{ [id]: [id], score: [1] }, id] }));

@@ -55,7 +55,7 @@ export async function predict(command: PredictCommand, clock: Clock): Promise<Pr
   const answer = await post(asking, predictUrl(command), requestBody(command));
   const { status, text } = answer;
   if (status < 200 || status >= 300) {
-    const fault = errorText(text, status);
+    const fault = errorText(answer);
     const why = status === 404 ? await failuresOf(asking, command) : [];
     throw new WinnowError(codeOf(answer), [fault, ...why].join("\n"));
   }
@@ -194,7 +194,12 @@ async function post(asking: Asking, url: string, body: string): Promise<RestAnsw
   }
 }
 
-function errorText(text: string, status: number): string {
+function errorText(answer: RestAnswer): string {
+  const { text, status } = answer;
+  const target = answer.header("location");
+  if (status < 400 && target !== undefined) {
+    return told(`HTTP ${status}: the request belongs at ${target}; name that server with --url`);
+  }
   try {
     const body = JSON.parse(text) as { error?: unknown };
     if (typeof body.error === "string") return told(body.error);
