@@ -93,14 +93,14 @@ const FAMILIES: Readonly<Record<string, () => SearchProblem>> = {
   "normal values": () => problem({ ...SIZE, rows: 20_000, dim: 64, queries: 9, k: 100 }, normal),
   "normal values, dim 128": () => problem({ ...SIZE, rows: 6000, dim: 128, queries: 7 }, normal),
   "k = 1": () => problem({ ...SIZE, rows: 9000, k: 1 }, normal),
-  "k = 1000": () => problem({ ...SIZE, rows: 9000, k: 1000 }, normal),
+  "k = 1000": () => problem({ ...SIZE, rows: 5000, k: 1000 }, normal),
   "k = rows": () => problem({ ...SIZE, rows: 300, k: 300 }, normal),
   "k > rows": () => problem({ ...SIZE, rows: 130, k: 1000 }, normal),
   "one row": () => problem({ ...SIZE, rows: 1 }, normal),
   "63, 64 and 65 rows per query": () => problem({ ...SIZE, rows: 65, k: 64, queries: 64 }, normal),
   "equal rows": () => problem(SIZE, (_random, _row, j) => Math.sin(j)),
   "many equal rows of a large table": () =>
-    problem({ ...SIZE, rows: 30_000, k: 100, queries: 2 }, (_random, _row, j) => Math.sin(j)),
+    problem({ ...SIZE, rows: 10_000, k: 100, queries: 2 }, (_random, _row, j) => Math.sin(j)),
   "duplicates of 100 rows": () =>
     problem(SIZE, (_random, row, j) => Math.sin((row % 100) * 1000 + j)),
   "ternary ties": () => problem(SIZE, ternary, ternary),
@@ -153,17 +153,17 @@ const FAMILIES: Readonly<Record<string, () => SearchProblem>> = {
     );
   },
   "norms that decide": () => {
-    const scales = normalValues(seededRandom(6), 20_000).map((value) => Math.exp(0.3 * value));
-    const size = { ...SIZE, rows: 20_000, dim: 2, k: 300 };
+    const scales = normalValues(seededRandom(6), 7000).map((value) => Math.exp(0.3 * value));
+    const size = { ...SIZE, rows: 7000, dim: 2, k: 300 };
     return problem(size, (random, row) => normal(random) * scales[row]!);
   },
   "one dominating dimension": () =>
-    problem({ ...SIZE, rows: 9000 }, (random, _row, j) =>
+    problem({ ...SIZE, rows: 5000 }, (random, _row, j) =>
       j === 3 ? 1000 + random() : normal(random),
     ),
   "one large dimension that queries weigh little": () =>
     problem(
-      { ...SIZE, rows: 9000 },
+      { ...SIZE, rows: 5000 },
       (random, _row, j) => normal(random) * (j === 3 ? 1000 : 1),
       (random, _query, j) => normal(random) * (j === 3 ? 0.001 : 1),
     ),

@@ -9,6 +9,7 @@ import { openGpuDevice } from "./device.ts";
 import type { GpuDevice } from "./device.ts";
 import { gpuOptionsFromEnvironment, resolveGpuOptions } from "../gpu-settings.ts";
 import type { GpuOptions } from "../gpu-settings.ts";
+import { loadForOneQuery } from "../fixtures/few-kernels.ts";
 import { sharedSoftwareGpu } from "../fixtures/software-gpu.ts";
 import { BUFFER_USAGE } from "../webgpu-api.ts";
 
@@ -22,14 +23,15 @@ afterAll(async () => {
 });
 
 async function openOne(): Promise<GpuDevice> {
-  const device = await openGpuDevice(resolveGpuOptions({ allowSoftware: true }));
+  const device = await openGpuDevice(resolveGpuOptions({ allowSoftware: true }), loadForOneQuery);
   opened.push(device);
   return device;
 }
 
+/** One query: the devices of single tests have no kernel for more. */
 function someProblem(): SearchProblem {
   const random = seededRandom(1);
-  const vectors = normalValues(random, 5 * 16);
+  const vectors = normalValues(random, 16);
   return { dim: 16, k: 5, table: normalValues(random, 4000 * 16), vectors };
 }
 

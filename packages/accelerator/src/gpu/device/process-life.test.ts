@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, test, vi } from "vitest";
+import { FEW_KERNELS } from "../fixtures/few-kernels.ts";
 import { SLOW_POLLS } from "../fixtures/slow-polls.ts";
 import { sharedSoftwareGpu } from "../fixtures/software-gpu.ts";
 
@@ -20,13 +21,17 @@ const { device, reason } = await sharedSoftwareGpu();
 const compiled = (file: string): string =>
   JSON.stringify(pathToFileURL(path.join(dist, file)).href);
 
+const fixture = JSON.stringify(FEW_KERNELS);
+
 /** Runs a module with the compiled code of this package imported. */
 function run(code: string): { readonly status: number | null; readonly out: string } {
   const script = `
     import { createGpuAccelerator } from ${compiled("gpu/accelerator.js")};
     import { importWebGpu, openGpuDevice } from ${compiled("gpu/device/device.js")};
     import { resolveGpuOptions } from ${compiled("gpu/gpu-settings.js")};
-    const open = () => openGpuDevice(resolveGpuOptions({ allowSoftware: true }));
+    import { compilingOnly, forOneQuery } from ${fixture};
+    const load = compilingOnly(forOneQuery, importWebGpu);
+    const open = () => openGpuDevice(resolveGpuOptions({ allowSoftware: true }), load);
     ${code}`;
   const args = [SLOW_POLLS, "--expose-gc", "--input-type=module", "--eval", script];
   const ended = spawnSync(process.execPath, args, {
@@ -41,34 +46,15 @@ function run(code: string): { readonly status: number | null; readonly out: stri
 
 /**
  * Script of a thread whose device is lost while memory is allocated. It compiles the one kernel that
- * loads rows: to compile those that search takes six seconds of processor time more, and nothing runs them.
+ * loads rows.
  */
 const LOSS_WHILE_LOADING = `
   import { parentPort } from "node:worker_threads";
   import { createGpuAccelerator } from ${compiled("gpu/accelerator.js")};
   import { importWebGpu, openGpuDevice } from ${compiled("gpu/device/device.js")};
   import { resolveGpuOptions } from ${compiled("gpu/gpu-settings.js")};
-  const withoutSearches = (connection) => {
-    const compile = connection.createComputePipelineAsync.bind(connection);
-    const none = {};
-    connection.createComputePipelineAsync = (what) =>
-      what.compute.module.label === "coder" ? compile(what) : Promise.resolve(none);
-    return connection;
-  };
-  const withAdapter = (adapter) => {
-    const request = adapter.requestDevice.bind(adapter);
-    adapter.requestDevice = (what) => request(what).then(withoutSearches);
-    return adapter;
-  };
-  const { create } = await importWebGpu();
-  const load = async () => ({
-    create: (flags) => {
-      const gpu = create(flags);
-      const request = gpu.requestAdapter.bind(gpu);
-      gpu.requestAdapter = (what) => request(what).then(withAdapter);
-      return gpu;
-    },
-  });
+  import { compilingOnly } from ${fixture};
+  const load = compilingOnly((label) => label === "coder", importWebGpu);
   const device = await openGpuDevice(resolveGpuOptions({ allowSoftware: true }), load);
   const accelerator = createGpuAccelerator(device, { capacityBytes: 2 ** 26 });
   const shape = { rows: 300, dim: 4, firstRow: 0, use: "search" };
@@ -119,10 +105,10 @@ describe.skipIf(!canRun)(`a process with a GPU ${reason}`, () => {
   test("exits with its own code while searches are under way", () => {
     const { status } = run(`
       const accelerator = createGpuAccelerator(await open(), { capacityBytes: 2 ** 26 });
-      const shape = { rows: 5000, dim: 16, firstRow: 0, use: "search" };
-      const values = Float32Array.from({ length: 80000 }, (_, at) => Math.sin(at));
+      const shape = { rows: 50000, dim: 16, firstRow: 0, use: "search" };
+      const values = Float32Array.from({ length: 800000 }, (_, at) => Math.sin(at));
       const resident = await accelerator.load(shape, [values]);
-      const vectors = Float32Array.from({ length: 160 }, (_, at) => Math.cos(at));
+      const vectors = Float32Array.from({ length: 16 }, (_, at) => Math.cos(at));
       void accelerator.topK({ residents: [resident], vectors, k: 50 }).catch(() => undefined);
       await new Promise(setImmediate);
       process.exit(9);`);

@@ -50,7 +50,7 @@ async function fault(
 
 describe.skipIf(device === undefined)(`the GPU's fast path ${reason}`, () => {
   test.each([1, 2, 7, 64, 127, 1023, 1024])("answers k = 2,000 at dim %i", async (dim) => {
-    const rows = dim > 1000 ? 6000 : 9000;
+    const rows = dim > 1000 ? 4000 : 9000;
 
     expect(await fault(normalProblem(rows, dim, 2000))).toBeUndefined();
   });
@@ -58,7 +58,7 @@ describe.skipIf(device === undefined)(`the GPU's fast path ${reason}`, () => {
   test("answers k = 2,000 at dim 1,024 over many slabs in little working memory", async () => {
     const options = { slabBytesMax: 2 ** 22, scratchBytesMax: 2 ** 25 };
 
-    expect(await fault(normalProblem(6000, 1024, 2000), options)).toBeUndefined();
+    expect(await fault(normalProblem(4000, 1024, 2000), options)).toBeUndefined();
   });
 
   test.each([
