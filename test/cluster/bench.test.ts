@@ -131,7 +131,11 @@ describe("winnow bench", () => {
     const more = ["--compare", kept, "--compare-url", cluster.url];
     const second = await bench(cluster.url, ...short, "--model", "movies", ...more);
     const brief = ["--models", models, "--duration", "0.4", "--warmup", "0.1", "--ramp"];
-    const third = await bench(cluster.url, ...brief, "--model", "movies");
+    // Steps of a second each, up to more than this server can answer: one that is slow costs little.
+    const slow = await SpoilingProxy.start(cluster.url);
+    slow.delayMs = 20;
+    const third = await bench(slow.url, ...brief, "--model", "movies", "--connections", "2");
+    await slow.close();
 
     const { requests } = reportOf(first).servers[0]!.load;
     expect(requests).toBeGreaterThan(15);

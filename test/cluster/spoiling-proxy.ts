@@ -3,6 +3,7 @@
 
 import { type Server, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { pause } from "./running-cluster.ts";
 
 /** One candidate list of an answer of the row format. */
 export interface ProxiedList {
@@ -31,6 +32,8 @@ export class SpoilingProxy {
   spoil: Spoil = () => undefined;
   /** Called when a prediction is asked for. */
   asked: (body: string) => void = () => undefined;
+  /** How much later answers are given. */
+  delayMs = 0;
   readonly #server: Server;
 
   private constructor(behind: string) {
@@ -48,6 +51,7 @@ export class SpoilingProxy {
         };
         void fetch(`${behind}${request.url}`, sent).then(async (answer) => {
           const text = await answer.text();
+          await pause(this.delayMs);
           const version = answer.headers.get("x-winnow-model-version") ?? "";
           if (!text.startsWith('{\n    "predictions"')) {
             response.writeHead(answer.status, { "x-winnow-model-version": version }).end(text);
