@@ -112,6 +112,6 @@ async function untilReady(name: string, accelerator: RegExp): Promise<void> {
     const told = await cluster!.announcement(name);
     if (told?.state === "ready" && accelerator.test(told.accelerator)) return;
     if (Date.now() > endMs) throw new Error(`${name} does not serve again:\n${cluster!.log()}`);
-    await pause(100);
+    await pause(250);
   }
 }

@@ -27,17 +27,22 @@ import {
 } from "./written-versions.ts";
 
 const MODEL = "movies";
+/** The model whose versions are copied file by file. */
+const COPIED = "films";
 /** What version 1 holds at first, and after each other replacement. */
 const CONTENTS = [1, 2] as const;
 
 let started: VersionedCluster | undefined;
+beforeAll(async () => {
+  await start([MODEL, COPIED]);
+});
 afterAll(() => started?.end());
 
 /** Ends the cluster that was there before. */
-async function start(redis?: string): Promise<VersionedCluster> {
+async function start(models: readonly string[], redis?: string): Promise<VersionedCluster> {
   await started?.end();
   const workerArgs = BRIEFLY_KEPT;
-  started = await startVersioned([MODEL], {
+  started = await startVersioned(models, {
     workerArgs,
     ...(redis === undefined ? {} : { redis }),
   });
@@ -77,6 +82,59 @@ async function expectReplaced(
   expect(told.at(-1)).toBe(to);
 }
 
+// One cluster for all but the last test, which needs Redis. These tests leave further versions of a model of their own.
+describe("a version directory that is copied file by file", () => {
+  beforeAll(async () => {
+    const { cluster } = started!;
+    await untilReplicated(cluster, WORKERS, { model: COPIED, version: 1 });
+  });
+
+  test("given up half-way and copied again under its number, it is served, and right", async () => {
+    const { base, cluster } = started!;
+    const from = path.join(base, ".two");
+    const to = path.join(base, COPIED, "2");
+    writeContent(from, 2);
+
+    await expectExact(cluster, versionedRequests(COPIED, [1, 2]), async () => {
+      await copySlowly(cluster, { from, to }, true);
+      rmSync(to, { recursive: true });
+      await pause(1500);
+      await copySlowly(cluster, { from, to }, false);
+      await untilDefault(cluster, { model: COPIED, version: 2 });
+      await pause(500);
+    });
+  });
+
+  test("its status says so while its files change", async () => {
+    const { base, cluster } = started!;
+    const from = path.join(base, ".three");
+    const to = path.join(base, COPIED, "3");
+    writeContent(from, 3);
+    cpSync(path.join(from, "saved_model.pb"), path.join(to, "saved_model.pb"), { recursive: true });
+    const over = new AbortController();
+    const changing = (async () => {
+      const file = openSync(path.join(to, "growing"), "w");
+      for (let size = 1; !over.signal.aborted; size += 1) {
+        ftruncateSync(file, size);
+        await pause(50);
+      }
+      closeSync(file);
+    })();
+
+    const status = await eventually(
+      cluster,
+      () => versionOf(cluster.url, COPIED, 3),
+      (told) => told?.state === "START" && told.message !== "",
+    );
+    over.abort();
+    await changing;
+    expect(status?.message).toMatch(/files of version 3 .* still change/);
+
+    cpSync(from, to, { recursive: true });
+    await untilDefault(cluster, { model: COPIED, version: 3 });
+  });
+});
+
 describe("a version directory that is replaced in place", () => {
   /** The index of what version 1 holds. */
   let now = 0;
@@ -85,9 +143,6 @@ describe("a version directory that is replaced in place", () => {
     now += 1;
     return { from, to: CONTENTS[now % 2]! };
   };
-  beforeAll(async () => {
-    await start();
-  });
 
   test.each(Object.keys(REPLACEMENTS))(
     "(S4, L4) %s, under load: no request fails, and each is answered by one content",
@@ -126,7 +181,7 @@ describe("a version directory that is replaced in place", () => {
     async () => {
       const redis = await RedisProcess.start();
       try {
-        const { cluster } = await start(redis.url);
+        const { cluster } = await start([MODEL], redis.url);
         const [from, to] = CONTENTS;
         await expectReplaced(started!, { how: "swapped by renaming", from, to }, () =>
           restartOneByOne(cluster),
@@ -136,58 +191,6 @@ describe("a version directory that is replaced in place", () => {
       }
     },
   );
-});
-
-describe("a version directory that is copied file by file", () => {
-  beforeAll(async () => {
-    const { cluster } = await start();
-    await untilReplicated(cluster, WORKERS, { model: MODEL, version: 1 });
-  });
-
-  test("given up half-way and copied again under its number, it is served, and right", async () => {
-    const { base, cluster } = started!;
-    const from = path.join(base, ".two");
-    const to = path.join(base, MODEL, "2");
-    writeContent(from, 2);
-
-    await expectExact(cluster, versionedRequests(MODEL, [1, 2]), async () => {
-      await copySlowly(cluster, { from, to }, true);
-      rmSync(to, { recursive: true });
-      await pause(1500);
-      await copySlowly(cluster, { from, to }, false);
-      await untilDefault(cluster, { model: MODEL, version: 2 });
-      await pause(500);
-    });
-  });
-
-  test("its status says so while its files change", async () => {
-    const { base, cluster } = started!;
-    const from = path.join(base, ".three");
-    const to = path.join(base, MODEL, "3");
-    writeContent(from, 3);
-    cpSync(path.join(from, "saved_model.pb"), path.join(to, "saved_model.pb"), { recursive: true });
-    const over = new AbortController();
-    const changing = (async () => {
-      const file = openSync(path.join(to, "growing"), "w");
-      for (let size = 1; !over.signal.aborted; size += 1) {
-        ftruncateSync(file, size);
-        await pause(50);
-      }
-      closeSync(file);
-    })();
-
-    const status = await eventually(
-      cluster,
-      () => versionOf(cluster.url, MODEL, 3),
-      (told) => told?.state === "START" && told.message !== "",
-    );
-    over.abort();
-    await changing;
-    expect(status?.message).toMatch(/files of version 3 .* still change/);
-
-    cpSync(from, to, { recursive: true });
-    await untilDefault(cluster, { model: MODEL, version: 3 });
-  });
 });
 
 /** Copies file by file; the data file in full length before any of it is written, or not whole at all. */
@@ -208,7 +211,7 @@ async function copySlowly(
     // Long enough to be found still, opened, and found wanting.
     await eventually(
       cluster,
-      () => versionOf(cluster.url, MODEL, 2),
+      () => versionOf(cluster.url, COPIED, 2),
       (status) => status?.state === "END" && /DATA_LOSS|UNAVAILABLE/.test(status.code),
     );
   } else cpSync(path.join(from, DATA_FILE), path.join(to, DATA_FILE));

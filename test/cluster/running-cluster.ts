@@ -53,6 +53,7 @@ const SMALL_PARTITION_BYTES = 8192;
 const LOADED_WITHIN_MS = 100_000;
 /** Further time for each model: all workers of a cluster share two processors. */
 const LOADED_WITHIN_MS_EACH = 3000;
+const LOADED_LOOK_MS = 100;
 const DESCRIBED_WITHIN_MS = 15_000;
 
 /** A started cluster. */
@@ -129,7 +130,7 @@ export class RunningCluster {
       for (const model of models) {
         while (!(await isAvailable(url, model))) {
           if (Date.now() > endMs) throw new Error(`${model} did not load:\n${this.log()}`);
-          await pause(50);
+          await pause(LOADED_LOOK_MS);
         }
       }
     }

@@ -67,6 +67,9 @@ export async function predict(
 /** How long tests wait for what processes do: a few seconds on an idle machine. */
 export const WAIT_MS = 100_000;
 
+/** Between two looks: one takes up to 30 ms of processor time, from the cluster that is waited for among others. */
+const LOOK_MS = 250;
+
 /** Waits until a look at the cluster shows what it should; fails with the last look and the logs. */
 export async function eventually<Look>(
   cluster: RunningCluster,
@@ -80,7 +83,7 @@ export async function eventually<Look>(
     if (Date.now() > endMs) {
       expect.fail(`waited in vain; last seen: ${JSON.stringify(seen)}\n${cluster.log()}`);
     }
-    await pause(100);
+    await pause(LOOK_MS);
   }
 }
 
