@@ -44,6 +44,26 @@ test("others have their turn while the ids of a hundred thousand winners are cop
   );
 });
 
+test("others have their turn while the columns of slices of one worker each are joined", () => {
+  const table = { kind: "candidate", idDtype: "string" } as CandidateTable;
+  const shape = { table, k: K, wantsRows: false, wantsIds: true, wantsAttributes: false };
+  const slices = [0, 1, 2].map((first) => gatherTopK([replyFrom(first)] as never, K));
+  const steps = joinTopK(slices, shape);
+  let turns = 0;
+  let step = steps.next();
+  for (; step.done !== true; step = steps.next()) turns += 1;
+
+  // Three columns, each of more bytes than are copied in a turn, after their scores.
+  expect(turns).toBeGreaterThanOrEqual(4);
+  const texts = step.value.ids?.data as StringColumn;
+  expect(texts.length).toBe(3 * QUERIES * K);
+  expect([0, 1, 2].map((slice) => texts.textAt(slice * QUERIES * K + K))).toEqual([
+    "item 0",
+    "item 1",
+    "item 2",
+  ]);
+});
+
 /** Columns of an answer, as plain values. */
 function columnsOf(replies: readonly unknown[], k: number) {
   return columnsOfSlices([replies], k);

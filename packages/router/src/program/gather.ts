@@ -44,8 +44,9 @@ export interface DescribedTopK extends TopKAnswer {
   readonly attributes: Tensor | undefined;
 }
 
-/** Cost of copying the id of one winner, in units of `turnMeter`. */
+/** Costs in units of `turnMeter`: of copying the id of one winner, and of copying one query's scores beside their number. */
 const WORK_OF_WINNER = 16;
+const COPY_WORK = 64;
 
 /**
  * Joins the slices of one question, query after query, and yields at the end of each turn of the event loop.
@@ -68,6 +69,7 @@ export function* joinTopK(
   if (queries === 0) width = shape.k;
   const scores = new Float32Array(queries * width);
   const rows = new Int32Array(shape.wantsRows ? queries * width : 0);
+  const isTurnOver = turnMeter();
   let at = 0;
   for (const { merged } of slices) {
     for (let query = 0; query < merged.queries; query += 1) {
@@ -76,6 +78,7 @@ export function* joinTopK(
       scores.set(merged.scores.subarray(from, to), at);
       if (shape.wantsRows) rows.set(merged.rows.subarray(from, to), at);
       at += width;
+      if (isTurnOver(COPY_WORK + width)) yield;
     }
   }
   const dimensions = [queries, width];
@@ -187,10 +190,15 @@ function wholeReplies(
 }
 
 /** One column behind the other: the only one itself, without a copy; `undefined` if there is none, or one is missing. */
-function inOrder(columns: readonly (StringColumn | undefined)[]): StringColumn | undefined {
+function* inOrder(columns: readonly (StringColumn | undefined)[]): Steps<StringColumn | undefined> {
   const there = columns.filter((column) => column !== undefined);
   if (there.length === 0 || there.length < columns.length) return undefined;
-  return there.length === 1 ? there[0] : StringColumn.joined(there);
+  if (there.length === 1) return there[0];
+  const isTurnOver = turnMeter();
+  const joining = StringColumn.joining(there);
+  let step = joining.next();
+  for (; step.done !== true; step = joining.next()) if (isTurnOver(step.value)) yield;
+  return step.value;
 }
 
 /** Items found for each query. */
@@ -212,7 +220,7 @@ function* gatherAttributes(
   counts: Uint32Array,
 ): Steps<Tensor> {
   const texts =
-    inOrder(wholeReplies(slices, shape[1]!)?.map(({ attributes }) => attributes) ?? []) ??
+    (yield* inOrder(wholeReplies(slices, shape[1]!)?.map(({ attributes }) => attributes) ?? [])) ??
     (yield* gatherStrings(slices, shape, ({ attributes }) => attributes));
   const found = tensor("string", shape, texts);
   return counts.every((count) => count === shape[1]) ? found : { ...found, rowLengths: counts };
@@ -230,7 +238,7 @@ function* gatherIds(
   if (only !== undefined && only.dtype === table.idDtype) return { ...only, shape };
   switch (table.idDtype) {
     case "string": {
-      const joined = inOrder(whole?.map(textsOf) ?? []);
+      const joined = yield* inOrder(whole?.map(textsOf) ?? []);
       return tensor("string", shape, joined ?? (yield* gatherStrings(slices, shape, textsOf)));
     }
     case "int64": {

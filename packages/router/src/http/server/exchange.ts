@@ -16,7 +16,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
-import { PIECE_BYTES, WinnowError, setGraceTimer } from "@winnow/core";
+import { PIECE_BYTES, WinnowError, nextWorkTurn, setGraceTimer } from "@winnow/core";
 import type { Clock, GiveUpReason, Timer, Transfer, Transfers } from "@winnow/core";
 import type { FastifyReply } from "fastify";
 import { RequestContext } from "../../request-context.ts";
@@ -154,11 +154,13 @@ export class Exchange {
     return true;
   }
 
-  *#pieces(body: Buffer): Generator<Buffer> {
+  /** A socket takes megabytes at once from whom it can; to copy them takes the kernel as long as many requests. */
+  async *#pieces(body: Buffer): AsyncGenerator<Buffer> {
     for (let at = 0; at < body.length; at += PIECE_BYTES) {
       yield body.subarray(at, at + PIECE_BYTES);
       // The socket asks for the next piece only after it has taken this one.
       this.#transfer?.moved(PIECE_BYTES);
+      await nextWorkTurn();
     }
   }
 
