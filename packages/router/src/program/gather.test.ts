@@ -54,7 +54,7 @@ test("others have their turn while the columns of slices of one worker each are 
   for (; step.done !== true; step = steps.next()) turns += 1;
 
   // Three columns, each of more bytes than are copied in a turn, after their scores.
-  expect(turns).toBeGreaterThanOrEqual(4);
+  expect(turns).toBeGreaterThanOrEqual(3);
   const texts = step.value.ids?.data as StringColumn;
   expect(texts.length).toBe(3 * QUERIES * K);
   expect([0, 1, 2].map((slice) => texts.textAt(slice * QUERIES * K + K))).toEqual([

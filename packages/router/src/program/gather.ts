@@ -47,6 +47,8 @@ export interface DescribedTopK extends TopKAnswer {
 /** Costs in units of `turnMeter`: of copying the id of one winner, and of copying one query's scores beside their number. */
 const WORK_OF_WINNER = 16;
 const COPY_WORK = 64;
+/** Bytes of a column that are copied at the cost of one unit. */
+const BYTES_OF_WORK = 4;
 
 /**
  * Joins the slices of one question, query after query, and yields at the end of each turn of the event loop.
@@ -197,7 +199,8 @@ function* inOrder(columns: readonly (StringColumn | undefined)[]): Steps<StringC
   const isTurnOver = turnMeter();
   const joining = StringColumn.joining(there);
   let step = joining.next();
-  for (; step.done !== true; step = joining.next()) if (isTurnOver(step.value)) yield;
+  for (; step.done !== true; step = joining.next())
+    if (isTurnOver(step.value / BYTES_OF_WORK)) yield;
   return step.value;
 }
 

@@ -1,6 +1,6 @@
 // Work on many candidates, divided over turns of the event loop, so that other requests run in between.
 
-import { nextWorkTurn } from "@winnow/core";
+import { nextLoopTurn } from "@winnow/core";
 import type { Signal } from "@winnow/core";
 
 /** Work in one turn of the event loop, in multiplications or steps of similar cost: a few ms. */
@@ -31,7 +31,7 @@ async function inLaterTurns<Outcome>(steps: Steps<Outcome>, signal: Signal): Pro
 
 /** Resolves when other requests have run. @throws the signal's reason */
 export async function nextTurn(signal: Signal): Promise<void> {
-  await nextWorkTurn();
+  await nextLoopTurn();
   signal.throwIfAborted();
 }
 

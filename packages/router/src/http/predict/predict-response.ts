@@ -11,7 +11,7 @@
 // of different lengths (exclusions may leave fewer than k items for one instance) are an error. Attributes of
 // items and explanations, if the request wants them, follow the outputs as JSON objects.
 
-import { requireEqualRows, WinnowError, nextWorkTurn } from "@winnow/core";
+import { requireEqualRows, WinnowError, nextLoopTurn } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import { ATTRIBUTES_OUTPUT, EXPLANATION_OUTPUT, VECTORS_OUTPUT } from "../../predictor.ts";
 import type { Prediction } from "../../predictor.ts";
@@ -135,7 +135,7 @@ function turnsBetweenPieces(writer: JsonWriter): () => Promise<void> | undefined
   return () => {
     if (writer.at - turnAt <= PIECE_BYTES) return undefined;
     turnAt = writer.at;
-    return nextWorkTurn();
+    return nextLoopTurn();
   };
 }
 

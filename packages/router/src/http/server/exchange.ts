@@ -16,7 +16,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
-import { PIECE_BYTES, WinnowError, nextWorkTurn, setGraceTimer } from "@winnow/core";
+import { PIECE_BYTES, WinnowError, nextLoopTurn, setGraceTimer } from "@winnow/core";
 import type { Clock, GiveUpReason, Timer, Transfer, Transfers } from "@winnow/core";
 import type { FastifyReply } from "fastify";
 import { RequestContext } from "../../request-context.ts";
@@ -33,6 +33,9 @@ export interface ExchangeParts {
 
 /** Longer bodies are written apart from their headers. Together both fit into what Node writes without a copy in the heap. */
 const ONE_WRITE_BYTES = 12 * 1024;
+
+/** Bytes of a long answer that are written in one turn of the event loop: a few ms. */
+const TURN_BYTES = 4 * PIECE_BYTES;
 
 /** Ms after the end of a client's side until it gets an interim answer, and at most between two; each waits for twice as long. */
 const INTERIM_MS = 25;
@@ -160,7 +163,7 @@ export class Exchange {
       yield body.subarray(at, at + PIECE_BYTES);
       // The socket asks for the next piece only after it has taken this one.
       this.#transfer?.moved(PIECE_BYTES);
-      await nextWorkTurn();
+      if ((at + PIECE_BYTES) % TURN_BYTES === 0) await nextLoopTurn();
     }
   }
 
