@@ -139,7 +139,7 @@ describe.skipIf(executablePath === undefined)("the console of a running cluster"
     expect(await lanes.filter({ hasText: "topK" }).count()).toBe(1);
     expect(await lanes.filter({ hasText: /^w\d, \d partitions?/ }).count()).toBeGreaterThan(0);
     expect(await curl.textContent()).toBe(
-      `curl -d '{"instances":["user 1","user 2"],"k":3}' '${cluster.url}/v1/models/movies:predict'`,
+      `curl -d '{"instances":["user 1", "user 2"],"k":3}' '${cluster.url}/v1/models/movies:predict'`,
     );
     await instances.fill("[42");
     expect(await page.getByRole("alert").textContent()).toContain("Instances are no JSON");
