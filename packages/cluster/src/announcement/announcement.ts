@@ -42,6 +42,7 @@ export interface VersionHolding {
   readonly fingerprint: Fingerprint | undefined;
   /** `ready`: this worker holds every replica of the version that placement assigns to it. */
   readonly state: "loading" | "ready" | "failed" | "unloading";
+  /** In the state `ready`: why a replica beyond the assigned ones cannot be loaded. */
   readonly error: { readonly code: ErrorCode; readonly message: string } | undefined;
   /** Every table of the program once the fingerprint is known, even without a replica here. */
   readonly tables: readonly TableHolding[];

@@ -219,9 +219,14 @@ export function withSiblings(
   return { ...content, status: { state, error } };
 }
 
-/** The error of the first worker that failed, and how many others failed. */
+/**
+ * The error of the first worker that failed, and how many others failed. A worker that is ready holds all that
+ * it should: an error of its own is about a replica more.
+ */
 function failureOf(holders: readonly VersionHolder[]): WinnowError | undefined {
-  const failed = holders.filter(({ holding }) => holding.error !== undefined);
+  const failed = holders.filter(
+    ({ holding }) => holding.error !== undefined && holding.state !== "ready",
+  );
   const first = failed[0];
   if (first?.holding.error === undefined) return undefined;
   const others = failed.length === 1 ? "" : ` (and ${failed.length - 1} more)`;

@@ -107,6 +107,23 @@ describe("buildRoutingTable()", () => {
     expect(movies(both, 2).status).toEqual({ state: "END", error: reason });
   });
 
+  test("a version has the error of a worker that lacks a part of it, not that of one that is ready", () => {
+    const trouble = "what was read here is not what others read";
+    const statusWith = (state: "loading" | "ready"): unknown =>
+      movies(
+        build([
+          { id: "a", versions: [v(1)] },
+          { id: "b", versions: [{ ...v(1), state, trouble }] },
+        ]),
+      ).status;
+
+    expect(statusWith("loading")).toMatchObject({
+      state: "AVAILABLE",
+      error: { code: "DATA_LOSS", message: `b: ${trouble}` },
+    });
+    expect(statusWith("ready")).toEqual({ state: "AVAILABLE", error: undefined });
+  });
+
   test("lists the replicas of each partition and plans one of each", () => {
     const table = build([
       { id: "b", versions: [v(1, { held: [0, 1, 2] })] },

@@ -233,10 +233,12 @@ function versionReport(
   };
   if (routed === undefined) return { ...base, ...OVER };
   const intended = intendedReplicas(model.name, facts);
+  const extraFailure = extraFailureOf(routed.key, facts);
   const experiment = facts.observed.experimentOf?.(routed.key.fingerprint);
   return {
     ...base,
     ...(experiment !== undefined && { arms: armReports(experiment) }),
+    ...(extraFailure !== undefined && { extraFailure }),
     isOver: false,
     coverage: routed.coverage,
     partitions: partitionCounts(routed, intended),
@@ -314,6 +316,16 @@ function failureOf(
     if (state === "loading") partial ??= failure;
   }
   return partial;
+}
+
+/** Why a worker that holds all that it should cannot load a replica more: its copy of the files may be damaged. */
+function extraFailureOf(key: VersionKey, facts: VersionFacts): string | undefined {
+  for (const worker of facts.announced) {
+    const { state, error } = holdingOf(worker, key, facts) ?? {};
+    if (error !== undefined && state === "ready")
+      return cut(`${worker.workerId}: ${error.message}`);
+  }
+  return undefined;
 }
 
 /** A partition cannot have more replicas than there are workers, including those that are away. */

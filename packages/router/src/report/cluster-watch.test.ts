@@ -223,6 +223,26 @@ describe("the report", () => {
     });
   });
 
+  test("tells why a ready worker cannot load a replica more, and gives the version no error for it", async () => {
+    const { bench, after } = await watched();
+    bench.network.kill(bench.workers[0]!);
+    const said = bench.network.announcementOf(bench.workers[0]!);
+    const error = new WinnowError("DATA_LOSS", "what was read here is not what others read");
+    const versions = said.versions.map((each) => ({ ...each, error }));
+    const others = bench.workers.slice(1).map((each) => bench.network.announcementOf(each));
+    bench.membership.publish([{ ...said, versions }, ...others]);
+
+    const { models } = await after(2000);
+
+    const [version] = models[0]!.versions;
+    expect(said.versions[0]?.state).toBe("ready");
+    expect(version).toMatchObject({
+      state: "AVAILABLE",
+      extraFailure: "w0: what was read here is not what others read",
+    });
+    expect(version).not.toHaveProperty("error");
+  });
+
   test("tells labels, and those that wait for a version", async () => {
     const labels = new Map([
       [

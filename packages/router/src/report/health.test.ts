@@ -107,6 +107,25 @@ describe("health", () => {
     expect(textOf("OK")).toBe("5 of 8 partitions of movies/1 have fewer than 2 replicas");
   });
 
+  test("tells of a damaged copy that nobody misses as news, and stays ok", () => {
+    const extraFailure = "w2: Let go of partition 0: what was read here is not what others read";
+    const models = [model({ versions: [versionReport({ extraFailure })] })];
+
+    const { severity, sentence, findings } = healthOf(facts({ models }));
+
+    expect([severity, sentence]).toEqual([
+      "ok",
+      "All 3 workers answer, and the model is fully replicated",
+    ]);
+    expect(findings).toEqual([
+      {
+        severity: "ok",
+        text: `A replica of movies/1 beyond the intended ones is not loaded: ${extraFailure}`,
+        remedy: "Mend what that worker names; it tries again by itself",
+      },
+    ]);
+  });
+
   test("tells why a worker does not load the partitions that nobody has", () => {
     const partitions = { covered: 0, underreplicated: 6, lost: 2 };
     const error = { code: "DATA_LOSS", message: "w1: what was read here is not what others read" };

@@ -251,9 +251,22 @@ function versionFindings(model: ModelReport): Finding[] {
 }
 
 function versionFinding(model: ModelReport, version: VersionReport): Finding[] {
+  return version.isOver
+    ? []
+    : [...courseFinding(model, version), ...extraFinding(model.name, version)];
+}
+
+/** A replica that nobody misses is news: but the same damaged file is read when that worker is given more. */
+function extraFinding(name: string, { version, extraFailure }: VersionReport): Finding[] {
+  if (extraFailure === undefined) return [];
+  const text = `A replica of ${name}/${version} beyond the intended ones is not loaded: ${extraFailure}`;
+  return [{ severity: "ok", text, remedy: MEND_REMEDY }];
+}
+
+/** A version that failed, or that is on its way. */
+function courseFinding(model: ModelReport, version: VersionReport): Finding[] {
   const { defaultVersion } = model;
-  const { state, isOver, error, rollout } = version;
-  if (isOver) return [];
+  const { state, error, rollout } = version;
   if (rollout.failedOn.length > 0 || (state === "END" && error !== undefined)) {
     return [failureFinding(model, version)];
   }

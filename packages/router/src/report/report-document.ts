@@ -101,6 +101,8 @@ export interface VersionReport {
   readonly isDefault: boolean;
   /** Why the version does not answer, or not as it should. */
   readonly error?: { readonly code: string; readonly message: string };
+  /** Why a worker cannot load a replica beyond the intended ones, which nobody misses; begins with its name. */
+  readonly extraFailure?: string;
   /** Whether the version has been unloaded. */
   readonly isOver: boolean;
   /** Partitions with a replica ÷ partitions. */

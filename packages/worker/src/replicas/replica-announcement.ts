@@ -58,7 +58,7 @@ function holdingOf(
     version: held.version,
     fingerprint: opened?.fingerprint,
     state,
-    error: state === "ready" ? undefined : errorOf(held),
+    error: errorOf(held),
     tables: opened === undefined ? [] : tablesOf(held, opened),
   };
 }

@@ -46,6 +46,10 @@ const VERSION = fields({
   state: { enum: ["START", "LOADING", "AVAILABLE", "UNLOADING", "END"] },
   isDefault: yesOrNo,
   "error?": fields({ code: text, message: text }),
+  "extraFailure?": {
+    ...text,
+    description: "Why a worker cannot load a replica beyond the intended ones, which nobody misses",
+  },
   isOver: { ...yesOrNo, description: "Unloaded: only its end is known" },
   coverage: { ...fraction, description: "Partitions with a replica ÷ partitions" },
   partitions: fields({ covered: count, underreplicated: count, lost: count }),

@@ -121,9 +121,20 @@ describe("a table that is not cut", () => {
     expect(reads()).toBeGreaterThan(1);
     expect(reads()).toBeLessThan(10);
 
+    // The worker says so all the time, also while it reads again, and holds its assignment.
+    const worker = made.workers.get(joining)!;
+    await made.run(5000, () => {
+      expect(worker.announcement().versions[0]).toMatchObject({
+        state: "ready",
+        error: { code: "DATA_LOSS" },
+      });
+    });
+    expect(reads()).toBeLessThan(20);
+
     corrupt.clear();
     await made.run(5000);
-    expect(heldOf(made.workers.get(joining)!)[0]).toBe(1);
+    expect(heldOf(worker)[0]).toBe(1);
+    expect(worker.announcement().versions[0]?.error).toBeUndefined();
   });
 
   test("is taken up for a new version once that is whole, and given up with the old one", async () => {

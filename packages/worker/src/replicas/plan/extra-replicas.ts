@@ -17,6 +17,7 @@ import type { HeldVersion, ReplicaSet } from "../replica-set.ts";
 /** What the decision is made from. */
 export type ExtraFacts = Pick<
   ReplicaFacts,
+  | "nowMs"
   | "workerId"
   | "intendedOwners"
   | "intendedReplicas"
@@ -75,7 +76,8 @@ function candidatesOf(set: ReplicaSet, facts: ExtraFacts): readonly Candidate[] 
   return wantedContents(set, facts).flatMap(({ held, opened }) => {
     if (!facts.hasExtras(held.model)) return [];
     const isDoubted = held.status.kind === "doubted";
-    if (isDoubted || held.isLeft || held.trouble !== undefined) return [];
+    const isRetriedLater = (held.trouble?.retryAtMs ?? 0) > facts.nowMs;
+    if (isDoubted || held.isLeft || isRetriedLater) return [];
     const assignment = new Assignment(held, opened, facts);
     if (!assignment.isLoaded(held) || !isSound(assignment.key, set, facts)) return [];
     const intended = new Set(assignment.intended());

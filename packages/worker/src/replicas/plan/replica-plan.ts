@@ -30,6 +30,7 @@ import {
   contentsOf,
   heldAs,
   isHeldAs,
+  loadedOf,
   openedOf,
   replicaOfKey,
   withFound,
@@ -290,12 +291,17 @@ class Planner {
   }
 
   /**
-   * What is left of a failure once the whole assignment is loaded: an extra replica may have failed, which is not
-   * read again before its pause is over, and does not make the content a failed one.
+   * What is left of a failure once the whole assignment is loaded: an extra replica may have failed. It is not
+   * read again before its pause is over, and does not make the content a failed one. The failure is told until
+   * the extra replicas are loaded.
    */
-  #extraTrouble(trouble: HeldVersion["trouble"]): HeldVersion["trouble"] {
-    if (trouble === undefined || trouble.retryAtMs <= this.#facts.nowMs) return undefined;
-    return trouble.isLasting ? { ...trouble, isLasting: false } : trouble;
+  #extraTrouble({ id, trouble, replicas }: HeldVersion): HeldVersion["trouble"] {
+    if (trouble === undefined) return undefined;
+    const extras = [...(this.#extras.get(id) ?? [])];
+    const isAwaited = extras.some((key) => loadedOf(replicas.get(key)) === undefined);
+    if (trouble.retryAtMs <= this.#facts.nowMs && !isAwaited) return undefined;
+    const isFirst = trouble.attempts === 0 && !trouble.isLasting;
+    return isFirst ? trouble : { ...trouble, attempts: 0, isLasting: false };
   }
 
   /** Refuses an assignment that does not fit into free memory, and notes one that is complete. */
@@ -306,7 +312,7 @@ class Planner {
       const { status, refusal, trouble } = held;
       if (status.kind === "doubted") return held;
       const isNoted = status.kind === "complete";
-      const left = isNoted ? this.#extraTrouble(trouble) : undefined;
+      const left = isNoted ? this.#extraTrouble(held) : undefined;
       if (isNoted && refusal === undefined && left === trouble) return held;
       const complete = { ...status, kind: "complete" } as const;
       return { ...held, refusal: undefined, trouble: left, status: complete };
