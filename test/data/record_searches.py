@@ -544,6 +544,8 @@ TOWERS = {
     "batch_normalisation": lambda m, q, w: tf.matmul(q, tf.nn.elu(tf.nn.batch_normalization(m.items, m.centre, m.spread, m.centre, m.weights, 1e-3)), transpose_b=True),
     "layer_normalisation": lambda m, q, w: tf.matmul(q, normal(layer_of(m, m.items), m), transpose_b=True),
     "residual": lambda m, q, w: tf.matmul(q, m.items + layer_of(m, m.items) @ m.kernel, transpose_b=True),
+    "residual_behind": lambda m, q, w: tf.matmul(q, layer_of(m, m.items) @ m.kernel + m.items, transpose_b=True),
+    "cross_layer": lambda m, q, w: tf.matmul(q, m.items * (m.items @ m.kernel + m.centre) + m.items, transpose_b=True),
     "swish": lambda m, q, w: tf.transpose(tf.matmul(tf.nn.silu(m.items), q, transpose_b=True)),
     "two_embeddings": lambda m, q, w: tf.matmul(q, tf.nn.selu(tf.concat([m.items, m.others], 1) @ m.wide), transpose_b=True),
     "other_activations": lambda m, q, w: tf.einsum("bd,nd->bn", q, tf.nn.leaky_relu(tf.nn.softplus(m.items) - tf.nn.relu6(m.items @ m.kernel), 0.3)),

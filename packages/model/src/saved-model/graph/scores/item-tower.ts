@@ -182,7 +182,9 @@ export class TowerReading {
       of === undefined ? undefined : this.#add({ kind: "elementwise", op, of, by, dim });
     const [left, right] = operands;
     const operation = BINARY.get(node.op);
-    if (operation !== undefined) return right && apply(operation, left, right);
+    if (operation !== undefined) {
+      return right === undefined ? undefined : apply(operation, left, right);
+    }
     const composed = COMPOSED.get(node.op);
     if (composed !== undefined) return composed(apply, operands);
     let of: RowOperand | undefined;
