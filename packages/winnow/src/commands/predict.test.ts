@@ -2,7 +2,7 @@
 
 import { type RequestListener, type Server, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { systemClock } from "@winnow/core";
+import { excerpt, systemClock } from "@winnow/core";
 import { afterEach, expect, test } from "vitest";
 import { predict, predictionTable } from "./predict.ts";
 
@@ -98,6 +98,19 @@ test("what a server says stays on one line and steers no terminal", async () => 
     message: expect.stringMatching(/^gone\ufffd\[2J\ufffdversion 1x{9000,10000}…$/) as string,
   });
 });
+
+test.each(["<html>sign in</html>", "", '{"predictions":[1', '{"status":"ok"}'])(
+  "an answer with the status 200 that holds no predictions is an error, also for a program: %s",
+  async (page) => {
+    const url = await serverThat((_, response) => response.end(page));
+    const command = { url, model: "movies", json: "[1]", timeoutMs: 60_000 };
+
+    await expect(predict(command, systemClock)).rejects.toMatchObject({
+      code: "UNKNOWN",
+      message: `The answer has no predictions: ${excerpt(page)}`,
+    });
+  },
+);
 
 test("a server that sends to another is told with the address, which nothing is sent to", async () => {
   const url = await serverThat((_, response) => {

@@ -47,7 +47,10 @@ export interface PredictAnswer {
   readonly version: string | undefined;
 }
 
-/** Asks a router. @throws WinnowError with the router's own message, or UNAVAILABLE. */
+/**
+ * Asks a router. @throws WinnowError with the router's own message; UNAVAILABLE; UNKNOWN for an answer without
+ * predictions, such as the page of a proxy: a program that reads the text must not take it for one
+ */
 export async function predict(command: PredictCommand, clock: Clock): Promise<PredictAnswer> {
   checkRouterUrl(command.url);
   const client = new RestClient(command);
@@ -59,6 +62,7 @@ export async function predict(command: PredictCommand, clock: Clock): Promise<Pr
     const why = status === 404 ? await failuresOf(asking, command) : [];
     throw new WinnowError(codeOf(answer), [fault, ...why].join("\n"));
   }
+  predictionsOf(text);
   return { text, version: answer.header("x-winnow-model-version") };
 }
 
