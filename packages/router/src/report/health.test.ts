@@ -213,6 +213,23 @@ describe("health", () => {
     ]);
   });
 
+  test("tells what a version on its way waits for", () => {
+    const message = "w0: The directory of version 3 has no model file yet";
+    const empty = versionReport({
+      version: 3,
+      state: "START",
+      isDefault: false,
+      error: { code: "UNAVAILABLE", message },
+      rollout: { progress: 0, ready: 0, waitingFor: ["w0"], failedOn: [] },
+    });
+    const health = healthOf(facts({ models: [model({ versions: [empty, versionReport()] })] }));
+
+    expect(health.severity).toBe("ok");
+    expect(health.findings[0]?.text).toBe(
+      `movies/3 is on its way: 0 % loaded, waiting for w0: ${message}`,
+    );
+  });
+
   test("tells that models are loaded before the first answers", () => {
     const loading = versionReport({
       state: "LOADING",

@@ -274,7 +274,8 @@ function courseFinding(model: ModelReport, version: VersionReport): Finding[] {
   if (!isNewer || state === "UNLOADING") return [];
   const { waitingFor, progress } = rollout;
   const waits = waitingFor.length === 0 ? "" : `, waiting for ${listed(waitingFor)}`;
-  const text = `${model.name}/${version.version} is on its way: ${percent(progress)} loaded${waits}`;
+  const why = error === undefined ? "" : `: ${error.message}`;
+  const text = `${model.name}/${version.version} is on its way: ${percent(progress)} loaded${waits}${why}`;
   return [{ severity: "ok", text, remedy: "" }];
 }
 

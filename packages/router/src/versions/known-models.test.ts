@@ -1,7 +1,10 @@
 // What a router tells of models whose versions come, go and are labelled: a whole router over
 // pretended workers.
 
+import type { RoutedVersion, RoutingTable } from "@winnow/cluster";
+import { WinnowError } from "@winnow/core";
 import { describe, expect, test } from "vitest";
+import { isSettled } from "./known-models.ts";
 import { RouterBench } from "../fixtures/router-bench.ts";
 
 const twice = [
@@ -26,6 +29,35 @@ async function pinnedVersion(bench: RouterBench, label: string): Promise<number>
   pinned.release();
   return pinned.version;
 }
+
+describe("a router's start", () => {
+  const waits = new WinnowError("UNAVAILABLE", "version 7 has no model file yet");
+
+  /** A table with a model that answers, and one with versions in these states. */
+  function tableBeside(...states: readonly RoutedVersion["status"][]): RoutingTable {
+    const answers = { coverage: 1, refusal: undefined, status: { state: "AVAILABLE" } };
+    const others = states.map((status) => ({ coverage: 0, refusal: waits, status }));
+    return {
+      models: new Map([
+        ["movies", { versions: [answers] }],
+        ["books", { versions: others }],
+      ]),
+    } as unknown as RoutingTable;
+  }
+
+  test("waits for models that are being loaded, not for failed ones or files that are not there", () => {
+    const failed = { state: "END", error: waits } as const;
+    const empty = { state: "START", error: waits } as const;
+    const opening = { state: "START", error: undefined } as const;
+    const loading = { state: "LOADING", error: undefined } as const;
+
+    const settled = [[failed], [empty], [failed, empty], [empty, opening], [failed, loading]].map(
+      (states) => isSettled(tableBeside(...states)),
+    );
+
+    expect(settled).toEqual([true, true, true, false, false]);
+  });
+});
 
 describe("a router's models", () => {
   test("several versions answer side by side, each by its number, the newest by default", async () => {

@@ -117,9 +117,14 @@ function unknownYet(model: string, label: string): WinnowError {
 export function isSettled(table: RoutingTable): boolean {
   const models = [...table.models.values()];
   const answering = models.filter(({ versions }) => versions.some(isServable));
-  // A version that waits for other models may wait forever. A start waits for those models, not for it.
-  const failed = models.filter(({ versions }) =>
-    versions.every(({ status, waitsFor }) => status.state === "END" || waitsFor !== undefined),
-  );
+  const failed = models.filter(({ versions }) => versions.every(isNotAwaited));
   return answering.length > 0 && answering.length + failed.length >= models.length;
+}
+
+/**
+ * Whether a start does not wait for a version: it has failed, or it may wait forever, for other models or for its
+ * own files.
+ */
+function isNotAwaited({ status: { state, error }, waitsFor }: RoutedVersion): boolean {
+  return state === "END" || waitsFor !== undefined || (state === "START" && error !== undefined);
 }

@@ -19,6 +19,9 @@ export interface FoundVersion {
   readonly stamp: string;
 }
 
+/** The stamp of a directory that has had no model file for long; files have a longer one. */
+export const NO_FILES_STAMP = "";
+
 /** How long files must stay unchanged. */
 export interface StillnessSettings {
   /** Files count as still once they have looked the same for this long. */

@@ -147,6 +147,40 @@ describe("VersionWatch", () => {
     watch.close();
   });
 
+  test("a directory beside others that has no model file for 30 s is told as one that waits", async () => {
+    const { storage, clock, watch, versions, findings } = watching();
+    const waits = (): string[] =>
+      (findings.at(-1) ?? []).flatMap(({ copying }) =>
+        copying.map(({ version, stamp }) => `${version}@${stamp}`),
+      );
+    storage.tree.set("/models/movies/1", "a").set("/models/movies/7", undefined);
+    // Nothing of this model was ever there, and nobody misses it.
+    storage.tree.set("/models/books/1", undefined);
+    await watch.run();
+    for (let look = 0; look < 29; look += 1) await clock.advanceSettled(1000);
+    const early = waits();
+    await clock.advanceSettled(1000);
+    const late = waits();
+    storage.tree.set("/models/movies/7", "g");
+    await clock.advanceSettled(1000);
+
+    expect([early, late, waits()]).toEqual([[], ["7@"], []]);
+    expect(versions()).toEqual(["movies/1@a", "movies/7@g"]);
+    watch.close();
+  });
+
+  test("a version that loses its model file, as while it is replaced, is none that waits", async () => {
+    const { storage, clock, watch, versions, findings } = watching();
+    storage.tree.set("/models/movies/1", "a").set("/models/movies/2", "b");
+    await watch.run();
+    storage.tree.set("/models/movies/2", undefined);
+    for (let look = 0; look < 40; look += 1) await clock.advanceSettled(1000);
+
+    expect(findings.flat().flatMap(({ copying }) => copying)).toEqual([]);
+    expect(versions()).toEqual(["movies/1@a", "movies/2@b"]);
+    watch.close();
+  });
+
   test("a model without a version number inside is explained in TensorFlow Serving's words, once", async () => {
     const { storage, clock, warnings, watch, findings } = watching();
     storage.tree.set("/models/movies/export", undefined);

@@ -14,7 +14,7 @@
 import { indexVersions, isModelName, misnamedModelText } from "@winnow/core";
 import type { Clock, Logger, Timer, VersionIndex } from "@winnow/core";
 
-import { observed, unobserved } from "./directory-stillness.ts";
+import { NO_FILES_STAMP, observed, unobserved } from "./directory-stillness.ts";
 import type { ObservedDirectory, StillnessSettings, FoundVersion } from "./directory-stillness.ts";
 import { versionsLookedAt } from "./version-policy.ts";
 import type { VersionPolicy } from "./version-policy.ts";
@@ -48,6 +48,8 @@ const PAUSE_FACTOR = 4;
 const PAUSE_MS_MAX = 60_000;
 /** How long a look may take before it is logged. */
 const SLOW_LOOK_MS = 10_000;
+/** How long a directory beside other versions may lack a model file before it is told as a version that waits. */
+const NO_FILES_MS = 30_000;
 /** Directories that one problem names. */
 const NAMED_MAX = 4;
 
@@ -69,7 +71,10 @@ export interface FoundModel {
   readonly policy: VersionPolicy;
   /** Ascending by number; their files were still when last looked at. */
   readonly versions: readonly FoundVersion[];
-  /** Directories whose files change from one look to the next: they are still being written. */
+  /**
+   * Directories whose files change from one look to the next: they are still being written; and those that have
+   * had no model file for long, beside versions that have one.
+   */
   readonly copying: readonly FoundVersion[];
   /** Why there is nothing to load, or nothing more, for people; `undefined` if all is well. */
   readonly problem: string | undefined;
@@ -106,6 +111,8 @@ export class VersionWatch {
   #missedOnce: ReadonlySet<string> = new Set();
   /** What all looks so far have shown of each version directory, by model and number. */
   readonly #observed = new Map<string, Map<number, ObservedDirectory>>();
+  /** Since when a directory has been there without a model file, by model and number. */
+  readonly #emptySinceMs = new Map<string, ReadonlyMap<number, number>>();
   /** When the files of a directory were last looked at. */
   #stampedAtMs = new WeakMap<ObservedDirectory, number>();
   /** The finding that the listener was told last, as text. */
@@ -291,12 +298,34 @@ export class VersionWatch {
         ...someOf(waiting, ({ directory }) => `Waiting for a model file in ${directory}`),
         ...someOf(copying, ({ directory }) => `Waiting until the files in ${directory} are still`),
       ];
-      return { model, policy, versions, copying, problem: problems.join("; ") || undefined };
+      const empty = this.#longEmpty(model, waiting);
+      return {
+        model,
+        policy,
+        versions,
+        copying: versions.length === 0 ? copying : [...copying, ...empty],
+        problem: problems.join("; ") || undefined,
+      };
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       const { versions = [], copying = [] } = this.#models.get(model) ?? {};
       return { model, policy, versions, copying, problem: `Cannot read ${basePath}: ${reason}` };
     }
+  }
+
+  /** Those of a model's directories without a model file that have lacked it for long, and were never read. */
+  #longEmpty(model: string, waiting: readonly StampedDirectory[]): FoundVersion[] {
+    const nowMs = this.#dependencies.clock.nowMs();
+    const before = this.#emptySinceMs.get(model);
+    const empty = waiting.filter(({ version }) => this.#observed.get(model)?.has(version) !== true);
+    const sinceMs = new Map(
+      empty.map(({ version }) => [version, before?.get(version) ?? nowMs] as const),
+    );
+    if (sinceMs.size === 0) this.#emptySinceMs.delete(model);
+    else this.#emptySinceMs.set(model, sinceMs);
+    return empty
+      .filter(({ version }) => nowMs >= sinceMs.get(version)! + NO_FILES_MS)
+      .map(({ version, directory }) => ({ version, directory, stamp: NO_FILES_STAMP }));
   }
 
   async #stamped(
@@ -414,6 +443,10 @@ export class VersionWatch {
 
   /** Forgets directories that are gone, so that they count as new when they come back. */
   #forget(left: readonly FoundModel[]): void {
+    const names = new Set(left.map(({ model }) => model));
+    for (const model of this.#emptySinceMs.keys()) {
+      if (!names.has(model)) this.#emptySinceMs.delete(model);
+    }
     for (const [model, directories] of this.#observed) {
       const versions = left.find((each) => each.model === model)?.versions;
       if (versions === undefined) this.#observed.delete(model);

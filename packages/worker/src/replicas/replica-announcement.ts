@@ -4,6 +4,7 @@
 import type { HeldPartition, TableHolding, VersionHolding } from "@winnow/cluster";
 import { WinnowError } from "@winnow/core";
 
+import { NO_FILES_STAMP } from "../models/directory-stillness.ts";
 import type { OpenedVersion } from "../compute/compute.ts";
 import { isFailed, openedOf, replicaOfKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
@@ -96,7 +97,14 @@ function errorOf(held: HeldVersion): VersionHolding["error"] {
   return { code: error.code, message: error.message.slice(0, MESSAGE_CHARACTERS_MAX) };
 }
 
-function stillCopied({ model, version }: HeldVersion): WinnowError {
+function stillCopied({ model, version, stamp }: HeldVersion): WinnowError {
+  if (stamp === NO_FILES_STAMP) {
+    return new WinnowError(
+      "UNAVAILABLE",
+      `The directory of version ${version} of model "${model}" has no model file yet: the version is opened once ` +
+        "it has one; if nothing is being copied there, export it again or remove the directory",
+    );
+  }
   return new WinnowError(
     "UNAVAILABLE",
     `The files of version ${version} of model "${model}" still change: it is opened when its copy is ` +

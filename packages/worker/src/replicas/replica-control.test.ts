@@ -48,6 +48,38 @@ describe("replica control", () => {
     expect(cluster.coverage(2)).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);
   });
 
+  test("a directory without a model file is announced with what it waits for, keeps nothing back, and is loaded once it has one", async () => {
+    const cluster = new FakeCluster();
+    cluster.setVersions({ 1: [fakeTable("movies", 8)] });
+    const worker = cluster.add("w0");
+    await cluster.run(200);
+    const second = (): unknown => worker.announcement().versions[1];
+
+    cluster.copy(2, "");
+    await cluster.run(200);
+    const empty = second();
+    cluster.copy(2, "half");
+    const copied = second();
+    cluster.openCopy([fakeTable("movies", 8)], true);
+    await cluster.run(500);
+
+    expect(empty).toMatchObject({
+      version: 2,
+      state: "loading",
+      error: {
+        code: "UNAVAILABLE",
+        message: expect.stringMatching(/version 2 of model "m" has no model file yet/) as string,
+      },
+    });
+    expect(copied).toMatchObject({
+      state: "loading",
+      error: { message: expect.stringContaining("still change") as string },
+    });
+    const numbers = worker.announcement().versions.map(({ version }) => version);
+    expect(numbers.filter((version) => version === 2)).toEqual([2]);
+    expect(cluster.coverage(2)).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);
+  });
+
   test("a version whose files change for too long is opened as they are, once", async () => {
     const cluster = new FakeCluster();
     cluster.setVersions({ 1: [fakeTable("movies", 8)] });

@@ -141,6 +141,13 @@ class Planner {
     else if (life.phase === "copying" && wanted !== undefined) {
       this.#put({ ...held, life: { phase: "found" } }); // The files have stopped changing.
     } else if (!this.#isAwaited(held, wanted)) this.set = withoutVersion(this.set, held.id);
+    else if (life.phase === "copying") this.#put(this.#asLastSeen(held));
+  }
+
+  /** A content that is being copied, with the stamp that the last look saw. */
+  #asLastSeen(held: HeldVersion): HeldVersion {
+    const { stamp = held.stamp } = this.#copyingOf(held)?.found ?? {};
+    return stamp === held.stamp ? held : { ...held, stamp };
   }
 
   /** Whether a content that is not open is kept: it is being copied, opened or closed, or it is wanted. */
@@ -164,8 +171,12 @@ class Planner {
     return ofModel?.find(({ model, found }) => isHeldAs(held, { model, ...found }));
   }
 
-  #isCopying({ model, version }: HeldVersion): boolean {
-    return this.#facts.copying.some(
+  #isCopying(held: HeldVersion): boolean {
+    return this.#copyingOf(held) !== undefined;
+  }
+
+  #copyingOf({ model, version }: HeldVersion): ReplicaFacts["copying"][number] | undefined {
+    return this.#facts.copying.find(
       (copying) => copying.model === model && copying.found.version === version,
     );
   }
