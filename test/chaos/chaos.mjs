@@ -11,11 +11,11 @@
 // --resume goes on with a run that was broken off there.
 
 import { mkdtempSync } from "node:fs";
+import { register } from "node:module";
 import os from "node:os";
 import path from "node:path";
 import process from "node:process";
 import { scriptOptions } from "../../packages/accelerator/scripts/script-options.mjs";
-import { loadSources } from "../simulation/source-loading.mjs";
 
 const options = scriptOptions({
   minutes: { type: "string", default: "10" },
@@ -36,8 +36,8 @@ const positive = (name) => {
   process.exit(2);
 };
 const print = (line) => process.stdout.write(`${line}\n`);
-const sources = await loadSources(path.join(import.meta.dirname, "chaos-campaign.ts"));
-const { runCampaign, scenarioLines } = sources.module;
+register("./processes/typescript-hooks.mjs", import.meta.url);
+const { runCampaign, scenarioLines } = await import("./chaos-campaign.ts");
 if (options.list) {
   for (const line of scenarioLines()) print(line);
 } else {
@@ -56,4 +56,3 @@ if (options.list) {
   print(`${results.length} scenarios, ${verdict}\n${reportFile}`);
   process.exitCode = failed.length === 0 && results.length > 0 ? 0 : 1;
 }
-await sources.close();

@@ -16,7 +16,8 @@ import { type LoadWindow, LoadWindows } from "./load-windows.ts";
 import { RestDoor, type SendOutcome } from "./rest-door.ts";
 import { type RouterReadiness, chosenRouter } from "./router-choice.ts";
 
-const TICK_MS = 2;
+/** Between two looks for requests that are due, at most: the rate may change meanwhile. */
+const TICK_MS_MAX = 20;
 const SWEEP_MS = 200;
 const PROGRESS_MS = 1000;
 /** Between two looks at whether a router is ready. */
@@ -117,8 +118,10 @@ class LoadProcess {
       sent += 1;
     }
     const isBehind = sent === SENT_AT_ONCE_MAX;
+    const untilNextMs = Math.max(1, Math.ceil(this.#nextMs - performance.now()));
+    const waitMs = this.#perSecond > 0 ? Math.min(untilNextMs, TICK_MS_MAX) : TICK_MS_MAX;
     if (isBehind) setImmediate(() => this.#tick());
-    else setTimeout(() => this.#tick(), TICK_MS);
+    else setTimeout(() => this.#tick(), waitMs);
   }
 
   #ask(dueMs: number, question: Question): void {

@@ -1,7 +1,8 @@
 // Runs a TypeScript file in a process of its own: the argument is its path.
 
+import { register } from "node:module";
 import process from "node:process";
-import { loadSources } from "../../simulation/source-loading.mjs";
+import { pathToFileURL } from "node:url";
 
-const { close } = await loadSources(process.argv[2]);
-await close();
+register("./typescript-hooks.mjs", import.meta.url);
+await import(pathToFileURL(process.argv[2]).href);
