@@ -39,6 +39,7 @@ const NAMES = new Set([
   "distances",
   "computed_items",
   "hidden_items",
+  "item_features",
   "item_towers",
   "masked_searches",
   "score_expressions",

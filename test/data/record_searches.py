@@ -435,8 +435,8 @@ SLICES = {
     "half": lambda m, q: found(best(q, tf.cast(m.half[1:], tf.float32)), tf.constant(ITEMS), 1),
     "in_slices": lambda m, q: found(best(q, tf.slice(m.items, [5, 0], [35, 8])[1:]), m.ids, 6),
     "all_of_it": lambda m, q: found(best(q, m.items[0:]), m.ids),
+    "columns": lambda m, q: found(best(q[:, :4], m.items[:, :4]), m.ids),
     "dense_every_other": lambda m, q: found(best(q, m.items[::2]), m.ids),
-    "dense_columns": lambda m, q: found(best(q[:, :4], m.items[:, :4]), m.ids),
 }
 
 
@@ -607,6 +607,123 @@ def item_towers(directory):
     query[3] = 0.0
     asked = {"query": query.tolist(), "wanted": [[0, 7, 7], [39, 38, 37], [1, -1, 40], [5, 6, 5]]}
     return [("batch", asked, name) for name in TOWERS]
+
+
+# --- items that a tower computes of tokens and other features --------------------------------------
+
+
+def pooled(x, tokens):
+    """The mean of the tokens that are not 0, as GlobalAveragePooling1D has it."""
+    kept = tf.cast(tf.not_equal(tokens, 0), tf.float32)[:, :, None]
+    return tf.reduce_sum(x * kept, 1) / tf.reduce_sum(kept, 1)
+
+
+def fused_normal(x, m):
+    """Layer normalisation as tf_keras computes it."""
+    parts = tf.reshape(x, [1, 40, 8, 1])
+    parts = tf.compat.v1.nn.fused_batch_norm(parts, tf.ones([40]), tf.zeros([40]), epsilon=1e-3, data_format="NCHW")[0]
+    return tf.reshape(parts, [40, 8]) * m.weights + m.centre
+
+
+def gated(x):
+    left, right = tf.split(x, 2, axis=1)
+    return left * tf.sigmoid(right)
+
+
+def attended(m, x):
+    return tf.reduce_sum(x * tf.nn.softmax(tf.reduce_sum(x * m.centre, -1, keepdims=True), 1), 1)
+
+
+def by_items(q, items):
+    return tf.matmul(q, items, transpose_b=True)
+
+
+TOKENS = [[1 + i % 13, 14 + i // 13, 0 if i % 3 else 18, 0, 18 + i % 4 if i % 4 else 0] for i in range(40)]
+WORDS = "a red blue green story of night day man woman house".split()
+TITLED = [" ".join(WORDS[(i * 7 + j * (i % 5 + 1)) % 11] for j in range(i % 4 + 1)) + f" {i % 6}" for i in range(40)]
+FEATURES = {
+    "serving_default": lambda m, q: by_items(q, tf.nn.relu(tf.reduce_mean(tf.gather(m.words, tf.constant(TOKENS)), 1) @ m.kernel)),
+    "titles": lambda m, q: by_items(q, m.text(tf.constant(TITLED))),
+    "title_tower": lambda m, q: by_items(q, m.tower(tf.concat([m.titles(tf.constant(TITLED)), m.text(tf.constant(TITLED))], 1))),
+    "masked_mean": lambda m, q: by_items(q, pooled(tf.gather(m.words, m.tokens), m.tokens)),
+    "bounded_mean": lambda m, q: by_items(q, tf.reduce_sum(tf.gather(m.words, m.tokens), 1) / tf.maximum(tf.reduce_sum(tf.cast(m.tokens > 2, tf.float32), 1, keepdims=True), 1.0)),
+    "mean_or_nothing": lambda m, q: by_items(q, tf.math.divide_no_nan(tf.reduce_sum(tf.gather(m.words, m.tokens), 1), tf.reduce_sum(tf.cast(m.tokens > 11, tf.float32), 1, keepdims=True))),
+    "layer_of_tokens": lambda m, q: by_items(q, tf.reduce_max(tf.nn.tanh(tf.tensordot(tf.gather(m.words, m.tokens), m.kernel, 1)), axis=1)),
+    "attention": lambda m, q: by_items(q, attended(m, tf.gather(m.words, m.tokens))),
+    "flattened": lambda m, q: by_items(q, tf.nn.relu(tf.reshape(tf.gather(m.words, m.tokens), [40, -1]) @ m.widest)),
+    "first_token": lambda m, q: by_items(q, tf.nn.relu(tf.gather(m.words, m.tokens)[:, 0] + m.items)),
+    "other_axes": lambda m, q: by_items(q, tf.reduce_min(tf.transpose(tf.gather(m.words, m.tokens), [0, 2, 1]), 2)),
+    "exact_gelu": lambda m, q: by_items(q, tf.nn.gelu(m.items @ m.kernel + m.centre)),
+    "error_function": lambda m, q: by_items(q, m.items * (1.0 + tf.math.erf(m.items / np.float32(2**0.5)))),
+    "approximate_gelu": lambda m, q: by_items(q, tf.nn.gelu(m.items @ m.kernel, approximate=True)),
+    "fused_layer_normalisation": lambda m, q: by_items(q, fused_normal(tf.nn.relu(m.items @ m.kernel) + m.items, m)),
+    "softmax_of_values": lambda m, q: by_items(q, tf.nn.softmax(m.items @ m.kernel) * m.others),
+    "gated": lambda m, q: by_items(q, gated(m.items @ m.double)),
+    "stacked": lambda m, q: by_items(q, tf.reduce_mean(tf.stack([m.items, m.others, m.items], 1), 1)),
+    "average": lambda m, q: by_items(q, tf.add_n([tf.nn.relu(m.items), m.others, m.items]) / 3.0),
+    "chosen": lambda m, q: by_items(q, tf.where(m.items > m.others, m.items, 0.25 * tf.abs(m.others))),
+    "powers": lambda m, q: by_items(q, m.items**3 - tf.sign(m.others) * tf.sqrt(tf.abs(m.others))),
+    "year": lambda m, q: by_items(q, tf.nn.relu(tf.concat([m.items, (m.year[:, None] - 4.0) / 2.5], 1) @ m.nine)),
+    "genre": lambda m, q: by_items(q, tf.nn.relu(tf.concat([m.items, tf.one_hot(m.genre, 5)], 1) @ m.thirteen)),
+    "embedded_genre": lambda m, q: by_items(q, tf.nn.relu(tf.concat([m.items, tf.gather(m.words, m.genre)], 1) @ m.wide)),
+    "embedded_year": lambda m, q: by_items(q, m.years(m.year) * m.items),
+    "centred": lambda m, q: by_items(q, tf.nn.relu(m.items - tf.reduce_mean(m.items, 0, keepdims=True))),
+    # The rows of these items follow from those of others, or some of their values are no numbers.
+    "dense_reversed": lambda m, q: by_items(q, tf.nn.relu(m.items[::-1])),
+    "dense_turned": lambda m, q: by_items(q, tf.nn.relu(tf.reshape(tf.transpose(m.items), [40, 8]))),
+    "dense_rolled": lambda m, q: by_items(q, tf.nn.relu(tf.roll(m.items, 1, 0))),
+    "dense_chosen_mean": lambda m, q: by_items(q, tf.where(m.tokens[:, 4:] > 0, tf.gather(m.words, m.genre) / tf.cast(m.tokens[:, 4:], tf.float32), m.items)),
+}
+
+
+@model
+def item_features(directory):
+    """Items that layers within the graph compute of tokens, genres and years. Signatures named dense_ are no search."""
+    module = tf.Module()
+    numbers = np.random.default_rng(37)
+
+    def variable(*shape, name):
+        return tf.Variable(numbers.normal(size=shape), dtype=tf.float32, name=name)
+
+    for name in ("items", "others"):
+        setattr(module, name, variable(40, 8, name=name))
+    for name, rows in {"words": 22, "kernel": 8, "wide": 16, "nine": 9, "thirteen": 13, "widest": 40}.items():
+        setattr(module, name, variable(rows, 8, name=name))
+    module.double = variable(8, 16, name="double")
+    module.centre = variable(8, name="centre")
+    module.weights = variable(8, name="weights")
+    module.tokens = tf.Variable(TOKENS, dtype=tf.int64, name="tokens")
+    module.genre = tf.Variable([i * 3 % 5 for i in range(40)], dtype=tf.int32, name="genre")
+    module.year = tf.Variable([float(i * 7 % 9) for i in range(40)], name="year")
+    module.ids = tf.Variable(ITEMS, name="ids")
+    layers = tf.keras.layers
+
+    def built(parts, of):
+        made = tf.keras.Sequential(parts)
+        made(of)
+        for weights in made.trainable_variables:
+            weights.assign(numbers.normal(size=weights.shape))
+        return made
+
+    words = layers.TextVectorization(max_tokens=50)
+    words.adapt(TITLED)
+    known = list(dict.fromkeys(TITLED))
+    module.text = built([words, layers.Embedding(50, 8, mask_zero=True), layers.GlobalAveragePooling1D()], tf.constant(TITLED[:1]))
+    module.titles = built([layers.StringLookup(vocabulary=known), layers.Embedding(len(known) + 1, 8)], tf.constant(TITLED[:1]))
+    module.tower = built([layers.Dense(12, activation="gelu"), layers.LayerNormalization(), layers.Dense(8)], tf.zeros([1, 16]))
+    module.years = built([layers.Discretization([2.0, 4.0, 6.5]), layers.Embedding(4, 8)], tf.zeros([1]))
+
+    def signature(function):
+        def serve(query):
+            values, rows = tf.math.top_k(function(module, query), k=9)
+            return {"scores": values, "rows": rows, "ids": tf.gather(module.ids, rows)}
+
+        return tf.function(serve, input_signature=[QUERY])
+
+    tf.saved_model.save(module, directory, signatures={name: signature(f) for name, f in FEATURES.items()})
+    query = numbers.normal(size=(4, 8)).astype(np.float32)
+    query[3] = 0.0
+    return [("batch", {"query": query.tolist()}, name) for name in FEATURES]
 
 
 WEIGHED = {

@@ -28,12 +28,12 @@ const TOWER: readonly RowStep[] = [
   { kind: "stored", matrix: 0, dim: OWN },
   { kind: "stored", matrix: 1, dim: OTHER },
   { kind: "joined", of: [0, 1], dim: OWN + OTHER },
-  { kind: "product", of: 2, kernel: FIRST, dim: INNER },
+  { kind: "product", of: 2, width: OWN + OTHER, kernel: FIRST, dim: INNER },
   { kind: "elementwise", op: "Add", of: 3, by: CENTRE, dim: INNER },
   { kind: "elementwise", op: "Maximum", of: 4, by: Float32Array.of(0), dim: INNER },
-  { kind: "product", of: 5, kernel: SECOND, dim: OUTER },
+  { kind: "product", of: 5, width: INNER, kernel: SECOND, dim: OUTER },
   { kind: "elementwise", op: "Mul", of: 6, by: undefined, dim: OUTER },
-  { kind: "sum", of: 7, isMean: false, dim: 1 },
+  { kind: "reduced", of: 7, how: "Sum", count: OUTER, inner: 1, dim: 1 },
   { kind: "elementwise", op: "Sqrt", of: 8, by: undefined, dim: 1 },
   { kind: "elementwise", op: "Div", of: 6, by: 9, dim: OUTER },
 ];
@@ -130,12 +130,77 @@ describe("rows that layers compute", () => {
     const huge = Float32Array.from(FIRST, (each) => each * 1e38);
     const steps = [
       ...TOWER.slice(0, 3),
-      { kind: "product", of: 2, kernel: huge, dim: INNER },
+      { kind: "product", of: 2, width: OWN + OTHER, kernel: huge, dim: INNER },
     ] as const;
 
     expect(() => read({ rows: 9, partitions: 1, steps })).toThrow(WinnowError);
     expect(() => read({ rows: 9, partitions: 1, steps })).toThrow(
       /Cannot serve table "items": row \d of 9 holds -?Infinity/,
+    );
+  });
+
+  test("look tokens up, rearrange and pool them", () => {
+    const table = Float32Array.from({ length: 4 * 2 }, (_, at) => at - 3);
+    const tokens = { kind: "elementwise", op: "Greater", of: 0, by: Float32Array.of(0) } as const;
+    const steps: readonly RowStep[] = [
+      ...TOWER.slice(0, 2),
+      { ...tokens, dim: OWN },
+      { kind: "gathered", of: 2, table, width: 2, dim: 2 * OWN },
+      { kind: "picked", of: 3, places: Int32Array.of(1, 0, 3, 2, 9, 8), dim: 6 },
+      { kind: "reduced", of: 4, how: "Mean", count: 3, inner: 2, dim: 2 },
+      { kind: "picked", of: 2, places: Int32Array.of(4, 4), dim: 2 },
+      { kind: "chosen", where: 6, of: 5, by: Float32Array.of(7), dim: 2 },
+    ];
+    const got = read({ rows: 9, partitions: 2, steps });
+
+    const wanted = Array.from({ length: 9 }, (_, row) => {
+      const numbers = [0, 1, 4].map((at) => Number(value(1, row * OWN + at) > 0));
+      const rows = [1, 0].map((at) => numbers.map((number) => table[number * 2 + at]!));
+      const means = rows.map((each) => Math.fround((each[0]! + each[1]! + each[2]!) / 3));
+      return numbers[2] === 0 ? [7, 7] : means;
+    });
+    expect(got).toEqual(wanted.flat());
+  });
+
+  test.each([
+    [
+      "Erf",
+      [0, 0.1, -0.1, 1.5, -2.9, 3.5, 7],
+      [0, 0.112463, -0.112463, 0.966105, -0.999959, 0.999999, 1],
+    ],
+    [
+      "Erfc",
+      [0, 0.1, -2, 1.5, 2.5, 3.5, 7],
+      [1, 0.887537, 1.995322, 0.033895, 4.07e-4, 7.43e-7, 0],
+    ],
+  ] as const)("%s is what tables of it have", (op, of, wanted) => {
+    const steps: readonly RowStep[] = [
+      ...TOWER.slice(0, 2),
+      { kind: "elementwise", op: "Mul", of: 0, by: Float32Array.of(0), dim: OWN },
+      { kind: "picked", of: 2, places: new Int32Array(of.length), dim: of.length },
+      { kind: "elementwise", op: "Add", of: 3, by: Float32Array.from(of), dim: of.length },
+      { kind: "elementwise", op, of: 4, by: undefined, dim: of.length },
+    ];
+
+    const got = read({ rows: 1, partitions: 1, steps });
+    for (const [at, each] of wanted.entries()) expect(got[at]).toBeCloseTo(each, 6);
+  });
+
+  test("are refused where they look up a row that a table lacks, or count too far", () => {
+    const steps: readonly RowStep[] = [
+      ...TOWER.slice(0, 2),
+      { kind: "elementwise", op: "Floor", of: 0, by: undefined, dim: OWN },
+      { kind: "gathered", of: 2, table: new Float32Array(2), width: 1, dim: OWN },
+    ];
+    const by = Float32Array.of(2 ** 24);
+    const counted = { kind: "elementwise", op: "AddIntegers", of: 2, by, dim: OWN } as const;
+
+    expect(() => read({ rows: 9, partitions: 1, steps })).toThrow(
+      /looks up row -?\d of a table of 2/,
+    );
+    expect(() => read({ rows: 9, partitions: 1, steps: [...steps, counted] })).toThrow(WinnowError);
+    expect(() => read({ rows: 9, partitions: 1, steps: [...steps.slice(0, 3), counted] })).toThrow(
+      /counts to 1677721\d, more than 16777216/,
     );
   });
 

@@ -161,6 +161,11 @@ export class Attributes {
     return this.#list(name).map((value) => (value.kind === "int" ? value.value : 0));
   }
 
+  /** Floats of a list; empty when absent. */
+  floats(name: string): number[] {
+    return this.#list(name).map((value) => (value.kind === "float" ? value.value : NaN));
+  }
+
   /** Text; empty when absent. */
   text(name: string): string {
     const value = this.get(name);

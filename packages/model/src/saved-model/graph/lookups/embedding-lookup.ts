@@ -3,6 +3,7 @@
 // indices come from a vocabulary, by row otherwise. Identifiers gathered by the rows of a top-k
 // become part of that search. All other gathers stay operations.
 
+import { elementCount } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import { Attributes } from "../definition/attributes.ts";
 import type { AttributeValue } from "../definition/attributes.ts";
@@ -86,7 +87,7 @@ function gatheredRows(
   if (rows === undefined) return undefined;
   const isSmall = rows.rows * rows.dim <= CONSTANT_VALUES_MAX;
   const isOfItems = firstOfRun(indices) !== undefined || takesMost(rows, indices);
-  if (indices.constant !== undefined && (isSmall || isOfItems)) return undefined;
+  if ((isSmall || isOfItems) && isStored(indices)) return undefined;
   return lookUp(lowering, visit, { rows, indices });
 }
 
@@ -98,12 +99,29 @@ function foundScores(
   return axis === 1 && batchDims === 1 ? gatheredScores(lowering, source, indices) : undefined;
 }
 
+/** Operations that give numbers of rows of what is stored of each item. */
+const NUMBERING: ReadonlySet<string> = new Set(
+  "AddV2,Bucketize,Cast,ExpandDims,Less,Reshape,SelectV2,Squeeze,StridedSlice".split(","),
+);
+
+/** Whether indices are constants or stored, or follow from such alone: those of items, not of a request. */
+function isStored(indices: GraphValue): boolean {
+  const values = new Set([indices]);
+  for (const { constant, stored, producer } of values) {
+    if (constant !== undefined || stored !== undefined) continue;
+    const isKnown = producer?.kind === "operation" && NUMBERING.has(producer.op);
+    if (!isKnown || values.size > GUARD_STEPS_MAX) return false;
+    for (const input of producer.inputs) values.add(input);
+  }
+  return true;
+}
+
 /**
  * Whether a gather takes at least half as many rows as there are, those of all items and not of a few popular ones, of a
  * matrix whose rows may be picked.
  */
 function takesMost({ rows, dim }: StoredRows, { shape = [] }: GraphValue): boolean {
-  return shape.length === 1 && shape[0]! * 2 >= rows && rows * dim <= PICKED_VALUES_MAX;
+  return elementCount(shape) * 2 >= rows && rows * dim <= PICKED_VALUES_MAX;
 }
 
 /** Whether a gather takes each row of a variable in order: `embedding(range(items))`. */

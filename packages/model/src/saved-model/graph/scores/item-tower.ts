@@ -1,29 +1,43 @@
 // Items that a graph computes of stored matrices by layers: an item tower within the graph that serves,
 //
-//   top_k(q · relu(A W + b)ᵀ)
+//   top_k(q · relu(A W + b)ᵀ)            top_k(q · mean(words[tokens of each item])ᵀ)
 //
 // Nothing of it depends on a request, and the values of an item follow from its own rows alone. So the stored rows are
 // cut, and each worker computes the layers for the rows that it reads (partitions/row-computation.ts). Layers that can
 // be done to the query instead are found before (computed-items.ts).
+//
+// A value counts as one of items if its first axis numbers them. `[items · n, …]` is `[items, n, …]` in the same order,
+// so it may be that as well: the tokens of all items one behind the other.
 
-import type { ElementFunctionName } from "@winnow/core";
 import { elementCount } from "@winnow/core";
-import type { RowOperand, RowStep } from "../../partitions/row-computation.ts";
+import type { ElementFunctionName, Tensor } from "@winnow/core";
+import { INTEGER_MAX } from "../../partitions/row-computation.ts";
+import type { Reduction, RowFunctionName } from "../../partitions/row-computation.ts";
 import type { StoredMatrix } from "../../partitions/stored-table.ts";
-import { integersOf } from "../graph-value.ts";
+import { fold } from "../constant-folding.ts";
+import { integersOf, producerOf } from "../graph-value.ts";
 import type { GraphValue, OperationNode } from "../graph-value.ts";
+import { PICKED_VALUES_MAX, gatherOfRows, storedSliceOf } from "../tables/row-slice.ts";
 import { storedMatrixOf, withoutTranspositions } from "./candidate-matrix.ts";
 import { elementFunctionsOf } from "./element-functions.ts";
 import { withoutRearrangement } from "./rearrangement.ts";
 import { scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
-import { isSet, itemsOf, matrixSidesOf, operandsOf, queryOf } from "./score-product.ts";
+import {
+  BATCH_PRODUCTS,
+  isSet,
+  itemsOf,
+  matrixSidesOf,
+  operandsOf,
+  queryOf,
+} from "./score-product.ts";
 import type { ScoreProduct, SearchedItems, Side } from "./score-product.ts";
+import { TowerSteps, WIDTH_MAX, numberFor } from "./tower-steps.ts";
+import type { ItemValues, Values } from "./tower-steps.ts";
 import { vectorOf } from "./vector-value.ts";
 
-const STEPS_MAX = 256;
-/** Values of a row between two layers, at most. */
-const WIDTH_MAX = 32_768;
+/** Operations one behind the other, at most. */
+const DEPTH_MAX = 512;
 /** Weights of all layers, each of which every worker reads as a whole. */
 const WEIGHTS_MAX = 2 ** 24;
 
@@ -46,7 +60,8 @@ function towerOf(side: Side, scalars: ScalarReader): SearchedItems | undefined {
   const rows = rowsIn(side);
   if (rows === undefined) return undefined;
   const tower = new TowerReading(rows.shape![0]!, scalars);
-  return tower.valuesOf(rows) === undefined ? undefined : tower.searched();
+  const values = tower.valuesOf(rows);
+  return values && tower.searched(values);
 }
 
 /** One side of a product as `[items, values]`, before it was transposed; `undefined` where it never was so. */
@@ -61,206 +76,452 @@ export class TowerReading {
   readonly #items: number;
   readonly #scalars: ScalarReader;
   readonly #matrices: StoredMatrix[] = [];
-  readonly #steps: RowStep[] = [];
-  readonly #known = new Map<GraphValue, number>();
+  readonly #steps = new TowerSteps();
+  readonly #known = new Map<GraphValue, ItemValues | undefined>();
   #weights = 0;
+  #depth = 0;
 
   constructor(items: number, scalars: ScalarReader) {
     this.#items = items;
     this.#scalars = scalars;
   }
 
-  /** The items whose values the last step gives. */
-  searched(): SearchedItems | undefined {
+  /** The items with these values; `undefined` where these are stored as they are. */
+  searched({ of, shape }: ItemValues): SearchedItems | undefined {
+    const steps = this.#steps.all.slice(0, of + 1);
+    const last = steps.at(-1);
     const [own, ...beside] = this.#matrices;
-    const last = this.#steps.at(-1);
     if (own === undefined || last === undefined || last.kind === "stored") return undefined;
     const candidates = {
       stored: own.stored,
-      shape: [this.#items, last.dim],
+      shape: [this.#items, elementCount(shape)],
       firstAxis: 0,
       normalised: undefined,
-      computed: { beside, steps: this.#steps },
+      computed: { beside, steps },
     } as const;
     return { candidates, itemAxis: 0 };
   }
 
-  /** The step that gives a value of all items, `[items, values]`; `undefined` where it is none. */
-  valuesOf(value: GraphValue): number | undefined {
+  /** The items whose values are those of several, one behind the other in each row. */
+  joined(parts: readonly ItemValues[]): SearchedItems | undefined {
+    const values = this.#steps.joined(parts);
+    return values && this.searched(values);
+  }
+
+  /** What gives a value of all items, `[items, …]` or `[items · n, …]`; `undefined` where it is none. */
+  valuesOf(value: GraphValue): ItemValues | undefined {
     const plain = withoutRearrangement(value);
-    const known = this.#known.get(plain);
-    if (known !== undefined) return known;
-    const { dtype, shape } = plain;
-    const [items, width = 0] = shape ?? [];
-    const isOfItems = shape?.length === 2 && items === this.#items && width > 0;
-    if (dtype !== "float32" || !isOfItems || width > WIDTH_MAX) return undefined;
-    const step = this.#storedOf(plain) ?? this.#computedOf(plain, width);
-    if (step !== undefined) this.#known.set(plain, step);
-    return step;
+    if (this.#known.has(plain)) return this.#known.get(plain);
+    const shape = this.#shapeOf(plain);
+    if (shape === undefined || this.#depth >= DEPTH_MAX) return undefined;
+    this.#depth += 1;
+    const found = this.#storedOf(plain, shape) ?? this.#computedOf(plain, shape);
+    this.#depth -= 1;
+    const isWhole = found && elementCount(found.shape) === elementCount(shape);
+    const values = isWhole ? { of: found.of, shape } : undefined;
+    this.#known.set(plain, values);
+    return values;
   }
 
-  /** The items whose values are those of some steps, one behind the other in each row. */
-  joined(parts: readonly number[]): SearchedItems | undefined {
-    return this.#joined(parts) === undefined ? undefined : this.searched();
+  /** The axes of a value for each item. */
+  #shapeOf({ dtype, shape }: GraphValue): readonly number[] | undefined {
+    if (!NUMBERS.has(dtype) || shape === undefined || shape.includes(-1)) return undefined;
+    const [first = 0, ...others] = shape;
+    const each = first / this.#items;
+    const own = each === 1 ? others : [each, ...others];
+    const count = elementCount(own);
+    return Number.isInteger(each) && count > 0 && count <= WIDTH_MAX ? own : undefined;
   }
 
-  #joined(parts: readonly number[]): number | undefined {
-    const dim = parts.reduce((sum, part) => sum + this.#steps[part]!.dim, 0);
-    return dim > WIDTH_MAX ? undefined : this.#add({ kind: "joined", of: parts, dim });
+  #storedOf(value: GraphValue, shape: readonly number[]): ItemValues | undefined {
+    const stored =
+      value.shape?.length === 2 && value.dtype === "float32" && shape.length === 1
+        ? (storedMatrixOf(value, this.#scalars)?.stored ?? this.#contentOf(value))
+        : this.#contentOf(value);
+    if (stored === undefined) return undefined;
+    const dim = elementCount(shape);
+    const matrix = this.#matrices.push({ stored, dim }) - 1;
+    return this.#steps.add({ kind: "stored", matrix, dim }, shape);
   }
 
-  #add(step: RowStep): number | undefined {
-    if (this.#steps.length >= STEPS_MAX || this.#weights > WEIGHTS_MAX) return undefined;
-    return this.#steps.push(step) - 1;
+  /** Stored numbers that are no matrix of float32, as one, which every worker reads as a whole. */
+  #contentOf(value: GraphValue): StoredMatrix["stored"] | undefined {
+    const whole = storedSliceOf(value) ?? value;
+    const count = elementCount(value.shape!);
+    if (count > PICKED_VALUES_MAX) return undefined;
+    const content =
+      whole.constant ?? (whole.stored === undefined ? undefined : this.#scalars(whole));
+    const data = content && floatsOf(content);
+    if (data?.length !== count) return undefined;
+    const shape = [this.#items, count / this.#items];
+    const name = `constant [${shape.join()}]`;
+    return { kind: "constant", name, tensor: { dtype: "float32", shape, data } };
   }
 
-  #storedOf(value: GraphValue): number | undefined {
-    const matrix = storedMatrixOf(value, this.#scalars);
-    if (matrix === undefined) return undefined;
-    const { stored, shape } = matrix;
-    const dim = shape[1];
-    return this.#add({ kind: "stored", matrix: this.#matrices.push({ stored, dim }) - 1, dim });
-  }
-
-  #computedOf(value: GraphValue, width: number): number | undefined {
+  #computedOf(value: GraphValue, shape: readonly number[]): ItemValues | undefined {
     const node = value.producer?.kind === "operation" ? value.producer : undefined;
     if (node === undefined) return undefined;
+    const { op } = node;
+    if (VIEWS.has(op)) return this.#viewOf(node);
+    if (op === "GatherV2" && gatherOfRows(value) === node) return this.#gatherOf(node);
+    if (op === "MatMul" || BATCH_PRODUCTS.includes(op)) return this.#productOf(node);
+    if (op in REDUCTIONS) return this.#reductionOf(node);
+    if (MOVES.has(op)) return this.#moveOf(node, value, shape);
+    return this.#numberOf(node, shape) ?? this.#elementwiseOf(node, value);
+  }
+
+  /** The same values in the same order, with other axes or of another type. */
+  #viewOf({ op, inputs, outputs }: OperationNode): ItemValues | undefined {
+    const [input] = inputs;
+    // Numbers that are cut to integers are others.
+    if (input === undefined || (op === "Cast" && input.dtype === "float32")) return undefined;
+    const normalised = op === "Reshape" ? this.#normalisedOf(input) : undefined;
+    const values = normalised ?? this.valuesOf(input);
+    const isTruth = op === "Cast" && outputs[0]?.dtype === "bool";
+    return isTruth ? this.#steps.apply("NotEqual", values, numberFor(0)) : values;
+  }
+
+  /** A dense layer: a product with weights, of each vector along the last axis. */
+  #productOf(node: OperationNode): ItemValues | undefined {
+    const [left, right] = operandsOf(node) ?? [];
+    const kernel = right && this.#kernelOf(node, right);
+    const of = kernel && left && this.valuesOf(left);
+    if (kernel === undefined || of?.shape.at(-1) !== kernel.width) return undefined;
+    return this.#steps.product(of, kernel.values);
+  }
+
+  /** The right side of a product, what gives the same value together. */
+  #kernelOf(
+    node: OperationNode,
+    value: GraphValue,
+  ): { readonly values: Float32Array; readonly width: number } | undefined {
+    const [rows = 0, columns = 0, ...others] = value.shape ?? [];
+    if (others.length > 0 || isSet(node, "transpose_a", "adj_x")) return undefined;
+    const values = this.#weightsOf(value);
+    if (values === undefined) return undefined;
+    if (isSet(node, "transpose_b", "adj_y")) return { values, width: columns };
+    return { values: transposed(values, rows), width: rows };
+  }
+
+  /** Rows of a table that every worker reads as a whole: an embedding of tokens. */
+  #gatherOf({ inputs: [table, numbers] }: OperationNode): ItemValues | undefined {
+    const of = numbers && this.valuesOf(numbers);
+    const content = of && table && this.#weightsOf(table);
+    return content && this.#steps.gathered(of, content, table.shape!.slice(1));
+  }
+
+  #reductionOf({ op, inputs }: OperationNode): ItemValues | undefined {
+    const [input, axes] = inputs;
+    const rank = input?.shape?.length ?? 0;
+    const of = input && this.valuesOf(input);
+    if (of === undefined) return undefined;
+    // The axes of an item are the last ones of the value: there is one more, or none where it is `[items · n, …]`.
+    const before = rank - of.shape.length;
+    const own = (integersOf(axes) ?? []).map((axis) => (axis < 0 ? axis + rank : axis) - before);
+    const [first = -1, ...others] = own.toSorted((a, b) => a - b);
+    const areTogether = others.every((axis, at) => axis === first + at + 1);
+    if (first < 1 - before || first < 0 || !areTogether) return undefined;
+    return this.#steps.reduce(of, op as Reduction, [first, first + own.length]);
+  }
+
+  /** Values in other places: what the operation itself does to the numbers of the places, for two rows at once. */
+  #moveOf(
+    { op, name, attributes, inputs, outputs }: OperationNode,
+    value: GraphValue,
+    shape: readonly number[],
+  ): ItemValues | undefined {
+    const isMoved = MOVES.get(op)!;
+    const moved = Array.from(inputs.keys()).filter((at) => isMoved(at, inputs.length));
+    const known = moved.flatMap((at) => this.valuesOf(inputs[at]!) ?? []);
+    const ofItems = [value, ...moved.map((at) => inputs[at]!)];
+    const areOfItems = ofItems.every((each) => each.shape?.[0] === this.#items);
+    if (known.length < moved.length || known.length === 0 || !areOfItems) return undefined;
+    const width = known.reduce((sum, part) => sum + elementCount(part.shape), 0);
+    const call = { op, name, attributes, outputCount: outputs.length, isUnbounded: true };
+    const tensors: (Tensor | undefined)[] = inputs.map(({ constant }) => constant);
+    let first = 0;
+    for (const [at, part] of known.entries()) {
+      const count = elementCount(part.shape);
+      tensors[moved[at]!] = numbered(part.shape, { first, width });
+      first += count;
+    }
+    if (tensors.includes(undefined)) return undefined;
+    const result = fold(call, tensors as Tensor[])?.[outputs.indexOf(value)];
+    const places = result && placesIn(result, { shape, width });
+    const joined = places && this.#steps.joined(known);
+    return joined && this.#steps.picked(joined, places, shape);
+  }
+
+  /** Values brought to mean 0 and variance 1, as a layer normalisation of tf_keras has them: `[1, items, values, 1]`. */
+  #normalisedOf(value: GraphValue): ItemValues | undefined {
+    const node = producerOf(value, "FusedBatchNormV3");
+    const input = node?.inputs[0];
+    const before = input && producerOf(input, "Reshape")?.inputs[0];
+    if (before === undefined || node?.outputs[0] !== value) return undefined;
+    const of = this.#isLayerNormalisation(node) ? this.valuesOf(before) : undefined;
+    if (of === undefined || of.shape.at(-1) !== input?.shape?.[2]) return undefined;
+    return this.#normalised(of, node.attributes.float("epsilon", 1e-4));
+  }
+
+  /** Whether each vector of items is brought to its own mean and variance, and nothing else is done. */
+  #isLayerNormalisation(node: OperationNode): boolean {
+    const [input, scale, offset] = node.inputs;
+    const [one, vectors = 0, , last] = input?.shape ?? [];
+    const isOfVectors = one === 1 && last === 1 && vectors % this.#items === 0;
+    const isOfInput = isSet(node, "is_training") && node.attributes.text("data_format") === "NCHW";
     return (
-      this.#productOf(node, width) ??
-      this.#sumOf(node) ??
-      this.#joinOf(node) ??
-      this.#elementwiseOf(node, width)
+      isOfVectors &&
+      isOfInput &&
+      this.#isAll(scale, { count: vectors, value: 1 }) &&
+      this.#isAll(offset, { count: vectors, value: 0 })
     );
   }
 
-  /** A dense layer: a product with weights. */
-  #productOf(node: OperationNode, dim: number): number | undefined {
-    const [left, right] = node.op === "MatMul" ? (operandsOf(node) ?? []) : [];
-    if (left === undefined || right === undefined || isSet(node, "transpose_a")) return undefined;
-    const weights = this.#weightsOf(right);
-    const of = weights && this.valuesOf(left);
-    if (of === undefined || weights === undefined) return undefined;
-    const width = this.#steps[of]!.dim;
-    if (weights.length !== width * dim) return undefined;
-    const kernel = isSet(node, "transpose_b") ? weights : transposed(weights, width);
-    return this.#add({ kind: "product", of, kernel, dim });
+  #normalised(of: ItemValues, epsilon: number): ItemValues | undefined {
+    const steps = this.#steps;
+    const axes = [of.shape.length - 1, of.shape.length] as const;
+    const mean = steps.reduce(of, "Mean", axes);
+    const centred = mean && steps.apply("Sub", of, mean);
+    const squares = steps.apply("Mul", centred, centred);
+    const variance = squares && steps.reduce(squares, "Mean", axes);
+    const spread = steps.apply("Sqrt", steps.apply("Add", variance, numberFor(epsilon)));
+    return spread && steps.apply("Div", centred, spread);
   }
 
-  /** A sum or mean of the values of each item, which is kept as an axis of size 1. */
-  #sumOf(node: OperationNode): number | undefined {
-    const [input, axes] = node.op === "Sum" || node.op === "Mean" ? node.inputs : [];
-    const isOfValues = ["1", "-1"].includes(integersOf(axes)?.join() ?? "");
-    if (input === undefined || !isOfValues || !isSet(node, "keep_dims")) return undefined;
-    const of = this.valuesOf(input);
+  #isAll(
+    value: GraphValue | undefined,
+    { count, value: wanted }: { readonly count: number; readonly value: number },
+  ): boolean {
+    const content = value && vectorOf(value, count, this.#scalars);
+    return content?.every((each) => each === wanted) === true;
+  }
+
+  /** A vector of 0 and 1 for each number; how many boundaries a number has reached. */
+  #numberOf(
+    { op, inputs, attributes }: OperationNode,
+    shape: readonly number[],
+  ): ItemValues | undefined {
+    if (op !== "OneHot" && op !== "Bucketize") return undefined;
+    const found = this.valuesOf(inputs[0]!);
+    const of = found && { ...found, shape: [...found.shape, 1] };
     if (of === undefined) return undefined;
-    return this.#add({ kind: "sum", of, isMean: node.op === "Mean", dim: 1 });
+    if (op === "OneHot") {
+      const [on, off] = inputs.slice(2).map((each) => scalarOf(each, this.#scalars));
+      const isPlain = on === 1 && off === 0 && attributes.int("axis", -1) === -1;
+      const places = Float32Array.from({ length: shape.at(-1) ?? 0 }, (_, at) => at);
+      return isPlain
+        ? this.#steps.apply("Equal", of, { of: places, shape: [places.length] })
+        : undefined;
+    }
+    const boundaries = Float32Array.from(attributes.floats("boundaries"));
+    const each = { of: boundaries, shape: [boundaries.length] };
+    const reached = this.#steps.apply("GreaterEqual", of, each);
+    return reached && this.#steps.reduce(reached, "Sum", [shape.length, shape.length + 1]);
   }
 
-  #joinOf({ op, inputs }: OperationNode): number | undefined {
-    const isOfValues = ["1", "-1"].includes(integersOf(inputs.at(-1))?.join() ?? "");
-    if (op !== "ConcatV2" || !isOfValues) return undefined;
-    const parts = inputs.slice(0, -1).map((input) => this.valuesOf(input));
-    const known = parts.filter((part) => part !== undefined);
-    return known.length < parts.length ? undefined : this.#joined(known);
-  }
-
-  #elementwiseOf(node: OperationNode, dim: number): number | undefined {
-    const operands = node.inputs.map((input) => this.#operandOf(input, dim));
+  #elementwiseOf(node: OperationNode, value: GraphValue): ItemValues | undefined {
+    const operands = node.inputs.map((input) => this.#operandOf(input, value));
     const known = operands.filter((operand) => operand !== undefined);
-    const isOfItems = known.some((operand) => typeof operand === "number");
+    const isOfItems = known.some(({ of }) => typeof of === "number");
     if (known.length < operands.length || !isOfItems) return undefined;
-    const made = this.#functionsOf(node, known, dim);
-    return typeof made === "number" ? made : undefined;
+    if (QUOTIENTS.has(node.op) && this.#hasZeros(node.inputs[1]!)) return undefined;
+    const made = this.#functionsOf(node, known);
+    return typeof made?.of === "number" ? (made as ItemValues) : undefined;
   }
 
-  #functionsOf(
-    node: OperationNode,
-    operands: readonly RowOperand[],
-    dim: number,
-  ): RowOperand | undefined {
-    const apply: Apply = (op, of, by) =>
-      of === undefined ? undefined : this.#add({ kind: "elementwise", op, of, by, dim });
-    const [left, right] = operands;
-    const operation = BINARY.get(node.op);
-    if (operation !== undefined) {
-      return right === undefined ? undefined : apply(operation, left, right);
+  /** Whether what is known of a divisor before rows are read has a 0: a mean of no tokens is no number. */
+  #hasZeros(divisor: GraphValue): boolean {
+    const count = elementCount(divisor.shape ?? [-1]);
+    return vectorOf(divisor, count, this.#scalars)?.includes(0) === true;
+  }
+
+  #functionsOf(node: OperationNode, operands: readonly Values[]): Values | undefined {
+    const { op, inputs, attributes } = node;
+    const steps = this.#steps;
+    const ofTruth = TRUTH.get(op);
+    if (ofTruth !== undefined) return ofTruth(steps, operands);
+    const isOfFloats = inputs.every(({ dtype }) => dtype === "float32");
+    if (!isOfFloats) return op === "AddV2" ? steps.apply("AddIntegers", ...operands) : undefined;
+    if (attributes.text("data_format") === "NCHW") return undefined;
+    const operation = BINARY.get(op);
+    if (operation !== undefined) return steps.apply(operation, ...operands);
+    const composed = COMPOSED.get(op);
+    if (composed !== undefined) return composed(steps, operands);
+    return this.#chainOf(node, operands[0]!);
+  }
+
+  /** Functions of one operand, one after the other. */
+  #chainOf(node: OperationNode, operand: Values): Values | undefined {
+    let of: Values | undefined = operand;
+    const functions = elementFunctionsOf(node) ?? [];
+    for (const { op, operand: by } of functions) {
+      const operands = by === undefined ? [] : [numberFor(scalarOf(by, this.#scalars) ?? NaN)];
+      of = this.#steps.apply(op as ElementFunctionName, of, ...operands);
     }
-    const composed = COMPOSED.get(node.op);
-    if (composed !== undefined) return composed(apply, operands);
-    let of: RowOperand | undefined;
-    for (const { op, operand } of elementFunctionsOf(node) ?? []) {
-      const by = operand && scalarOf(operand, this.#scalars);
-      of = apply(op as ElementFunctionName, of ?? left, by === undefined ? undefined : number(by));
-    }
-    return of;
+    return functions.length === 0 ? undefined : of;
   }
 
-  /** Values of items, or what is the same for all of them. */
-  #operandOf(value: GraphValue, dim: number): RowOperand | undefined {
-    const { shape = [] } = value;
-    const isOfAll = shape.length < 2 || (shape.length === 2 && shape[0] === 1);
-    if (!isOfAll) return this.valuesOf(value);
-    const width = shape.at(-1) ?? 1;
-    return width === 1 || width === dim ? this.#weightsOf(value) : undefined;
+  /** Values of items, or what is the same for all of them, as an operand of what gives a value. */
+  #operandOf(value: GraphValue, { shape: result = [] }: GraphValue): Values | undefined {
+    const { shape } = value;
+    if (shape === undefined || shape.includes(-1)) return undefined;
+    const isWide = shape.length === result.length;
+    if (isWide && shape[0] === result[0]) return this.valuesOf(value);
+    const own = isWide ? shape.slice(1) : shape;
+    const isOfAll = shape.length < result.length || shape[0] === 1;
+    const weights = isOfAll ? this.#weightsOf(value) : undefined;
+    return weights && { of: weights, shape: own };
   }
 
-  /** The content of weights, a vector or a matrix. */
+  /** The content of weights of any shape. */
   #weightsOf(value: GraphValue): Float32Array | undefined {
     const { shape = [-1] } = value;
     const count = shape.includes(-1) ? Infinity : elementCount(shape);
     if (this.#weights + count > WEIGHTS_MAX) return undefined;
-    const weights = vectorOf(value, count, this.#scalars);
+    const content = value.constant ? floatsOf(value.constant) : undefined;
+    const weights = content ?? vectorOf(value, count, this.#scalars);
     this.#weights += weights?.length ?? 0;
     return weights;
   }
 }
 
-const BINARY: ReadonlyMap<string, ElementFunctionName> = new Map([
+const NUMBERS: ReadonlySet<string> = new Set(["bool", "float32", "int32", "int64"]);
+
+/** Numbers as float32; `undefined` for those that float32 does not hold. */
+function floatsOf({ dtype, data }: Tensor): Float32Array | undefined {
+  if (dtype === "float32") return data;
+  if (dtype !== "bool" && dtype !== "int32" && dtype !== "int64") return undefined;
+  const floats = Float32Array.from(data as ArrayLike<number | bigint>, Number);
+  return floats.every((value) => Math.abs(value) <= INTEGER_MAX) ? floats : undefined;
+}
+
+/** Operations that keep all values in their order. */
+const VIEWS: ReadonlySet<string> = new Set(["Cast", "ExpandDims", "Reshape", "Squeeze"]);
+
+const REDUCTIONS: Readonly<Record<Reduction, true>> = {
+  Max: true,
+  Mean: true,
+  Min: true,
+  Sum: true,
+};
+
+/** Operations that put values elsewhere, and which of their inputs have them. */
+const MOVES: ReadonlyMap<string, (at: number, inputs: number) => boolean> = new Map([
+  ["ConcatV2", (at: number, inputs: number) => at < inputs - 1],
+  ["GatherV2", (at) => at === 0],
+  ["Pack", () => true],
+  ["Slice", (at) => at === 0],
+  ["Split", (at) => at === 1],
+  ["SplitV", (at) => at === 0],
+  ["StridedSlice", (at) => at === 0],
+  ["Tile", (at) => at === 0],
+  ["Transpose", (at) => at === 0],
+  ["Unpack", (at) => at === 0],
+]);
+
+/** Two rows of numbers: of all places of the first row, which has `width` of them, then of the second. */
+function numbered(
+  shape: readonly number[],
+  { first, width }: { readonly first: number; readonly width: number },
+): Tensor {
+  const count = elementCount(shape);
+  const data = Int32Array.from({ length: 2 * count }, (_, at) => {
+    return at < count ? first + at : width + first + at - count;
+  });
+  return { dtype: "int32", shape: [2, ...shape], data };
+}
+
+/** The places that an operation took values from; `undefined` where a row has some of another row. */
+function placesIn(
+  { dtype, shape: [rows, ...axes], data }: Tensor,
+  { shape, width }: { readonly shape: readonly number[]; readonly width: number },
+): Int32Array | undefined {
+  const count = elementCount(shape);
+  if (dtype !== "int32" || rows !== 2 || axes.join() !== shape.join()) return undefined;
+  const places = data.subarray(0, count);
+  const isOfRow = places.every((place, at) => {
+    return place < width && data[count + at] === place + width;
+  });
+  return isOfRow ? Int32Array.from(places) : undefined;
+}
+
+const BINARY: ReadonlyMap<string, RowFunctionName> = new Map([
   ["Add", "Add"],
   ["AddV2", "Add"],
   ["BiasAdd", "Add"],
   ["Div", "Div"],
+  ["DivNoNan", "DivNoNan"],
   ["Maximum", "Maximum"],
   ["Minimum", "Minimum"],
   ["Mul", "Mul"],
   ["RealDiv", "Div"],
   ["Sub", "Sub"],
 ]);
+const QUOTIENTS: ReadonlySet<string> = new Set(["Div", "RealDiv"]);
+type Composed = (steps: TowerSteps, operands: readonly Values[]) => Values | undefined;
 
-/** Adds a step of one or two operands, and gives its position. */
-type Apply = (
-  op: ElementFunctionName,
-  of: RowOperand | undefined,
-  by?: RowOperand,
-) => RowOperand | undefined;
+const functionNamed =
+  (op: RowFunctionName): Composed =>
+  (steps, operands) =>
+    steps.apply(op, ...operands);
 
-const squared = (apply: Apply, of: RowOperand | undefined): RowOperand | undefined =>
-  apply("Mul", of, of);
-
-/** Operations that are several functions one after the other. */
-const COMPOSED: ReadonlyMap<
-  string,
-  (apply: Apply, operands: readonly RowOperand[]) => RowOperand | undefined
-> = new Map([
-  [
-    "ClipByValue",
-    (apply: Apply, [of, low, high]: readonly RowOperand[]) =>
-      apply("Maximum", apply("Minimum", of, high), low),
-  ],
-  ["Neg", (apply, [of]) => apply("Sub", number(0), of)],
-  ["Pow", (apply, [of, power]) => (isNumber(power, 2) ? squared(apply, of) : undefined)],
-  ["Reciprocal", (apply, [of]) => apply("Div", number(1), of)],
-  ["Rsqrt", (apply, [of]) => apply("Div", number(1), apply("Sqrt", of))],
-  ["Square", (apply, [of]) => squared(apply, of)],
-  ["SquaredDifference", (apply, [of, other]) => squared(apply, apply("Sub", of, other))],
+/** Operations on numbers of any type whose values are 0 or 1, or that choose by such. */
+const TRUTH: ReadonlyMap<string, Composed> = new Map<string, Composed>([
+  ["Equal", functionNamed("Equal")],
+  ["Greater", functionNamed("Greater")],
+  ["GreaterEqual", functionNamed("GreaterEqual")],
+  ["Less", functionNamed("Less")],
+  ["LessEqual", functionNamed("LessEqual")],
+  ["LogicalAnd", functionNamed("Minimum")],
+  ["LogicalNot", (steps, [of]) => steps.apply("Equal", of, numberFor(0))],
+  ["LogicalOr", functionNamed("Maximum")],
+  ["NotEqual", functionNamed("NotEqual")],
+  ["SelectV2", (steps, operands) => steps.choose(...operands)],
 ]);
 
-function number(value: number): Float32Array {
-  return Float32Array.of(value);
+/** Operations that are several functions one after the other. */
+const COMPOSED: ReadonlyMap<string, Composed> = new Map<string, Composed>([
+  ["Abs", functionNamed("Abs")],
+  [
+    "AddN",
+    (steps, [first, ...others]) =>
+      others.reduce<Values | undefined>((sum, other) => steps.apply("Add", sum, other), first),
+  ],
+  [
+    "ClipByValue",
+    (steps, [of, low, high]) => steps.apply("Maximum", steps.apply("Minimum", of, high), low),
+  ],
+  ["Erf", functionNamed("Erf")],
+  ["Erfc", functionNamed("Erfc")],
+  ["Neg", (steps, [of]) => steps.apply("Sub", numberFor(0), of)],
+  ["Pow", power],
+  ["Reciprocal", (steps, [of]) => steps.apply("Div", numberFor(1), of)],
+  ["Rsqrt", (steps, [of]) => steps.apply("Div", numberFor(1), steps.apply("Sqrt", of))],
+  ["Sign", functionNamed("Sign")],
+  ["Softmax", softmax],
+  ["Square", squared],
+  ["SquaredDifference", (steps, [of, other]) => squared(steps, [steps.apply("Sub", of, other)])],
+]);
+
+function squared(steps: TowerSteps, [of]: readonly (Values | undefined)[]): Values | undefined {
+  return of && steps.apply("Mul", of, of);
 }
 
-function isNumber(operand: RowOperand | undefined, value: number): boolean {
-  return typeof operand === "object" && operand.length === 1 && operand[0] === value;
+function power(steps: TowerSteps, [of, by]: readonly Values[]): Values | undefined {
+  const exponent = typeof by?.of === "object" && by.of.length === 1 ? by.of[0] : undefined;
+  if (exponent === 0.5) return steps.apply("Sqrt", of);
+  const square = exponent === 2 || exponent === 3 ? squared(steps, [of!]) : undefined;
+  return exponent === 3 ? steps.apply("Mul", square, of) : square;
+}
+
+/** Over the last axis, as TensorFlow has no other: exp(x - max x) over the sum of these. */
+function softmax(steps: TowerSteps, [of]: readonly Values[]): Values | undefined {
+  if (typeof of?.of !== "number" || of.shape.length === 0) return undefined;
+  const axes = [of.shape.length - 1, of.shape.length] as const;
+  const best = steps.reduce(of as ItemValues, "Max", axes);
+  const powers = best && steps.apply("Exp", steps.apply("Sub", of, best));
+  const sum = powers && steps.reduce(powers, "Sum", axes);
+  return sum && steps.apply("Div", powers, sum);
 }
 
 /** A matrix with its columns as rows. */

@@ -203,7 +203,7 @@ describe("slices of the candidates", () => {
 
     expect(tables.toSorted()).toEqual([
       "all_of_it: 40 rows, string",
-      "dense_columns: ",
+      "columns: 40 rows, string",
       "dense_every_other: ",
       "half: 39 rows, string",
       "ids_alike: 39 rows, string",

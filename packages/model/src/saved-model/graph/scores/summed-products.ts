@@ -12,6 +12,7 @@ import type { GraphValue, OperationNode } from "../graph-value.ts";
 import type { Lowering } from "../lowered-nodes.ts";
 import { applied } from "./computed-items.ts";
 import { TowerReading, anyItemsOf, rowsIn } from "./item-tower.ts";
+import type { ItemValues } from "./tower-steps.ts";
 import { withoutRearrangement } from "./rearrangement.ts";
 import { isSingle } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
@@ -48,17 +49,17 @@ function operationOf({ producer }: GraphValue): OperationNode | undefined {
   return producer?.kind === "operation" ? producer : undefined;
 }
 
-/** The addends by the step of a tower that gives their items. */
+/** The addends by the values of their items. */
 function partsOf(
   addends: readonly Addend[],
   tower: TowerReading,
-): ReadonlyMap<number, readonly Addend[]> | undefined {
-  const parts = new Map<number, Addend[]>();
+): ReadonlyMap<ItemValues, readonly Addend[]> | undefined {
+  const parts = new Map<ItemValues, Addend[]>();
   for (const addend of addends) {
     const rows = rowsIn(addend.items);
-    const step = rows && tower.valuesOf(rows);
-    if (step === undefined) return undefined;
-    parts.set(step, [...(parts.get(step) ?? []), addend]);
+    const values = rows && tower.valuesOf(rows);
+    if (values === undefined) return undefined;
+    parts.set(values, [...(parts.get(values) ?? []), addend]);
   }
   return parts;
 }
