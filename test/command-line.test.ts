@@ -13,9 +13,11 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
+import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import {
   floats,
@@ -344,6 +346,31 @@ describe("winnow up", () => {
     expect(told).toMatch(
       /^failed {2}My Feed, version 1: My Feed cannot be a model's name: write /m,
     );
+  });
+
+  test.skipIf(!existsSync("/dev/full"))("goes on where a full disk takes no output", async () => {
+    const models = path.join(directory, "full-output");
+    winnow(["demo", models, "--items", "20", "--users", "2"]);
+    const [port] = (await supplyPorts(1)) as [number];
+    const full = openSync("/dev/full", "w");
+    const flags = ["--workers", "1", "--port", String(port), "--log-level", "silent"];
+    const up = spawn(process.execPath, [script, "up", "--models", models, ...flags], {
+      env: { ...process.env, NO_COLOR: "1" },
+      stdio: ["ignore", full, "pipe"],
+    });
+    closeSync(full);
+    let told = "";
+    up.stderr!.on("data", (data: Buffer) => (told += data.toString("utf8")));
+    try {
+      await vi.waitFor(() => expect(told).toContain("up after"), { timeout: 60_000, interval: 50 });
+      // The end of the process would come in a later turn of its event loop.
+      const isOver = await Promise.race([once(up, "exit"), delay(300, false)]);
+
+      expect(isOver).toBe(false);
+      expect((await fetch(`http://127.0.0.1:${port}/readyz`)).status).toBe(200);
+    } finally {
+      up.kill("SIGTERM");
+    }
   });
 
   test("refuses encryption that is not there, as TensorFlow Serving's flag asks for it", () => {

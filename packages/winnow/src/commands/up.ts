@@ -35,7 +35,7 @@ import {
   namedVersionsAt,
   servedVersionsAt,
 } from "../model-source/object-versions.ts";
-import { endOnSignals } from "../process/process-life.ts";
+import { endOnSignals, outliveOutput } from "../process/process-life.ts";
 import { processLog } from "../process/process-log.ts";
 import { processVariables } from "../process/process-settings.ts";
 import { assertGrpcServed } from "../process/ssl-config.ts";
@@ -89,6 +89,7 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
   await assertPortFree(shape.port, shape.host, "--port");
   await assertPortFree(grpcPort, shape.host, "--grpc-port");
   const startedMs = systemClock.nowMs();
+  outliveOutput();
   say(startingText(options));
   const stop = new AbortController();
   let cluster: LocalCluster | undefined;

@@ -28,6 +28,12 @@ export const parentChannel = {
   onMessage: (listener: (message: unknown) => void): void => void process.on("message", listener),
 };
 
+/** Has this process go on where its output cannot be written: the disk is full, or the reader is gone. */
+export function outliveOutput(): void {
+  process.stdout.removeAllListeners("error");
+  process.stdout.on("error", () => undefined);
+}
+
 /**
  * Arranges the end of this process. To be called once, when the role runs. The returned function begins the
  * same end as SIGTERM.

@@ -14,6 +14,7 @@ test.skipIf(!existsSync("/dev/full")).each(["json", "text"])(
       const { processLog } = await import(${JSON.stringify(COMPILED)});
       const log = processLog({ level: "info", process: "router", format: "${format}" });
       for (let line = 0; line < 3; line += 1) log.warn("a line", { line });
+      process.stderr.write("another\\n");
       await new Promise((resolve) => setTimeout(resolve, 50));
       process.stdout.write("alive");`;
     const full = openSync("/dev/full", "w");

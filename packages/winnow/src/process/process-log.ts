@@ -24,6 +24,7 @@ export type LogFormat = "text" | "json";
 
 /** The log of this process. */
 export function processLog(options: ProcessLogOptions): Logger {
+  process.stderr.on("error", () => undefined); // What else is written there gets lost as log lines do.
   const format = options.format ?? (process.stderr.isTTY ? "text" : "json");
   return format === "text" ? textLog(options) : jsonLog(options);
 }
@@ -62,7 +63,6 @@ const RANK: Readonly<Record<LogLevel, number>> = {
 const LEVEL_WIDTH = "debug".length;
 
 function textLog(options: ProcessLogOptions): Logger {
-  process.stderr.on("error", () => undefined); // The same for other output on stderr.
   const say = (level: LogLevel, paint: (text: string) => string) => {
     return (event: string, fields?: Fields): void => {
       if (RANK[level] < RANK[options.level]) return;
