@@ -213,6 +213,24 @@ describe("health", () => {
     ]);
   });
 
+  test("stays ok with a model that was taken out, unless no model is left", () => {
+    const over = [versionReport({ state: "END", isDefault: false, isOver: true })];
+    const former = model({ name: "books", answers: false, versions: over });
+
+    const beside = healthOf(facts({ models: [model(), former] }));
+    const alone = healthOf(facts({ models: [former] }));
+
+    expect([beside.severity, beside.sentence]).toEqual([
+      "ok",
+      "All 3 workers answer, and the model is fully replicated",
+    ]);
+    expect(beside.findings).toMatchObject([{ severity: "ok", text: "books was unloaded" }]);
+    expect([alone.severity, alone.sentence]).toEqual([
+      "down",
+      "books does not answer: it has no version",
+    ]);
+  });
+
   test("tells what a version on its way waits for", () => {
     const message = "w0: The directory of version 3 has no model file yet";
     const empty = versionReport({

@@ -65,7 +65,8 @@ export function healthOf(facts: HealthFacts): Health {
 }
 
 function wellSentence({ workers, models }: HealthFacts): string {
-  const what = models.length === 1 ? "the model is" : `all ${models.length} models are`;
+  const { length } = models.filter((model) => !isUnloaded(model));
+  const what = length === 1 ? "the model is" : `all ${length} models are`;
   return `${answeringText(workers)}, and ${what} fully replicated`;
 }
 
@@ -166,11 +167,22 @@ function modelFindings({ models, workers }: HealthFacts): Finding[] {
 
 /** The finding for a model that does not answer: it was taken out, unless nothing answers, or something is wrong. */
 function silentFinding(model: ModelReport, severity: Severity): Finding {
-  const living = model.versions.filter(({ isOver }) => !isOver);
-  const isLeaving = living.length > 0 && living.every(({ state }) => state === "UNLOADING");
-  return isLeaving && severity === "degraded"
-    ? { severity: "ok", text: `${model.name} is being unloaded`, remedy: "" }
-    : silenceFinding(model, severity);
+  const { name, versions } = model;
+  const isTakenOut = versions.every(({ isOver, state }) => isOver || state === "UNLOADING");
+  if (severity === "down" || versions.length === 0 || !isTakenOut) {
+    return silenceFinding(model, severity);
+  }
+  if (isUnloaded(model)) {
+    const remedy =
+      "If it should answer, put a version into its directory and the model into the list of models";
+    return { severity: "ok", text: `${name} was unloaded`, remedy };
+  }
+  return { severity: "ok", text: `${name} is being unloaded`, remedy: "" };
+}
+
+/** Whether all versions of a model have ended: a router remembers such a model until it ends itself. */
+function isUnloaded({ versions }: ModelReport): boolean {
+  return versions.length > 0 && versions.every(({ isOver }) => isOver);
 }
 
 /** The finding for a model that does not answer requests without a version. */
