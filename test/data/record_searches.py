@@ -175,6 +175,14 @@ def of_genre(m, w, yes, no):
     return tf.where(m.genre == w[:, None], yes, no)
 
 
+def above(x, threshold, rest):
+    return tf.where(x > threshold, x, rest)
+
+
+def unless_below(x, threshold, rest):
+    return tf.where(x < threshold, rest, x)
+
+
 TIED = {
     "serving_default": lambda m, q, w: tf.sigmoid(scored(m, q)),
     "tanh": lambda m, q, w: tf.tanh(scored(m, q)),
@@ -201,13 +209,34 @@ TIED = {
     "sigmoid_of_masked": lambda m, q, w: tf.sigmoid(of_genre(m, w, scored(m, q), -1e9)),
     "relu_of_masked_relu": lambda m, q, w: tf.nn.relu(of_genre(m, w, tf.minimum(scored(m, q), 8.0), -7.0) + 2.0),
     "of_query_of_masked": lambda m, q, w: tf.maximum(of_genre(m, w, scored(m, q), -np.inf), q[:, :1]),
+    "threshold": lambda m, q, w: above(scored(m, q), 20.0, -np.inf),
+    "threshold_of_query": lambda m, q, w: above(scored(m, q), q[:, :1] * 8.0, -np.inf),
+    "threshold_of_sigmoid": lambda m, q, w: above(tf.sigmoid(scored(m, q) / 8.0), 0.5, 0.0),
+    "threshold_of_bias": lambda m, q, w: unless_below(scored(m, q) + m.bias, 12.0, tf.float32.min) * 0.5,
+    "threshold_of_opposite": lambda m, q, w: above(-scored(m, q), 4.0, -np.inf),
+    "opposite_of_threshold": lambda m, q, w: -above(scored(m, q), -30.0, -np.inf),
+    "threshold_or_zero": lambda m, q, w: unless_below(scored(m, q), 9.0, tf.zeros_like(scored(m, q))),
+    "at_threshold": lambda m, q, w: (lambda x: tf.where(x <= 12.0, -1.0, x))(scored(m, q)),
+    "softmax_of_threshold": lambda m, q, w: tf.nn.softmax(above(scored(m, q), 3.0, -np.inf) / 16.0),
+    "masked_threshold": lambda m, q, w: of_genre(m, w, above(scored(m, q), 6.0, -np.inf), -np.inf),
+    "threshold_of_masked": lambda m, q, w: above(of_genre(m, w, scored(m, q), -1e9), 2.0, -2.0),
+    "cube": lambda m, q, w: tf.pow(scored(m, q), 3.0),
+    "cube_of_masked": lambda m, q, w: of_genre(m, w, scored(m, q), -3.0) ** 3,
+    "square_of_relu": lambda m, q, w: tf.square(tf.nn.relu(scored(m, q) + 2.0)),
+    "power_of_sigmoid": lambda m, q, w: tf.sigmoid(scored(m, q) / 4.0) ** 1.5,
+    "root_of_relu": lambda m, q, w: tf.pow(tf.nn.relu(scored(m, q)), 0.5),
+    # These do not keep the order.
+    "dense_square": lambda m, q, w: tf.square(scored(m, q)),
+    "dense_better_rest": lambda m, q, w: above(scored(m, q), -5.0, 7.0),
+    "dense_below_threshold": lambda m, q, w: unless_below(-scored(m, q), q[:, :1], -1e9),
+    "dense_square_of_masked": lambda m, q, w: of_genre(m, w, tf.nn.relu(scored(m, q)), -3.0) ** 2,
 }
 
 
 @model
 def tied_scores(directory):
     """Functions that keep the order of scores and make many of them equal, which TensorFlow ranks by row. All scores
-    before the functions are small integers, so nothing depends on rounding."""
+    before the functions are small integers, so nothing depends on rounding. Signatures named dense_ are no search."""
     module = tf.Module()
     numbers = np.random.default_rng(3)
     module.items = tf.Variable(numbers.integers(-6, 7, (40, 8)), dtype=tf.float32, name="items")

@@ -201,7 +201,18 @@ function expectedOf(asked: Asked): readonly (readonly (Scored & { readonly id: s
   });
 }
 
-const BINARY = ["Add", "LeakyRelu", "Maximum", "Minimum", "Mul", "Sub", "Div"] as const;
+const BINARY = [
+  "Add",
+  "Div",
+  "KeepAbove",
+  "KeepFrom",
+  "LeakyRelu",
+  "Maximum",
+  "Minimum",
+  "Mul",
+  "Pow",
+  "Sub",
+] as const;
 
 /** Functions that are defined everywhere and have operands that keep the order. */
 const functionOf = (
@@ -212,7 +223,7 @@ const functionOf = (
     .constantFrom<ScoreOperationName>("Sigmoid", "Tanh", "Round", "Floor", "Ceil", "Elu")
     .map((op) => ({ function: { op }, operands: [1] }));
   const binary = fc
-    .constantFrom<ScoreOperationName>("Maximum", "Minimum", "Add", "Sub")
+    .constantFrom<ScoreOperationName>("Maximum", "Minimum", "Add", "Sub", "KeepAbove", "KeepFrom")
     .chain((op) =>
       fc
         .array(fc.constantFrom(-3, 0, 2, 1e9), { minLength: queries, maxLength: queries })
@@ -222,7 +233,11 @@ const functionOf = (
   const scaled = fc.constantFrom<ScoreOperationName>("Mul", "Div").map((op) => {
     return { function: { op, operand: FIRST_OPERAND + position }, operands: [0.25] };
   });
-  return fc.oneof(unary, binary, scaled);
+  const cubed = fc.constant({
+    function: { op: "Pow", operand: FIRST_OPERAND + position } as const,
+    operands: [3],
+  });
+  return fc.oneof(unary, binary, scaled, cubed);
 };
 
 const askedOf = (rows: number): fc.Arbitrary<Asked> =>
@@ -331,7 +346,7 @@ describe("functions of scores", () => {
     scoreValues(
       boundFunctions(
         [{ op, operand: operandOf(op) }],
-        () => tensorOf("float32", [], Float32Array.of(0.5)),
+        () => tensorOf("float32", [], Float32Array.of(op === "Pow" ? 3 : 0.5)),
         1,
       ),
     )(0);

@@ -74,12 +74,15 @@ const FUNCTIONS: Readonly<Record<ElementFunctionName, Apply>> = {
   Exp: (score) => flushed(Math.exp(score)),
   Expm1: (score) => Math.fround(Math.expm1(score)),
   Floor: (score) => Math.floor(score),
+  KeepAbove: (score, least) => (score > least ? score : -Infinity),
+  KeepFrom: (score, least) => (score >= least ? score : -Infinity),
   LeakyRelu: (score, alpha) => (score > 0 ? score : flushed(score * alpha)),
   Log: (score) => Math.fround(Math.log(score)),
   Log1p: (score) => Math.fround(Math.log1p(score)),
   Maximum: (score, other) => Math.max(score, other),
   Minimum: (score, other) => Math.min(score, other),
   Mul: (score, other) => flushed(score * other),
+  Pow: (score, exponent) => flushed(score ** exponent),
   Round: roundedToEven,
   Selu: (score) =>
     Math.fround(

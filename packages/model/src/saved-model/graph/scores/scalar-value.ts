@@ -4,6 +4,7 @@
 
 import type { Tensor } from "@winnow/core";
 import { elementCount } from "@winnow/core";
+import { producerOf } from "../graph-value.ts";
 import type { GraphValue } from "../graph-value.ts";
 
 /** Reads the only element of a stored tensor of one element. */
@@ -62,4 +63,42 @@ const SHAPING: ReadonlySet<string> = new Set(["ExpandDims", "Reshape"]);
 /** Whether a value has one element, in any number of axes. */
 export function isSingle({ shape }: GraphValue): boolean {
   return shape !== undefined && !shape.includes(-1) && elementCount(shape) === 1;
+}
+
+/** The number that a value has in all its places: a constant, `fill`, `ones_like(scores) * c`. */
+export function repeatedNumberOf(value: GraphValue, scalars: ScalarReader): number | undefined {
+  const number = isSingle(value) ? scalarOf(value, scalars) : filledWith(value, scalars);
+  const rounded = number === undefined ? NaN : Math.fround(number);
+  return Number.isNaN(rounded) ? undefined : rounded + 0;
+}
+
+function filledWith(value: GraphValue, scalars: ScalarReader): number | undefined {
+  if (value.constant !== undefined) return oneNumberOf(value.constant);
+  if (producerOf(value, "ZerosLike") !== undefined) return 0;
+  const [, filler] = inputsOf(value, "Fill");
+  const [spread] = inputsOf(value, "BroadcastTo");
+  const [factor] = besideOf(value, "OnesLike", "Mul");
+  const [summand] = besideOf(value, "ZerosLike", "Add", "AddV2");
+  const number = filler ?? spread ?? factor ?? summand;
+  return number && scalarOf(number, scalars);
+}
+
+/** The operand beside one that changes nothing. */
+function besideOf(
+  value: GraphValue,
+  neutral: string,
+  ...ops: readonly string[]
+): readonly GraphValue[] {
+  const operands = inputsOf(value, ...ops);
+  const others = operands.filter((operand) => producerOf(operand, neutral) === undefined);
+  return others.length === 1 && operands.length === 2 ? others : [];
+}
+
+function oneNumberOf({ dtype, data }: Tensor): number | undefined {
+  if (dtype !== "float32" || data.length === 0) return undefined;
+  return data.every((each) => each === data[0]) ? data[0] : undefined;
+}
+
+function inputsOf(value: GraphValue, ...ops: readonly string[]): readonly GraphValue[] {
+  return producerOf(value, ...ops)?.inputs ?? [];
 }

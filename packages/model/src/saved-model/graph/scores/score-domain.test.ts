@@ -4,7 +4,7 @@ import type { ScoreOperationName } from "@winnow/core";
 import { expect, test } from "vitest";
 import { constantValue } from "../graph-value.ts";
 import type { GraphValue, NodeFunction } from "../graph-value.ts";
-import { losesTheBest } from "./score-domain.ts";
+import { losesTheBest, turnsOver } from "./score-domain.ts";
 
 const unknown: GraphValue = { dtype: "float32", shape: [-1, 1] };
 
@@ -44,4 +44,19 @@ test.each([
   ["log(min(-s, 0.5))", functions("Mul", -1, "Minimum", 0.5, "Log")],
 ])("%s loses the best", (_, chain) => {
   expect(losesTheBest(chain, () => undefined)).toBe(true);
+});
+
+test.each([
+  ["s³", functions("Pow", 3), false],
+  ["max(s, 0)²", functions("Maximum", 0, "Pow", 2), false],
+  ["sigmoid(s)^1.5 - 2, cubed", functions("Sigmoid", "Pow", 1.5, "Sub", 2, "Pow", 3), false],
+  ["(-min(s, 0))²", functions("Minimum", 0, "Mul", -1, "Pow", 2), false],
+  ["scores above 3, or 0, squared", functions("KeepAbove", 3, "Maximum", 0, "Pow", 2), false],
+  ["s²", functions("Pow", 2), true],
+  ["√s as a power", functions("Pow", 0.5), true],
+  ["scores from 3 on, squared", functions("KeepFrom", 3, "Pow", 2), true],
+  ["(sigmoid(s) - ½)²", functions("Sigmoid", "Sub", 0.5, "Pow", 2), true],
+  ["a power that a request says", functions("Maximum", 0, "Pow", unknown, "Pow", 2), true],
+])("%s: whether it may put a lower score first", (_, chain, isTurned) => {
+  expect(turnsOver(chain, () => undefined)).toBe(isTurned);
 });

@@ -32,6 +32,22 @@ export function losesTheBest(functions: readonly NodeFunction[], scalars: Scalar
   return false;
 }
 
+/** Whether these functions may put a lower score before a higher one: an even power, or a root, of scores below 0. */
+export function turnsOver(functions: readonly NodeFunction[], scalars: ScalarReader): boolean {
+  let values: Values = { low: -Infinity, high: Infinity, isTurned: false };
+  for (const { op, operand } of functions) {
+    if (!(values.low >= 0) && isUneven({ op, operand }, scalars)) return true;
+    values = valuesBehind(op, values, (operand && scalarOf(operand, scalars)) ?? NaN);
+  }
+  return false;
+}
+
+/** Whether a function keeps the order of numbers from 0 on alone. */
+export function isUneven({ op, operand }: NodeFunction, scalars: ScalarReader): boolean {
+  const exponent = (operand && scalarOf(operand, scalars)) ?? NaN;
+  return op === "Pow" && !(Number.isInteger(exponent) && exponent % 2 === 1);
+}
+
 /** Bounds of functions of one operand whatever the scores before them. */
 const RANGES: ReadonlyMap<string, readonly [number, number]> = new Map([
   ["Elu", [-1, Infinity]],
@@ -51,6 +67,11 @@ function valuesBehind(op: string, values: Values, number: number): Values {
     case "Maximum":
     case "Minimum":
       return bounded(op, values, number);
+    case "Pow":
+      return { ...values, low: values.low ** number, high: values.high ** number };
+    case "KeepAbove":
+    case "KeepFrom":
+      return { ...values, low: -Infinity };
     case "Add":
       return moved(values, number);
     case "Sub":

@@ -35,7 +35,7 @@ import { scoreProductOf } from "./score-product.ts";
 import type { ItemFactor, ScoreProduct, SearchedItems } from "./score-product.ts";
 import { keepsHidden, withHidden } from "./hidden-items.ts";
 import type { MaskBehind } from "./hidden-items.ts";
-import { losesTheBest } from "./score-domain.ts";
+import { isUneven, losesTheBest, turnsOver } from "./score-domain.ts";
 import { distanceSteps } from "./distance-steps.ts";
 import { areSameItems, distanceOf, withoutKeptAxis } from "./score-distance.ts";
 import { summedProductOf, withJoinedQuery } from "./summed-products.ts";
@@ -279,8 +279,8 @@ function composedOfProduct(lowering: Lowering, found: Composition): SearchedScor
     query = withBias(lowering, query, bias);
   }
   const functions = [...before, ...behind];
-  const unranked = unrankedBy(functions, within.biases, lowering);
-  if (unranked) return { node: operationOf(steps, "Log", "Log1p", "Sqrt") };
+  const obstacles = unrankedBy({ functions, behind }, within.biases, lowering);
+  if (obstacles !== undefined) return { node: operationOf(steps, ...obstacles) };
   const placed = mask && { ...mask, functionsBefore: before.length };
   const { vectors } = product;
   if (vectors !== undefined) query = reshaped(lowering, query, [-1, vectors * candidates.dim]);
@@ -322,14 +322,21 @@ function isLinear({ kind }: ScoreStep): boolean {
   return kind !== "function" && kind !== "softmax";
 }
 
-/** Whether functions may leave the best scores without a value. Distances by their terms are below 0 by rounding alone. */
+/**
+ * Operations of which one may leave the best scores without a value, or put lower ones before them; `undefined` where none
+ * does. Distances by their terms are below 0 by rounding alone.
+ */
 function unrankedBy(
-  functions: readonly NodeFunction[],
+  { functions, behind }: Record<"functions" | "behind", readonly NodeFunction[]>,
   biases: readonly ItemBias[],
   lowering: Lowering,
-): boolean {
+): readonly string[] | undefined {
+  const scalars = scalarReader(lowering);
   const areDistances = biases.some(({ squares }) => squares !== undefined);
-  return !areDistances && losesTheBest(functions, scalarReader(lowering));
+  if (!areDistances && losesTheBest(functions, scalars)) return ["Log", "Log1p", "Sqrt"];
+  // Masked rows have a score of their own, which no bound is known of.
+  const areTurned = turnsOver(functions, scalars) || behind.some((each) => isUneven(each, scalars));
+  return areTurned ? ["Pow", "Square"] : undefined;
 }
 
 /** The first operation of one of these kinds. */

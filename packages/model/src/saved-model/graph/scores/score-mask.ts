@@ -21,7 +21,7 @@ import type { Tensor } from "@winnow/core";
 import type { StoredTensor } from "../../partitions/stored-table.ts";
 import { constantValue, integersOf, producerOf } from "../graph-value.ts";
 import type { GraphMaskRule, GraphValue } from "../graph-value.ts";
-import { isSingle, scalarOf } from "./scalar-value.ts";
+import { isSingle, repeatedNumberOf, scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 import { vectorBefore, withoutRearrangement } from "./rearrangement.ts";
 import { slicedScoresOf } from "./score-slice.ts";
@@ -173,8 +173,8 @@ function maskOf(
 ): (ScoreMask & { readonly scores: GraphValue }) | undefined {
   const [condition, yes, no] = operandsOf(value, "SelectV2", "Select");
   if (condition === undefined || yes === undefined || no === undefined) return undefined;
-  const below = maskedScoreOf(no, scalars);
-  const score = below ?? maskedScoreOf(yes, scalars);
+  const below = repeatedNumberOf(no, scalars);
+  const score = below ?? repeatedNumberOf(yes, scalars);
   const scores = below === undefined ? no : yes;
   const items = itemsOf(value);
   if (score === undefined || items < 2 || itemsOf(scores) !== items) return undefined;
@@ -195,7 +195,7 @@ function scatteredOf(
   const [scores, pairs, updates] = node?.inputs ?? [];
   const items = itemsOf(value);
   if (scores === undefined || updates === undefined || items < 2) return undefined;
-  const score = maskedScoreOf(updates, scalars);
+  const score = repeatedNumberOf(updates, scalars);
   const rule = pairsRule(pairs, items);
   const isLeast = node?.op !== "TensorScatterMin" || (score !== undefined && score <= LOWEST);
   if (score === undefined || rule === undefined || !isLeast) return undefined;
@@ -232,7 +232,7 @@ function replacedEndsOf(
 
 /** The one number in the place of the scores of all parts. */
 function oneScoreOf(parts: readonly GraphValue[], scalars: ScalarReader): number | undefined {
-  const [first, ...others] = parts.map((part) => maskedScoreOf(part, scalars));
+  const [first, ...others] = parts.map((part) => repeatedNumberOf(part, scalars));
   return others.every((number) => Object.is(number, first)) ? first : undefined;
 }
 
@@ -245,40 +245,6 @@ function pairsRule(pairs: GraphValue | undefined, items: number): GraphMaskRule 
 /** How many scores a query has; -1 where that is not known. */
 function itemsOf({ shape }: GraphValue): number {
   return shape?.length === 2 ? shape[1]! : -1;
-}
-
-/** One number in the place of all scores: a constant, `fill`, `ones_like(scores) * c`. */
-function maskedScoreOf(value: GraphValue, scalars: ScalarReader): number | undefined {
-  const number = isSingle(value) ? scalarOf(value, scalars) : repeatedNumberOf(value, scalars);
-  const rounded = number === undefined ? NaN : Math.fround(number);
-  return Number.isNaN(rounded) ? undefined : rounded + 0;
-}
-
-function repeatedNumberOf(value: GraphValue, scalars: ScalarReader): number | undefined {
-  if (value.constant !== undefined) return oneNumberOf(value.constant);
-  if (producerOf(value, "ZerosLike") !== undefined) return 0;
-  const [, filler] = operandsOf(value, "Fill");
-  const [spread] = operandsOf(value, "BroadcastTo");
-  const [factor] = besideOf(value, "OnesLike", "Mul");
-  const [summand] = besideOf(value, "ZerosLike", "Add", "AddV2");
-  const number = filler ?? spread ?? factor ?? summand;
-  return number && scalarOf(number, scalars);
-}
-
-/** The operand beside one that changes nothing. */
-function besideOf(
-  value: GraphValue,
-  neutral: string,
-  ...ops: readonly string[]
-): readonly GraphValue[] {
-  const operands = operandsOf(value, ...ops);
-  const others = operands.filter((operand) => producerOf(operand, neutral) === undefined);
-  return others.length === 1 && operands.length === 2 ? others : [];
-}
-
-function oneNumberOf({ dtype, data }: Tensor): number | undefined {
-  if (dtype !== "float32" || data.length === 0) return undefined;
-  return data.every((each) => each === data[0]) ? data[0] : undefined;
 }
 
 interface Within {

@@ -7,7 +7,7 @@ import type { StoredTensor } from "../../partitions/stored-table.ts";
 import { constantValue, producerOf } from "../graph-value.ts";
 import type { GraphMaskRule, GraphValue, NodeFunction, OperationNode } from "../graph-value.ts";
 import { elementFunctionsOf, scalarValue } from "./element-functions.ts";
-import { isSingle, scalarOf } from "./scalar-value.ts";
+import { isSingle, repeatedNumberOf, scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 import { vectorBefore } from "./rearrangement.ts";
 import { squaresOf } from "./score-distance.ts";
@@ -125,6 +125,8 @@ const BINARY: ReadonlyMap<string, { readonly recognise: Recognise; readonly posi
   ]);
 /** Factors beyond these could give many scores one value, or none. */
 const FACTOR_MAX = 1e15;
+/** Powers above it could give many scores one value, or none. */
+const EXPONENT_MAX = 16;
 const REARRANGEMENTS_MAX = 16;
 
 /** The operation that gave a value, if it is one that a search can do without. */
@@ -134,6 +136,8 @@ export function scoreStepsOf(value: GraphValue, scalars: ScalarReader): FoundSte
   return (
     unaryStep(node) ??
     clippedStep(node) ??
+    powerStep(node, scalars) ??
+    thresholdStep(node, scalars) ??
     binaryStep(node, scalars) ??
     writtenSigmoid(node, scalars)
   );
@@ -172,6 +176,78 @@ function unaryStep(node: OperationNode): FoundSteps | undefined {
   }
   const functions = elementFunctionsOf(node);
   return functions && { scores, steps: [{ kind: "function", operation, functions }] };
+}
+
+/** A power of a constant above 0; whether it keeps the order depends on what the scores are (score-domain.ts). */
+function powerStep(node: OperationNode, scalars: ScalarReader): FoundSteps | undefined {
+  const [scores, operand = scalarValue(2)] = ["Pow", "Square"].includes(node.op) ? node.inputs : [];
+  const exponent = scalarOf(operand, scalars) ?? NaN;
+  if (scores === undefined || !(exponent > 0) || exponent > EXPONENT_MAX) return undefined;
+  const functions: readonly NodeFunction[] = [{ op: "Pow", operand }];
+  return { scores, steps: [{ kind: "function", operation: { node, position: 0 }, functions }] };
+}
+
+/** What a comparison says of its left operand, and of its right one. */
+const COMPARISONS: ReadonlyMap<string, readonly [Relation, Relation]> = new Map([
+  ["Greater", ["above", "below"]],
+  ["GreaterEqual", ["from", "upTo"]],
+  ["Less", ["below", "above"]],
+  ["LessEqual", ["upTo", "from"]],
+]);
+type Relation = "above" | "below" | "from" | "upTo";
+
+/** where(scores > t, scores, c), or with sides changed: scores that a threshold keeps, which c is not above. */
+function thresholdStep(node: OperationNode, scalars: ScalarReader): FoundSteps | undefined {
+  const [condition, ...choices] = node.op === "SelectV2" ? node.inputs : [];
+  const comparison = condition && producerOf(condition, ...COMPARISONS.keys());
+  if (comparison === undefined) return undefined;
+  for (const side of [0, 1] as const) {
+    const scores = comparison.inputs[side];
+    const place = choices.findIndex((choice) => choice === scores);
+    const functions = place < 0 ? undefined : keptScores(comparison, { side, choices }, scalars);
+    if (scores === undefined || functions === undefined) continue;
+    const operation = { node, position: place + 1 };
+    return { scores, steps: [{ kind: "function", operation, functions }] };
+  }
+  return undefined;
+}
+
+/** What a threshold makes of the scores on one side of a comparison. */
+function keptScores(
+  { op, inputs }: OperationNode,
+  { side, choices }: { readonly side: 0 | 1; readonly choices: readonly GraphValue[] },
+  scalars: ScalarReader,
+): readonly NodeFunction[] | undefined {
+  const [scores, operand] = [inputs[side], inputs[1 - side]];
+  const [then, otherwise] = choices;
+  const isThen = scores === then;
+  const kept = keptBy(COMPARISONS.get(op)![side], isThen);
+  const other = isThen ? otherwise : then;
+  if (kept === undefined || operand === undefined || other === undefined) return undefined;
+  if (!isOfItems(scores) || !isPerQuery(operand, scores)) return undefined;
+  const rest = restOf(other, { threshold: operand, isElse: !isThen }, scalars);
+  if (rest === undefined) return undefined;
+  const bound = { op: "Maximum", operand: scalarValue(rest) } as const;
+  return [{ op: kept, operand }, ...(rest === -Infinity ? [] : [bound])];
+}
+
+function keptBy(relation: Relation, isThen: boolean): "KeepAbove" | "KeepFrom" | undefined {
+  if (relation === (isThen ? "above" : "upTo")) return "KeepAbove";
+  return relation === (isThen ? "from" : "below") ? "KeepFrom" : undefined;
+}
+
+/** The score of all that a threshold does not keep; `undefined` where it may be above the scores of others. */
+function restOf(
+  value: GraphValue,
+  { threshold, isElse }: { readonly threshold: GraphValue; readonly isElse: boolean },
+  scalars: ScalarReader,
+): number | undefined {
+  const least = scalarOf(threshold, scalars);
+  const rest = repeatedNumberOf(value, scalars);
+  // Scores behind "else" are kept by a threshold that is no number.
+  const isKnown = least !== undefined || !isElse;
+  const isLower = rest === -Infinity || (rest ?? NaN) <= (least ?? NaN);
+  return isKnown && isLower ? rest : undefined;
 }
 
 /** ClipByValue with bounds for all scores, or for those of each query. */
