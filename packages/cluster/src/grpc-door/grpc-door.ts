@@ -31,13 +31,13 @@ import type { Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
 import { status } from "@grpc/grpc-js";
 import type { ChannelOptions, Server, ServerInterceptor } from "@grpc/grpc-js";
-import { Transfers } from "@winnow/core";
+import { Outstanding, Transfers } from "@winnow/core";
 import type { Clock, GiveUpReason, HeldMemory } from "@winnow/core";
 import { SocketsBeneath } from "../tls/sockets-beneath.ts";
 import { DoorStream } from "./door-stream.ts";
 import type { DoorStreamParts } from "./door-stream.ts";
 import { type NewcomerWaits, Newcomers } from "./newcomers.ts";
-import { StreamTurns } from "./stream-turns.ts";
+import { StreamLine, StreamTurns } from "./stream-turns.ts";
 
 /** How many streams of one kind may be open. */
 export interface PlaceLimits {
@@ -92,12 +92,21 @@ export interface GrpcDoorParts {
 }
 
 interface Connection {
-  readonly session: ServerHttp2Session;
   /** To be destroyed directly: the session's `destroy()` waits until the kernel has taken all written bytes. */
   readonly socket: Socket;
   /** The TCP connection of `socket`: `socket` itself without TLS. */
   readonly beneath: Socket;
-  readonly streams: Set<DoorStream>;
+  /** How many of its streams have a place. */
+  streams: number;
+  readonly shares: Map<PlaceLimits, Share>;
+  /** Among all connections, in the order in which they became idle. */
+  id: number;
+}
+
+/** What a connection has of the places of one kind. */
+interface Share {
+  streams: number;
+  readonly line: StreamLine<OpenedStream>;
 }
 
 /** A stream that has a place, and can be handed to grpc-js. */
@@ -117,10 +126,10 @@ class OpenedStream {
 
 /** The places of one kind. */
 interface Places {
-  /** Streams that have a place, oldest first. */
-  readonly taken: Set<DoorStream>;
+  /** Streams that have a place. */
+  readonly taken: Outstanding<DoorStream>;
   /** Those of them that have not begun. */
-  readonly turns: StreamTurns<Connection, OpenedStream>;
+  readonly turns: StreamTurns<OpenedStream>;
 }
 
 /** The streams and connections of one gRPC server. */
@@ -131,7 +140,8 @@ export class GrpcDoor {
   readonly #answers: Transfers;
   readonly #streamParts: DoorStreamParts;
   /** Of the connections without a stream, the one idle longest comes first. */
-  readonly #connections = new Map<ServerHttp2Session, Connection>();
+  readonly #connections = new Outstanding<Connection>();
+  readonly #connectionOf = new WeakMap<ServerHttp2Session, Connection>();
   /** Connections in their TLS handshake, the oldest first. */
   readonly #shaking = new Set<Socket>();
   readonly #newcomers: Newcomers;
@@ -250,15 +260,20 @@ export class GrpcDoor {
       return void socket.destroy();
     }
     if (!this.#makeRoom()) return void socket.destroy();
-    this.#connections.set(session, { session, socket, beneath, streams: new Set() });
-    session.once("close", () => this.#connections.delete(session));
+    const connection: Connection = { socket, beneath, streams: 0, shares: new Map(), id: 0 };
+    connection.id = this.#connections.add(connection);
+    this.#connectionOf.set(session, connection);
+    session.once("close", () => {
+      this.#connectionOf.delete(session);
+      this.#connections.delete(connection.id);
+    });
   }
 
   /** Makes room for one more connection if need be; `false` if there is none. */
   #makeRoom(): boolean {
     if (this.connections < this.#settings.connectionsMax) return true;
     const [shaking] = this.#shaking;
-    const idle = [...this.#connections.values()].find(({ streams }) => streams.size === 0);
+    const idle = [...this.#connections].find(({ streams }) => streams === 0);
     const leaving = shaking ?? idle?.socket;
     if (shaking !== undefined) this.#shaking.delete(shaking);
     leaving?.destroy();
@@ -266,7 +281,7 @@ export class GrpcDoor {
   }
 
   #opened(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, serve: () => void): void {
-    const connection = this.#connections.get(stream.session as ServerHttp2Session);
+    const connection = this.#connectionOf.get(stream.session as ServerHttp2Session);
     if (connection === undefined) return stream.close(constants.NGHTTP2_REFUSED_STREAM);
     this.#newcomers.called(connection.beneath);
     const opened = new DoorStream(stream, connection.socket, this.#streamParts);
@@ -274,7 +289,8 @@ export class GrpcDoor {
     const refusal = this.#takePlace(opened, connection, limits);
     if (refusal !== undefined) return opened.refuse(status.UNAVAILABLE, refusal);
     dropFarDeadline(headers);
-    this.#placesOf(limits).turns.take(connection, new OpenedStream(opened, serve));
+    const { line } = shareOf(connection, limits);
+    this.#placesOf(limits).turns.take(line, new OpenedStream(opened, serve));
   }
 
   #begin({ stream, serve }: OpenedStream, keeps: PlaceLimits["keeps"]): void {
@@ -291,7 +307,7 @@ export class GrpcDoor {
     let places = this.#places.get(limits);
     if (places === undefined) {
       const turns: Places["turns"] = new StreamTurns((opened) => this.#begin(opened, limits.keeps));
-      this.#places.set(limits, (places = { taken: new Set(), turns }));
+      this.#places.set(limits, (places = { taken: new Outstanding(), turns }));
     }
     return places;
   }
@@ -300,35 +316,43 @@ export class GrpcDoor {
   #takePlace(stream: DoorStream, connection: Connection, limits: PlaceLimits): string | undefined {
     const { kind, max, perConnectionMax } = limits;
     const { taken, turns } = this.#placesOf(limits);
-    let own = 0;
-    for (const other of connection.streams) if (taken.has(other)) own += 1;
-    if (own >= perConnectionMax) {
+    const share = shareOf(connection, limits);
+    if (share.streams >= perConnectionMax) {
       return `All ${perConnectionMax} places for ${kind} of one connection are taken; try again`;
     }
     if (taken.size >= max) {
       const noPlace = `All ${max} places for ${kind} are taken; try again`;
       const stillest = stillestOf(taken);
-      const waiting = stillest === undefined ? turns.giveWay(connection) : undefined;
+      const waiting = stillest === undefined ? turns.giveWay(share.line) : undefined;
       stillest?.giveUp("places");
       waiting?.stream.refuse(status.UNAVAILABLE, noPlace);
       if (stillest === undefined && waiting === undefined) return noPlace;
     }
-    this.#hold(stream, connection, taken);
+    this.#hold(stream, connection, limits);
     return undefined;
   }
 
-  #hold(stream: DoorStream, connection: Connection, taken: Set<DoorStream>): void {
-    taken.add(stream);
-    connection.streams.add(stream);
+  #hold(stream: DoorStream, connection: Connection, limits: PlaceLimits): void {
+    const { taken } = this.#placesOf(limits);
+    const share = shareOf(connection, limits);
+    const id = taken.add(stream);
+    connection.streams += 1;
+    share.streams += 1;
     stream.onOver(() => {
-      taken.delete(stream);
-      connection.streams.delete(stream);
-      const { session } = connection;
-      if (connection.streams.size > 0 || !this.#connections.delete(session)) return;
+      taken.delete(id);
+      connection.streams -= 1;
+      share.streams -= 1;
+      if (connection.streams > 0 || !this.#connections.delete(connection.id)) return;
       // The connection has become idle; as the last in order it gives way last.
-      this.#connections.set(session, connection);
+      connection.id = this.#connections.add(connection);
     });
   }
+}
+
+function shareOf({ shares }: Connection, limits: PlaceLimits): Share {
+  let share = shares.get(limits);
+  if (share === undefined) shares.set(limits, (share = { streams: 0, line: new StreamLine() }));
+  return share;
 }
 
 /** The longest deadline that grpc-js keeps, whose milliseconds wrap at 32 bits: some 24 days. */
@@ -349,7 +373,7 @@ function dropFarDeadline(headers: IncomingHttpHeaders): void {
 const TIMEOUT = "grpc-timeout";
 
 /** The stream whose request has not moved for longest; none if all move or are complete. */
-function stillestOf(streams: ReadonlySet<DoorStream>): DoorStream | undefined {
+function stillestOf(streams: Iterable<DoorStream>): DoorStream | undefined {
   let stillest: DoorStream | undefined;
   for (const stream of streams) {
     if (stream.stillLooks > (stillest?.stillLooks ?? 0)) stillest = stream;

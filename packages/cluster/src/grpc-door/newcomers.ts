@@ -8,7 +8,7 @@
 // server that listens no more.
 
 import { type Server, Server as NetServer, type Socket } from "node:net";
-import { type Clock, quietTurn, sleep } from "@winnow/core";
+import { type Clock, Outstanding, quietTurn, sleep } from "@winnow/core";
 
 /** How long a server that stops waits for those who have connected. */
 export interface NewcomerWaits {
@@ -20,12 +20,19 @@ export interface NewcomerWaits {
 
 const POLL_MS = 10;
 
+/** A connection that has not had a call yet. */
+interface Newcomer {
+  readonly acceptedMs: number;
+  /** Among the newcomers. */
+  id: number;
+}
+
 /** The listening sockets of one gRPC server, and the connections that have not had a call yet. */
 export class Newcomers {
   readonly #clock: Clock;
   readonly #servers: Server[] = [];
-  /** When each was accepted, the oldest first. */
-  readonly #acceptedMs = new Map<Socket, number>();
+  readonly #newcomers = new Outstanding<Newcomer>();
+  readonly #newcomerOf = new WeakMap<Socket, Newcomer>();
   #accepted = 0;
 
   constructor(clock: Clock) {
@@ -37,14 +44,19 @@ export class Newcomers {
     this.#servers.push(server);
     server.on("connection", (socket: Socket) => {
       this.#accepted += 1;
-      this.#acceptedMs.set(socket, this.#clock.nowMs());
-      socket.once("close", () => this.#acceptedMs.delete(socket));
+      const newcomer: Newcomer = { acceptedMs: this.#clock.nowMs(), id: 0 };
+      newcomer.id = this.#newcomers.add(newcomer);
+      this.#newcomerOf.set(socket, newcomer);
+      socket.once("close", () => this.called(socket));
     });
   }
 
   /** A call has come on this connection. */
   called(socket: Socket): void {
-    this.#acceptedMs.delete(socket);
+    const newcomer = this.#newcomerOf.get(socket);
+    if (newcomer === undefined) return;
+    this.#newcomerOf.delete(socket);
+    this.#newcomers.delete(newcomer.id);
   }
 
   /**
@@ -67,6 +79,6 @@ export class Newcomers {
   /** Whether a connection is so new that its first call may be on its way. */
   #areAwaited(firstCallMs: number): boolean {
     const sinceMs = this.#clock.nowMs() - firstCallMs;
-    return [...this.#acceptedMs.values()].some((acceptedMs) => acceptedMs > sinceMs);
+    return [...this.#newcomers].some(({ acceptedMs }) => acceptedMs > sinceMs);
   }
 }

@@ -2,25 +2,45 @@
 
 import { nextLoopTurn } from "@winnow/core";
 import { expect, test } from "vitest";
-import { StreamTurns } from "./stream-turns.ts";
+import { StreamLine, StreamTurns } from "./stream-turns.ts";
 
 interface Stream {
   readonly name: string;
   isOver: boolean;
 }
 
-function start(): { turns: StreamTurns<string, Stream>; begun: string[] } {
+/** Turns, and a line for each connection. */
+class Turns {
+  readonly all: StreamTurns<Stream>;
+  readonly #lines = new Map<string, StreamLine<Stream>>();
+
+  constructor(begin: (stream: Stream) => void) {
+    this.all = new StreamTurns(begin);
+  }
+
+  lineOf(connection: string): StreamLine<Stream> {
+    const line = this.#lines.get(connection) ?? new StreamLine();
+    this.#lines.set(connection, line);
+    return line;
+  }
+
+  giveWay(connection: string): Stream | undefined {
+    return this.all.giveWay(this.lineOf(connection));
+  }
+}
+
+function start(): { turns: Turns; begun: string[] } {
   const begun: string[] = [];
-  return { turns: new StreamTurns(({ name }) => begun.push(name)), begun };
+  return { turns: new Turns(({ name }) => void begun.push(name)), begun };
 }
 
 /** Streams of a connection, all opened in this turn. */
-function open(turns: StreamTurns<string, Stream>, connection: string, count: number): Stream[] {
+function open(turns: Turns, connection: string, count: number): Stream[] {
   const streams = Array.from({ length: count }, (_, at) => ({
     name: `${connection}${at}`,
     isOver: false,
   }));
-  for (const stream of streams) turns.take(connection, stream);
+  for (const stream of streams) turns.all.take(turns.lineOf(connection), stream);
   return streams;
 }
 

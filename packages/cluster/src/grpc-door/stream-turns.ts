@@ -9,7 +9,7 @@
 // A connection that sends more has no more of a turn than one that sends little, and a stream that is reset while it
 // waits costs no more. How many wait has the bound of the door's places.
 
-import { nextLoopTurn } from "@winnow/core";
+import { Outstanding, nextLoopTurn } from "@winnow/core";
 
 /** Streams of all connections that begin in one turn, beyond the first of each: a few milliseconds of work. */
 const BEGUN_IN_TURN_MAX = 16;
@@ -20,13 +20,22 @@ interface Beginning {
   readonly isOver: boolean;
 }
 
+/** The streams of one connection. */
+export class StreamLine<Stream extends Beginning> {
+  /** @internal the first is the next to begin */
+  readonly waiting: Stream[] = [];
+  /** @internal among the lines in which a stream waits */
+  id = 0;
+  /** @internal the turn in which a stream of this line last began */
+  begunIn = 0;
+}
+
 /** The order in which streams of a server's connections begin. */
-export class StreamTurns<Connection, Stream extends Beginning> {
+export class StreamTurns<Stream extends Beginning> {
   readonly #begin: (stream: Stream) => void;
-  /** Streams that wait, by their connection, the connection whose turn it is first; no list is empty. */
-  readonly #waiting = new Map<Connection, Stream[]>();
-  /** Connections of which a stream has begun in this turn. */
-  readonly #served = new Set<Connection>();
+  /** Lines in which a stream waits, the one whose turn it is first. */
+  readonly #waiting = new Outstanding<StreamLine<Stream>>();
+  #turns = 1;
   #begunInTurn = 0;
   #isTurning = false;
 
@@ -36,34 +45,32 @@ export class StreamTurns<Connection, Stream extends Beginning> {
   }
 
   /** Has a stream begin, at once or in a later turn, in the order of its connection. */
-  take(connection: Connection, stream: Stream): void {
+  take(line: StreamLine<Stream>, stream: Stream): void {
     if (!this.#isTurning) void this.#turn(); // Never rejects.
-    const waiting = this.#waiting.get(connection);
-    if (waiting !== undefined) waiting.push(stream);
-    else if (this.#mayBegin(connection)) this.#serve(connection, stream);
-    else this.#waiting.set(connection, [stream]);
+    if (line.waiting.length === 0 && this.#mayBegin(line)) return this.#serve(line, stream);
+    if (line.waiting.push(stream) === 1) line.id = this.#waiting.add(line);
   }
 
   /**
-   * Takes the last stream of the connection with most that wait out of its line; none if that connection has no more
-   * than one beyond those of `connection`, for which the place would be.
+   * Takes the last stream of the line in which most wait out of it; none if that line has no more than one beyond those
+   * of `line`, for which the place would be.
    */
-  giveWay(connection: Connection): Stream | undefined {
-    let longest = this.#waiting.get(connection) ?? [];
+  giveWay(line: StreamLine<Stream>): Stream | undefined {
+    let { waiting: longest } = line;
     const most = longest.length + 1;
-    for (const waiting of this.#waiting.values()) {
+    for (const { waiting } of this.#waiting) {
       if (waiting.length > Math.max(most, longest.length)) longest = waiting;
     }
     return longest.length > most ? longest.pop() : undefined;
   }
 
-  #mayBegin(connection: Connection): boolean {
-    return this.#begunInTurn < BEGUN_IN_TURN_MAX || !this.#served.has(connection);
+  #mayBegin(line: StreamLine<Stream>): boolean {
+    return this.#begunInTurn < BEGUN_IN_TURN_MAX || line.begunIn !== this.#turns;
   }
 
-  #serve(connection: Connection, stream: Stream): void {
+  #serve(line: StreamLine<Stream>, stream: Stream): void {
     if (stream.isOver) return;
-    this.#served.add(connection);
+    line.begunIn = this.#turns;
     this.#begunInTurn += 1;
     this.#begin(stream);
   }
@@ -74,20 +81,21 @@ export class StreamTurns<Connection, Stream extends Beginning> {
     do {
       await nextLoopTurn();
       this.#begunInTurn = 0;
-      this.#served.clear();
+      this.#turns += 1;
       this.#serveWaiting();
     } while (this.#begunInTurn > 0);
     this.#isTurning = false;
   }
 
   #serveWaiting(): void {
-    for (const [connection, waiting] of this.#waiting) {
-      if (this.#begunInTurn >= BEGUN_IN_TURN_MAX) return;
-      this.#waiting.delete(connection);
-      const stream = waiting.shift()!;
-      // Behind the others, which this loop visits before it comes again.
-      if (waiting.length > 0) this.#waiting.set(connection, waiting);
-      this.#serve(connection, stream);
+    while (this.#begunInTurn < BEGUN_IN_TURN_MAX) {
+      const line = this.#waiting.oldest;
+      if (line === undefined) return;
+      this.#waiting.delete(line.id);
+      const stream = line.waiting.shift()!;
+      // Behind the others, each of which has its turn before this one comes again.
+      if (line.waiting.length > 0) line.id = this.#waiting.add(line);
+      this.#serve(line, stream);
     }
   }
 }

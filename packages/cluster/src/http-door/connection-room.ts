@@ -11,6 +11,7 @@
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { Outstanding } from "@winnow/core";
 import { SocketsBeneath } from "../tls/sockets-beneath.ts";
 
 /** Connections beyond `connectionsMax` that are cut but not yet closed. */
@@ -25,38 +26,48 @@ export interface ConnectionRoom {
   clear(): void;
 }
 
+/** An open connection. */
+interface Held {
+  readonly socket: Socket;
+  /** Number of requests under way. */
+  requests: number;
+  /** Among all open connections, and among those that rest, or did. */
+  openId: number;
+  restId: number;
+}
+
 /** Bounds the connections of a server from now on. */
 export function keepRoom(
   server: Server,
   connectionsMax: number,
   onLoss: (loss: RoomLoss) => void = () => undefined,
 ): ConnectionRoom {
-  /** Number of requests under way, by connection. */
-  const open = new Map<Socket, number>();
+  const open = new Outstanding<Held>();
   /** Connections without a request, the one that has rested for longest first. */
-  const resting = new Set<Socket>();
+  const resting = new Outstanding<Held>();
+  const heldOf = new WeakMap<Socket, Held>();
   const beneath = new SocketsBeneath(server);
   server.maxConnections = connectionsMax + CLOSING_MAX;
 
-  const forget = (socket: Socket): void => {
-    open.delete(socket);
-    resting.delete(socket);
+  const forget = (held: Held): void => {
+    open.delete(held.openId);
+    resting.delete(held.restId);
+    heldOf.delete(held.socket);
   };
   const makeRoom = (): boolean => {
-    const [longest] = resting;
+    const longest = resting.oldest;
     if (longest === undefined) return false;
     forget(longest);
-    longest.destroy();
+    longest.socket.destroy();
     onLoss("resting");
     return true;
   };
   const count = (socket: Socket, change: number): void => {
-    const before = open.get(socket);
-    if (before === undefined) return;
-    const requests = before + change;
-    open.set(socket, requests);
-    if (requests > 0) resting.delete(socket);
-    else resting.add(socket);
+    const held = heldOf.get(socket);
+    if (held === undefined) return;
+    held.requests += change;
+    if (held.requests === 0) held.restId = resting.add(held);
+    else resting.delete(held.restId);
   };
   server.on("connection", (socket: Socket) => {
     if (open.size >= connectionsMax && !makeRoom()) {
@@ -64,9 +75,11 @@ export function keepRoom(
       socket.destroy();
       return;
     }
-    open.set(socket, 0);
-    resting.add(socket);
-    socket.once("close", () => forget(socket));
+    const held: Held = { socket, requests: 0, openId: 0, restId: 0 };
+    held.openId = open.add(held);
+    held.restId = resting.add(held);
+    heldOf.set(socket, held);
+    socket.once("close", () => forget(held));
   });
   server.on("request", ({ socket }: IncomingMessage, response: ServerResponse) => {
     const connection = beneath.of(socket);
@@ -75,7 +88,7 @@ export function keepRoom(
   });
   return {
     clear: () => {
-      for (const socket of open.keys()) socket.destroy();
+      for (const { socket } of open) socket.destroy();
     },
   };
 }

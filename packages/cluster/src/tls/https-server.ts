@@ -42,7 +42,10 @@ export function createHttpsServer(
   server.prependListener("secureConnection", (socket) => {
     // A client that resumes a TLS 1.3 session counts as authorized even if the session has no certificate.
     const isShown = Object.keys(socket.getPeerCertificate()).length > 0;
-    if (isShown && socket.authorized) certified.add(socket);
+    if (isShown && socket.authorized) {
+      certified.add(socket);
+      socket.once("close", () => certified.delete(socket));
+    }
     if (!isShown || socket.authorized) return;
     socket.destroy();
     onFailure?.();

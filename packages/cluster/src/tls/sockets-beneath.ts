@@ -5,10 +5,15 @@
 import type { Server, Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
 
+/** What a Map's former hash tables may keep for long (`core/src/memory/outstanding.ts`): emptied when the connection closes. */
+interface OpenSocket {
+  socket: Socket | undefined;
+}
+
 /** The TCP connections of a server, from the first packet on. */
 export class SocketsBeneath {
   readonly #isSecure: boolean;
-  readonly #open = new Map<string, Socket>();
+  readonly #open = new Map<string, OpenSocket>();
   readonly #beneath = new WeakMap<Socket, Socket>();
 
   /** Follows `server`, which does not listen yet. Without TLS, connections have nothing below them. */
@@ -17,14 +22,18 @@ export class SocketsBeneath {
     if (!this.#isSecure) return;
     server.prependListener("connection", (socket: Socket) => {
       const ends = endsOf(socket);
-      this.#open.set(ends, socket);
+      const open: OpenSocket = { socket };
+      this.#open.set(ends, open);
       socket.once("close", () => {
-        if (this.#open.get(ends) === socket) this.#open.delete(ends);
+        open.socket = undefined;
+        if (this.#open.get(ends) === open) this.#open.delete(ends);
       });
     });
     server.prependListener("secureConnection", (socket: Socket) => {
-      const beneath = this.#open.get(endsOf(socket));
-      if (beneath !== undefined) this.#beneath.set(socket, beneath);
+      const beneath = this.#open.get(endsOf(socket))?.socket;
+      if (beneath === undefined) return;
+      this.#beneath.set(socket, beneath);
+      socket.once("close", () => this.#beneath.delete(socket));
     });
   }
 

@@ -4,7 +4,8 @@
 // table keeps a pointer to the new one, for iterators. Once an old table has been promoted to the old
 // generation, where garbage stays until a full collection, it keeps the next table alive, that table the one
 // after it, and each of them all values that were under way when it was replaced. So minor collections copy
-// and promote requests that ended long ago. Here a value is in an array, at its id modulo the array's length,
+// and promote requests that ended long ago. A WeakMap does much the same with entries that are left to their keys' end,
+// and does no harm where they are deleted. Here a value is in an array, at its id modulo the array's length,
 // and leaves nothing behind when it is deleted.
 
 const CAPACITY_MIN = 16;

@@ -8,7 +8,7 @@
 // A shadow starts after the client's answer has been written. A shadow that hangs keeps its place until its
 // budget ends; further shadows are dropped meanwhile.
 
-import { StringColumn, WinnowError, toWinnowError } from "@winnow/core";
+import { Outstanding, StringColumn, WinnowError, toWinnowError } from "@winnow/core";
 import type { Clock, ExperimentShadow, Tensor } from "@winnow/core";
 import { instancesOf } from "../limits/request-limits.ts";
 import type { Prediction, PredictRequest } from "../predictor.ts";
@@ -55,7 +55,7 @@ interface Waiting {
 export class ShadowTraffic {
   readonly #parts: ShadowParts;
   readonly #queue: Waiting[] = [];
-  readonly #running = new Set<RequestContext>();
+  readonly #running = new Outstanding<RequestContext>();
   #heldBytes = 0;
   #isClosed = false;
 
@@ -122,11 +122,11 @@ export class ShadowTraffic {
       return this.#drop(offer, leftMs <= 0 ? "full" : "busy");
     }
     const context = new RequestContext(clock, { timeoutMs: leftMs });
-    this.#running.add(context);
+    const id = this.#running.add(context);
     const startMs = clock.nowMs();
     const outcome = await outcomeOf(offer, context);
     context.finish();
-    this.#running.delete(context);
+    this.#running.delete(id);
     this.#heldBytes -= bytes;
     const elapsedMs = clock.nowMs() - startMs;
     this.#parts.onShadow({ model: offer.model, ...outcome, elapsedMs });

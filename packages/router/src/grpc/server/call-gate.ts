@@ -4,6 +4,7 @@
 
 import { ServerInterceptingCall, ServerListenerBuilder, status } from "@grpc/grpc-js";
 import type { ServerInterceptor } from "@grpc/grpc-js";
+import { Outstanding } from "@winnow/core";
 import { cutDetails } from "./status-details.ts";
 
 type Intercepted = Parameters<ServerInterceptor>[1];
@@ -12,7 +13,7 @@ type Method = Parameters<ServerInterceptor>[0];
 /** Counts open calls, and can cancel them. */
 export class CallGate {
   readonly #idle: (() => void)[] = [];
-  readonly #calls = new Set<Intercepted>();
+  readonly #calls = new Outstanding<Intercepted>();
   #unaryCalls = 0;
 
   /** Whether no call is open, apart from streams, which end when their clients want. */
@@ -47,14 +48,15 @@ export class CallGate {
 
   #listener(method: Method, call: Intercepted): ReturnType<ServerListenerBuilder["build"]> {
     const unary = method.responseStream ? 0 : 1;
+    let id = 0;
     return new ServerListenerBuilder()
       .withOnReceiveMetadata((metadata, next) => {
-        this.#calls.add(call);
+        id = this.#calls.add(call);
         this.#unaryCalls += unary;
         next(metadata);
       })
       .withOnCancel(() => {
-        if (!this.#calls.delete(call)) return;
+        if (!this.#calls.delete(id)) return;
         this.#unaryCalls -= unary;
         if (!this.isIdle) return;
         for (const resolve of this.#idle.splice(0)) resolve();

@@ -11,7 +11,7 @@
 // `RequestBody`.
 
 import { Worker } from "node:worker_threads";
-import { ThreadLink, WinnowError, entryBeside } from "@winnow/core";
+import { Outstanding, ThreadLink, WinnowError, entryBeside } from "@winnow/core";
 import type { Clock, Signal, Timer } from "@winnow/core";
 import type { BodyContent, BodyLimits, BodyQuestion } from "./body-reading.ts";
 import { unpackContent } from "./parser-messages.ts";
@@ -68,7 +68,7 @@ export class ParserThreads {
   readonly #parts: ParserThreadParts;
   readonly #limits: ParserThreadLimits;
   readonly #waiting: Job[] = [];
-  readonly #running = new Set<Job>();
+  readonly #running = new Outstanding<Job>();
   readonly #threads = new Set<ParserThread>();
   readonly #idle: ParserThread[] = [];
   #rest: Timer | undefined;
@@ -179,7 +179,7 @@ export class ParserThreads {
   }
 
   async #run(job: Job): Promise<BodyContent> {
-    this.#running.add(job);
+    const id = this.#running.add(job);
     try {
       const bytes = await gatherBytes(job.body);
       if (this.#isClosed) throw closing();
@@ -187,7 +187,7 @@ export class ParserThreads {
       const request = { question: job.question, bytes };
       return contentOf(await this.#ask(thread, request, job.signal));
     } finally {
-      this.#running.delete(job);
+      this.#running.delete(id);
       this.#runNext();
     }
   }

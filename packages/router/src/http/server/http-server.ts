@@ -112,7 +112,10 @@ class FastifyServer implements HttpServer {
   readonly #answers: Transfers;
   readonly #exchangeParts: ExchangeParts;
   readonly #requestIds: RequestIds;
-  /** The latest exchange on each connection. */
+  /**
+   * The latest exchange on each connection. Entries are deleted when a connection closes: minor collections mostly leave
+   * those that only their key's end would take out of a WeakMap, and with them connection and exchange.
+   */
   readonly #exchanges = new WeakMap<Socket, Exchange>();
   readonly #pipelined: PipelinedRequests;
   readonly #access: AccessParts;
@@ -237,7 +240,10 @@ class FastifyServer implements HttpServer {
     const listener = this.#pipelined.listener(handler);
     const server = listeningServer(listener, this.#settings, secure);
     const opened = tls === undefined ? "connection" : "secureConnection";
-    server.on(opened, (socket: Socket) => this.#pipelined.opened(socket));
+    server.on(opened, (socket: Socket) => {
+      this.#pipelined.opened(socket);
+      socket.once("close", () => this.#exchanges.delete(socket));
+    });
     const room = keepRoom(server, this.#settings.connectionsMax, onLoss);
     this.#rooms.add(room);
     if (tls === undefined) {

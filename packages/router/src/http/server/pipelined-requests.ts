@@ -13,7 +13,7 @@
 
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { nextLoopTurn } from "@winnow/core";
+import { Outstanding, nextLoopTurn } from "@winnow/core";
 import type { Clock } from "@winnow/core";
 import { DividedReading } from "./divided-reading.ts";
 import { closeIfBytesAreLost, closeWith, offersUpgrade } from "./offered-upgrade.ts";
@@ -54,7 +54,7 @@ export class PipelinedRequests {
   /** Connections of which a request may begin, the next one first. */
   readonly #next = new Set<Line>();
   /** All open connections. */
-  readonly #open = new Set<Socket>();
+  readonly #open = new Outstanding<Socket>();
   readonly #clock: Clock;
   #dividedUntilMs = -Infinity;
   /** Requests that had to wait since this turn began. */
@@ -77,8 +77,8 @@ export class PipelinedRequests {
 
   /** Tells of a new connection, once Node's HTTP parser reads it. */
   opened(socket: Socket): void {
-    this.#open.add(socket);
-    socket.once("close", () => this.#open.delete(socket));
+    const id = this.#open.add(socket);
+    socket.once("close", () => this.#open.delete(id));
     if (this.#clock.nowMs() < this.#dividedUntilMs) this.#divide(this.#lineOf(socket));
   }
 
@@ -141,6 +141,7 @@ export class PipelinedRequests {
     const resume = socket.resume.bind(socket);
     socket.resume = () => (line.isHeld ? socket : resume());
     socket.once("close", () => {
+      this.#lines.delete(socket);
       line.waiting.length = 0;
       this.#next.delete(line);
     });
