@@ -1,5 +1,8 @@
 // The methods besides Predict, and who hears of calls, over a real socket.
 
+import { once } from "node:events";
+import { connect, sensitiveHeaders } from "node:http2";
+import type { IncomingHttpHeaders } from "node:http2";
 import { status } from "@grpc/grpc-js";
 import { afterEach, describe, expect, test } from "vitest";
 import { RETRIEVAL, closeAll, messageType, start, strings } from "../fixtures/grpc-client.ts";
@@ -215,4 +218,21 @@ test("the observer hears of every call once", async () => {
       stages: new Map(),
     },
   ]);
+});
+
+test("the id of a call is not kept in its connection's table of headers, which ids would fill", async () => {
+  const { port } = await start();
+  const session = connect(`http://127.0.0.1:${port}`);
+  const call = session.request({
+    ":method": "POST",
+    ":path": "/inference.GRPCInferenceService/ServerLive",
+    "content-type": "application/grpc",
+  });
+  call.resume().end(Buffer.alloc(5)); // An empty message.
+
+  const [headers] = (await once(call, "response")) as [IncomingHttpHeaders];
+  session.destroy();
+
+  expect(headers["x-request-id"]).toBeDefined();
+  expect(Reflect.get(headers, sensitiveHeaders)).toEqual(["x-request-id"]);
 });

@@ -26,8 +26,12 @@ const PROBES: ReadonlySet<string> = new Set(
 /** Ids of the keys of calls that were let in. */
 const idOfKey = new WeakMap<object, string>();
 
-/** The id of the key with which the call of this metadata was let in. */
-export const keyIdOf = (metadata: object): string | undefined => idOfKey.get(metadata);
+/** Gives, once, the id of the key with which the call of this metadata was let in. */
+export function takeKeyId(metadata: object): string | undefined {
+  const id = idOfKey.get(metadata);
+  idOfKey.delete(metadata);
+  return id;
+}
 
 /** Notes that a call was refused, and gives the metadata of its answer. */
 export type RefusedCall = (path: string, metadata: Metadata, error: WinnowError) => Metadata;

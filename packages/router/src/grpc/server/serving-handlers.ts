@@ -1,6 +1,8 @@
 // From a call of grpc-js to its answer: the context, the work of the method, the status. Nothing in this file
 // knows servers or sockets.
 
+import { sensitiveHeaders } from "node:http2";
+import type { OutgoingHttpHeaders } from "node:http2";
 import { withoutKeys } from "@winnow/cluster";
 import type { KeyGuard, TlsSource } from "@winnow/cluster";
 import { Metadata } from "@grpc/grpc-js";
@@ -27,7 +29,7 @@ import {
   serverMetadata,
   serverReady,
 } from "../inference/server-calls.ts";
-import { keyIdOf } from "./key-interceptor.ts";
+import { takeKeyId } from "./key-interceptor.ts";
 import { failureStatus } from "./status-details.ts";
 import type { FailureStatus } from "./status-details.ts";
 
@@ -175,7 +177,7 @@ export class ServingHandlers {
       requestId,
       api: method.api,
       model,
-      key: keyIdOf(metadata),
+      key: takeKeyId(metadata),
       ...told,
       requestBytes: bytes.length,
       elapsedMs: endMs - startMs,
@@ -200,8 +202,18 @@ export class ServingHandlers {
   }
 }
 
+/**
+ * Metadata of an answer. Its request id is marked as one that HPACK does not keep (RFC 7541, section 6.2.3): the table of a
+ * connection's last headers would be full of ids that never come again, all of which nghttp2 compares for each new one.
+ */
+class AnswerMetadata extends Metadata {
+  override toHttp2Headers(): OutgoingHttpHeaders {
+    return { ...super.toHttp2Headers(), [sensitiveHeaders]: [REQUEST_ID] };
+  }
+}
+
 function headerOf(requestId: string, outcome: GrpcAnswer | WinnowError): Metadata {
-  const metadata = new Metadata();
+  const metadata = new AnswerMetadata();
   metadata.set(REQUEST_ID, requestId);
   if (outcome instanceof WinnowError) return metadata;
   const degraded = degradedText(outcome.degradations);
