@@ -4,7 +4,7 @@
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import type { SignatureProgram, Tensor } from "@winnow/core";
+import { PARTITION_BYTES, type SignatureProgram, type Tensor } from "@winnow/core";
 import { openModelVersion } from "@winnow/model";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { differenceOf } from "../models/answer-difference.ts";
@@ -169,7 +169,13 @@ const LOADED_MS_MAX = 900_000;
 const ALL_REMOTE = ["--router-table-bytes", "0"];
 
 describe.each([
-  { workers: 1, how: "each table on the worker", asked: models, routerArgs: ALL_REMOTE },
+  {
+    workers: 1,
+    how: "each table whole",
+    asked: models,
+    routerArgs: ALL_REMOTE,
+    partitionBytes: PARTITION_BYTES,
+  },
   { workers: 3, how: "every lookup asked of workers", asked: quarters[0]!, routerArgs: ALL_REMOTE },
   { workers: 4, how: "every lookup asked of workers", asked: quarters[1]!, routerArgs: ALL_REMOTE },
   { workers: 2, how: "small tables looked up in the router", asked: quarters[2]!, routerArgs: [] },
@@ -180,14 +186,20 @@ describe.each([
     routerArgs: ALL_REMOTE,
     gpu: { replication: 1, argsOf: { w0: onGpu }, env: gpuEnvironment },
   },
-])("on $workers workers, $how", ({ workers, asked, routerArgs, gpu }) => {
+])("on $workers workers, $how", ({ workers, asked, routerArgs, partitionBytes, gpu }) => {
   const isSkipped = gpu !== undefined && noGpuReason !== "";
   let cluster: RunningCluster | undefined;
 
   beforeAll(async () => {
     if (isSkipped) return;
     const at = directoryOf(asked);
-    cluster = await RunningCluster.start({ models: at, workers, routerArgs, ...gpu });
+    cluster = await RunningCluster.start({
+      models: at,
+      workers,
+      routerArgs,
+      ...(partitionBytes === undefined ? {} : { partitionBytes }),
+      ...gpu,
+    });
     await cluster.loaded(asked.map((model) => model.name));
   }, LOADED_MS_MAX);
   afterAll(() => cluster?.stop());
