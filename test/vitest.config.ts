@@ -1,6 +1,7 @@
 // How the tests run. Unit tests resolve packages to their source by an export condition, so they
-// need no build. Cluster tests start real processes from `dist/` and run after everything else,
-// three files at a time: they mostly wait, and a timing that they assert must hold on a busy machine.
+// need no build. Cluster tests start real processes from `dist/`, import packages from there too, which need
+// not be transformed then, and run after everything else, three files at a time: they mostly wait, and a
+// timing that they assert must hold on a busy machine.
 //
 // Unit tests share two processes, cluster tests three, and in each of them one copy of every module: a process and a
 // copy for each file cost unit tests twice the processor time, and each file of cluster tests some seconds. So a
@@ -22,7 +23,8 @@ const CLUSTER_MS_MAX = 300_000;
 /** How long `expect.poll` goes on; other waits are in `patient-waits.ts`. */
 const POLL_MS_MAX = 60_000;
 
-const fromSource = ["@winnow/source"];
+const compiled = /\/packages\/[^/]+\/dist\//;
+const fromSource = { conditions: ["@winnow/source"] };
 // This file is read once for each project: a seed that is drawn is kept for the others, and told once.
 const asked = process.env["TEST_SEED"];
 const seed = String(testSeedOf(asked));
@@ -44,8 +46,6 @@ const UNIT_PROCESSES = 2;
 const CLUSTER_PROCESSES = 3;
 
 export default defineConfig({
-  resolve: { conditions: fromSource },
-  ssr: { resolve: { conditions: fromSource } },
   test: {
     pool: "forks",
     env: {
@@ -61,6 +61,8 @@ export default defineConfig({
     projects: [
       {
         extends: true,
+        resolve: fromSource,
+        ssr: { resolve: fromSource },
         test: {
           name: "unit",
           testTimeout: UNIT_MS_MAX,
@@ -75,6 +77,8 @@ export default defineConfig({
       },
       {
         extends: true,
+        resolve: fromSource,
+        ssr: { resolve: fromSource },
         test: {
           name: "alone",
           testTimeout: UNIT_MS_MAX,
@@ -89,6 +93,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "cluster",
+          server: { deps: { external: [compiled] } },
           testTimeout: CLUSTER_MS_MAX,
           hookTimeout: CLUSTER_MS_MAX,
           include: [clusterTests],
