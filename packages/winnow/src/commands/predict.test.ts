@@ -86,6 +86,26 @@ test("a server that never ends its answer is given up", async () => {
   });
 });
 
+test("a server that breaks off is told from an address where nothing listens", async () => {
+  const url = await serverThat((_, response) => {
+    response.write('{"predictions":[');
+    response.socket?.end();
+  });
+  const command = { url, model: "movies", json: "[1]", timeoutMs: 60_000 };
+  const asked = `${url}/v1/models/movies:predict`;
+
+  await expect(predict(command, systemClock)).rejects.toMatchObject({
+    code: "UNAVAILABLE",
+    message: `No answer came from ${asked}: aborted; look whether --url names a router's REST port`,
+  });
+  server?.closeAllConnections();
+  await new Promise((resolve) => server?.close(resolve));
+
+  await expect(predict(command, systemClock)).rejects.toMatchObject({
+    message: expect.stringContaining(`Nothing answers at ${asked}; start a cluster`) as string,
+  });
+});
+
 test("what a server says stays on one line and steers no terminal", async () => {
   const error = `gone\u001b[2J\nversion 1${"x".repeat(100_000)}`;
   const url = await serverThat((_, response) => {

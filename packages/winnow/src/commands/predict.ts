@@ -189,12 +189,11 @@ async function post(asking: Asking, url: string, body: string): Promise<RestAnsw
       const text = `The certificate of ${url} is not believed: ${message}; name its authority with --ca`;
       throw new WinnowError("UNAUTHENTICATED", text, { cause: error });
     }
-    const why = code === "ECONNREFUSED" ? "" : `: ${message === "" ? code : message}`;
-    throw new WinnowError(
-      "UNAVAILABLE",
-      `Nothing answers at ${url}${why}; start a cluster with "winnow up --models DIR" or name another --url`,
-      { cause: error },
-    );
+    const found =
+      code === "ECONNREFUSED"
+        ? `Nothing answers at ${url}; start a cluster with "winnow up --models DIR" or name another --url`
+        : `No answer came from ${url}: ${message === "" ? code : message}; look whether --url names a router's REST port`;
+    throw new WinnowError("UNAVAILABLE", found, { cause: error });
   }
 }
 
