@@ -1,6 +1,7 @@
 // A door at a real server of grpc-js, under clients that misbehave as no stub does: what they hold
 // is bounded, they are given up in time, and another client is answered meanwhile.
 
+import type { ClientHttp2Session } from "node:http2";
 import { Duplex } from "node:stream";
 import { gzipSync } from "node:zlib";
 import { Server, status } from "@grpc/grpc-js";
@@ -67,6 +68,11 @@ interface Place {
 }
 
 const ended: (() => void)[] = [];
+
+/** Resolves once a connection's other end has answered. */
+function pinged(session: ClientHttp2Session): Promise<unknown> {
+  return new Promise((resolve) => session.ping(resolve));
+}
 afterEach(() => {
   for (const end of ended.splice(0)) end();
 });
@@ -222,7 +228,8 @@ describe("metadata", () => {
 
 describe("places", () => {
   test("R1: one connection takes its part of them, and others are answered", async () => {
-    const place = await open({}, { max: 20, perConnectionMax: 10 });
+    // A client that is slow to read what it was refused is not what this is about.
+    const place = await open({ connectionCheckMs: 1000 }, { max: 20, perConnectionMax: 10 });
     const greedy = connect(place);
 
     const calls = Array.from({ length: 50 }, () => greedy.begin(ECHO));
@@ -300,6 +307,23 @@ describe("places", () => {
     expect([busy.session.destroyed, used.session.destroyed]).toEqual([false, false]);
     expect(call.isClosed).toBe(false);
   });
+
+  // Over TLS those give way first that have not ended their handshake.
+  test.skipIf(speaking.tls !== undefined)(
+    "R1: of several connections that come at once each takes the place of another",
+    async () => {
+      const place = await open({ connectionsMax: 8 });
+      const idle = Array.from({ length: 8 }, () => connect(place));
+      await eventually(() => expect(place.door.connections).toBe(8));
+      await Promise.all(idle.map(({ session }) => pinged(session)));
+
+      const newcomers = Array.from({ length: 6 }, () => connect(place));
+      await Promise.all(newcomers.map(({ session }) => pinged(session)));
+
+      const left = (): number => idle.filter(({ session }) => session.destroyed).length;
+      await eventually(() => expect([place.door.connections, left()]).toEqual([8, 6]));
+    },
+  );
 });
 
 describe("streams that come at once", () => {

@@ -99,8 +99,9 @@ interface Connection {
   /** How many of its streams have a place. */
   streams: number;
   readonly shares: Map<PlaceLimits, Share>;
-  /** Among all connections, in the order in which they became idle. */
-  id: number;
+  isOpen: boolean;
+  /** Among the idle connections, if it is one. */
+  idleId: number;
 }
 
 /** What a connection has of the places of one kind. */
@@ -139,8 +140,9 @@ export class GrpcDoor {
   readonly #requests: Transfers;
   readonly #answers: Transfers;
   readonly #streamParts: DoorStreamParts;
-  /** Of the connections without a stream, the one idle longest comes first. */
-  readonly #connections = new Outstanding<Connection>();
+  #open = 0;
+  /** Connections without a stream, the one idle longest first. */
+  readonly #idle = new Outstanding<Connection>();
   readonly #connectionOf = new WeakMap<ServerHttp2Session, Connection>();
   /** Connections in their TLS handshake, the oldest first. */
   readonly #shaking = new Set<Socket>();
@@ -191,7 +193,7 @@ export class GrpcDoor {
    * @internal tests read it
    */
   get connections(): number {
-    return this.#connections.size + this.#shaking.size;
+    return this.#open + this.#shaking.size;
   }
 
   /**
@@ -260,12 +262,22 @@ export class GrpcDoor {
       return void socket.destroy();
     }
     if (!this.#makeRoom()) return void socket.destroy();
-    const connection: Connection = { socket, beneath, streams: 0, shares: new Map(), id: 0 };
-    connection.id = this.#connections.add(connection);
+    const connection: Connection = {
+      socket,
+      beneath,
+      streams: 0,
+      shares: new Map(),
+      isOpen: true,
+      idleId: 0,
+    };
+    this.#open += 1;
+    connection.idleId = this.#idle.add(connection);
     this.#connectionOf.set(session, connection);
     session.once("close", () => {
+      this.#open -= 1;
+      connection.isOpen = false;
+      this.#idle.delete(connection.idleId);
       this.#connectionOf.delete(session);
-      this.#connections.delete(connection.id);
     });
   }
 
@@ -273,11 +285,16 @@ export class GrpcDoor {
   #makeRoom(): boolean {
     if (this.connections < this.#settings.connectionsMax) return true;
     const [shaking] = this.#shaking;
-    const idle = [...this.#connections].find(({ streams }) => streams === 0);
-    const leaving = shaking ?? idle?.socket;
-    if (shaking !== undefined) this.#shaking.delete(shaking);
-    leaving?.destroy();
-    return leaving !== undefined;
+    if (shaking !== undefined) {
+      this.#shaking.delete(shaking);
+      shaking.destroy();
+      return true;
+    }
+    const idle = this.#idle.oldest;
+    if (idle === undefined) return false;
+    this.#idle.delete(idle.idleId);
+    idle.socket.destroy();
+    return true;
   }
 
   #opened(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, serve: () => void): void {
@@ -336,15 +353,16 @@ export class GrpcDoor {
     const { taken } = this.#placesOf(limits);
     const share = shareOf(connection, limits);
     const id = taken.add(stream);
+    if (connection.streams === 0) this.#idle.delete(connection.idleId);
     connection.streams += 1;
     share.streams += 1;
     stream.onOver(() => {
       taken.delete(id);
       connection.streams -= 1;
       share.streams -= 1;
-      if (connection.streams > 0 || !this.#connections.delete(connection.id)) return;
-      // The connection has become idle; as the last in order it gives way last.
-      connection.id = this.#connections.add(connection);
+      if (connection.streams > 0 || !connection.isOpen) return;
+      // As the last in order it gives way last.
+      connection.idleId = this.#idle.add(connection);
     });
   }
 }
