@@ -4,6 +4,8 @@ import { once } from "node:events";
 import { connect, sensitiveHeaders } from "node:http2";
 import type { IncomingHttpHeaders } from "node:http2";
 import { status } from "@grpc/grpc-js";
+import { KeyGuard, createKey, readKeys } from "@winnow/cluster";
+import { systemClock } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
 import { RETRIEVAL, closeAll, messageType, start, strings } from "../fixtures/grpc-client.ts";
 import type { ReloadedModel } from "../calls/reload-call.ts";
@@ -220,12 +222,19 @@ test("the observer hears of every call once", async () => {
   ]);
 });
 
-test("the id of a call is not kept in its connection's table of headers, which ids would fill", async () => {
-  const { port } = await start();
+test.each([
+  ["ServerLive", "an answer"],
+  ["ModelReady", "a refusal for want of a key"],
+])("%s: the id of %s is not kept in its connection's table of headers", async (method) => {
+  const keys = new KeyGuard(
+    readKeys(createKey({ id: "shop", roles: ["predict"] }).line, "file"),
+    systemClock,
+  );
+  const { port } = await start({}, undefined, { keys });
   const session = connect(`http://127.0.0.1:${port}`);
   const call = session.request({
     ":method": "POST",
-    ":path": "/inference.GRPCInferenceService/ServerLive",
+    ":path": `/inference.GRPCInferenceService/${method}`,
     "content-type": "application/grpc",
   });
   call.resume().end(Buffer.alloc(5)); // An empty message.

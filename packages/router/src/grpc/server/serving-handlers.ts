@@ -130,9 +130,7 @@ export class ServingHandlers {
       answerBytes: 0,
       elapsedMs: 0,
     });
-    const answered = new Metadata();
-    answered.set(REQUEST_ID, requestId);
-    return answered;
+    return new AnswerMetadata(requestId);
   }
 
   #method(api: string, work: Work): Record<string, RawHandler> {
@@ -207,14 +205,18 @@ export class ServingHandlers {
  * connection's last headers would be full of ids that never come again, all of which nghttp2 compares for each new one.
  */
 class AnswerMetadata extends Metadata {
+  constructor(requestId: string) {
+    super();
+    this.set(REQUEST_ID, requestId);
+  }
+
   override toHttp2Headers(): OutgoingHttpHeaders {
     return { ...super.toHttp2Headers(), [sensitiveHeaders]: [REQUEST_ID] };
   }
 }
 
 function headerOf(requestId: string, outcome: GrpcAnswer | WinnowError): Metadata {
-  const metadata = new AnswerMetadata();
-  metadata.set(REQUEST_ID, requestId);
+  const metadata = new AnswerMetadata(requestId);
   if (outcome instanceof WinnowError) return metadata;
   const degraded = degradedText(outcome.degradations);
   if (degraded !== undefined) metadata.set(DEGRADED, degraded);
