@@ -63,7 +63,9 @@ async function answersOf({ host, port }) {
     headers: { "content-type": "application/json" },
   });
   if (response.status !== 200) throw new Error(`answered ${response.status}`);
-  return (await response.json()).predictions;
+  /** @type {any} */
+  const answer = await response.json();
+  return answer.predictions;
 }
 
 function assertAlike(name, found, expected) {

@@ -43,7 +43,7 @@ function drive({ host, port, requests, endMs, answers, outcome, first }) {
     let sentMs = 0;
     const send = () => {
       const isOver = performance.now() >= endMs || outcome.times.length >= answers;
-      if (isOver) return socket.end(resolve);
+      if (isOver) return socket.end(() => resolve(undefined));
       number = (number + 1) % requests.length;
       sentMs = performance.now();
       socket.write(requests[number]);

@@ -51,14 +51,14 @@ async function loads(directory, vectors) {
     searches.push(await searchesBesideLoad(opened, vectors, LOADS_AT_ONCE));
   }
   await opened.compute.shutdown();
-  return { firstMs, serialMs, againMs, searches };
+  return { firstMs, serialMs, againMs, searches, partitions: opened.partitions };
 }
 
 /** Milliseconds of each step alone, on one thread. */
 async function steps(directory) {
   const { addon, reason } = loadNativeAddon();
   if (addon === undefined) throw new Error(reason);
-  const version = openModelVersion(directory, createRowChecks());
+  const version = openModelVersion(directory, { checks: createRowChecks() });
   const table = version.program.tables.findIndex(({ kind }) => kind === "candidate");
   const spent = { ids: 0, read: 0, take: 0, build: 0 };
   const timed = (step, run) => {
@@ -166,9 +166,9 @@ try {
     [head, head.map(() => "---"), ...all].map((line) => `| ${line.join(" | ")} |`);
   const markdown = [
     `${new Date().toISOString().slice(0, 10)}, ${os.cpus()[0].model.trim()}, ${threads} processors, Node ${process.versions.node}: ${rows.toLocaleString("en")} × ${dim}`,
-    `float32 rows (${megabytes.toFixed(0)} MB) with string ids in 16 partitions, ${LOADS_AT_ONCE} at a time, medians of`,
+    `float32 rows (${megabytes.toFixed(0)} MB) with string ids in ${of("partitions")} partition${of("partitions") === 1 ? "" : "s"}, ${LOADS_AT_ONCE} at a time, medians of`,
     `${rounds} rounds and the fastest of them; others kept ${of("foreign").toFixed(2)} processors busy. Made by`,
-    `\`npm run bench:load -- --rounds ${rounds}\`.`,
+    `\`npm run bench:load -- --rows ${rows} --dim ${dim} --rounds ${rounds}\`.`,
     "",
     ...asTable(["what", "median", "rows' bytes", "fastest", "rows' bytes"], lines),
     "",

@@ -67,7 +67,7 @@ function writeRanking(directory, { table, vectors }) {
   const unknown = new Float32Array(dim);
   const lookup = (length, prefix, pieces) => ({
     vocabulary: names(length, prefix),
-    place: "asset",
+    place: /** @type {const} */ ("asset"),
     embedding: { rows: length + 1, dim, pieces: () => [unknown, ...pieces] },
   });
   const weights = (length) =>

@@ -109,11 +109,11 @@ function figuresOf(count) {
   const announcements = announcementsOf(owners, workers);
   const loads = announcements.map((each) => each.versions[0].tables[0].held.length);
   const spec = {
-    kind: "candidate",
+    kind: /** @type {const} */ ("candidate"),
     name: "candidates",
     ...table,
     partitions,
-    idDtype: "string",
+    idDtype: /** @type {const} */ ("string"),
     sources: Array.from({ length: SOURCES }, (_, source) => ({
       tensor: `source ${source}`,
       file: "variables.data",

@@ -101,7 +101,10 @@ async function measureIdle(cluster, redis, { settle, idle }) {
   };
 }
 
-/** Asks for so many seconds, and on for a few times as long until there are so many answers. */
+/**
+ * Asks for so many seconds, and on for a few times as long until there are so many answers.
+ * @param {any} asked the settings of `load`, and the number of answers
+ */
 async function loadAtLeast({ answersMin, ...asked }) {
   const all = { times: [], failures: 0 };
   const startMs = performance.now();

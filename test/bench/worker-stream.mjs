@@ -64,7 +64,7 @@ async function bareScan(data, { threads, partitions }) {
   const residents = [];
   for (const partition of partitions) {
     const { firstRow, endRow } = rowRangeOf(partition, { rows, partitions: partitions.length });
-    const shape = { rows: endRow - firstRow, dim, firstRow, use: "search" };
+    const shape = { rows: endRow - firstRow, dim, firstRow, use: /** @type {const} */ ("search") };
     const values = data.table.subarray(firstRow * dim, endRow * dim);
     residents.push(await accelerator.load(shape, [values]));
   }
@@ -113,7 +113,7 @@ async function streamTurn({ channel, target, pid }, data, { outstanding, queries
         state.computeUs.push(computeUs);
         state.latencyMs.push(nowMs - askedMs);
         if (nowMs - start < turnMs) ask();
-        else if (channel.pending === 0) resolve();
+        else if (channel.pending === 0) resolve(undefined);
       });
       if (asked.state !== "asked") reject(new Error(`the question was refused: ${asked.reason}`));
     };

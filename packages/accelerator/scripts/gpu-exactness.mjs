@@ -83,11 +83,14 @@ async function tryShape(shape) {
   await comesAndGoes;
   let difference;
   for (const [at, query] of batches.entries()) {
-    const some = { ...query, residents: known };
-    some.vectors = query.vectors.subarray(0, shape.compared * shape.dim);
-    some.excludedRows = query.excludedRows?.slice(0, shape.compared);
-    some.filters = filtersOf(reference, known, some);
-    difference ??= blockDifference(answers[at], await reference.topK(some));
+    const some = {
+      ...query,
+      residents: known,
+      vectors: query.vectors.subarray(0, shape.compared * shape.dim),
+      excludedRows: query.excludedRows?.slice(0, shape.compared),
+    };
+    const filters = filtersOf(reference, known, some);
+    difference ??= blockDifference(answers[at], await reference.topK({ ...some, filters }));
   }
   await accelerator.close();
   results.searches += batches.length;

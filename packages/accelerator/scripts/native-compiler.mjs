@@ -157,7 +157,7 @@ function complaintFrom(compiler, args) {
 }
 
 /** What it said, or at least how it ended: a compiler that was killed says nothing. */
-function complaintOf(compiler, { stderr, signal, status, error }) {
+function complaintOf(compiler, /** @type {any} */ { stderr, signal, status, error }) {
   if (stderr) return stderr;
   return error?.message ?? `${compiler} ended with ${signal ?? status}`;
 }

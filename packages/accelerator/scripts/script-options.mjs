@@ -21,10 +21,12 @@ function describe([name, { type, default: value }]) {
 /**
  * The values given on the command line, as `parseArgs` reads them; `manual` replaces what `--help` prints. Ends the process after `--help`
  * (status 0) and for an option that does not exist or lacks its value (status 2).
+ * @returns {any} an object of strings, and of booleans for options of that type
  */
 export function scriptOptions(options, manual) {
   const help = { type: "boolean", default: false };
   try {
+    /** @type {{ values: any }} */
     const { values } = parseArgs({ options: { ...options, help } });
     if (!values.help) return values;
   } catch (error) {

@@ -37,10 +37,11 @@ server.post("/v1/models/movies:predict", async ({ body }) => {
     vectors: new Tensor("float32", vectors, [instances.length, dim]),
     k: new Tensor("int64", BigInt64Array.of(BigInt(k)), [1]),
   });
+  const [scores, itemRows] = /** @type {any[]} */ ([found.scores.data, found.rows.data]);
   const predictions = instances.map((_, at) => ({
-    output_1: [...found.scores.data.subarray(at * k, (at + 1) * k)],
+    output_1: [...scores.subarray(at * k, (at + 1) * k)],
     output_2: Array.from(
-      found.rows.data.subarray(at * k, (at + 1) * k),
+      itemRows.subarray(at * k, (at + 1) * k),
       (row) => `item ${Number(row) + 1}`,
     ),
   }));

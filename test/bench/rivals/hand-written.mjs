@@ -8,7 +8,7 @@ export async function serveByHand({ file, rows, dim, k, threads }) {
   const script = path.join(import.meta.dirname, "hand-written-server.mjs");
   const child = fork(script, [file, rows, dim, k, threads].map(String));
   const port = await new Promise((resolve, reject) => {
-    child.once("message", (message) => resolve(message.port));
+    child.once("message", (/** @type {any} */ message) => resolve(message.port));
     child.once("exit", (code) => reject(new Error(`the server by hand ended with ${code}`)));
   });
   return {

@@ -33,7 +33,10 @@ function copyRows({ table, dim, bucketOf }, from, to) {
   return bytes;
 }
 
-/** Runs statements by a psql of their own, with `input` for a COPY from standard input. */
+/**
+ * Runs statements by a psql of their own, with `input` for a COPY from standard input.
+ * @param {Iterable<Buffer>} input
+ */
 async function runOnce(url, statements, input = []) {
   const flags = [
     "-X",
@@ -46,7 +49,7 @@ async function runOnce(url, statements, input = []) {
   const ended = new Promise((resolve, reject) => {
     child.once("error", reject);
     child.once("exit", (code) => {
-      if (code === 0) resolve();
+      if (code === 0) resolve(undefined);
       else reject(new Error(`psql ended with exit code ${code}`));
     });
   });

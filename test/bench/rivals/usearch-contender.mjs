@@ -31,7 +31,7 @@ function search({ from, queries, k }) {
   return { elapsedMs, rows: Array.from(keys.subarray(0, k), Number) };
 }
 
-process.on("message", (message) => {
+process.on("message", (/** @type {any} */ message) => {
   process.send(message.kind === "load" ? (load(message), {}) : search(message));
 });
 process.on("disconnect", () => process.exit());

@@ -27,8 +27,12 @@ export async function openBench(options) {
 /** Queries that are compared with the reference: fewer where that takes long. */
 const checkedQueries = ({ rows, dim }) => (rows * dim > 2e9 ? 1 : 2);
 
-/** A loaded table with the reference's answers. */
-export async function loadTable({ accelerator }, shape, { k, queriesMax, share }) {
+/** A loaded table with the reference's answers; `share` is of the rows that a mask admits, if there is one. */
+export async function loadTable(
+  { accelerator },
+  shape,
+  /** @type {any} */ { k, queriesMax, share },
+) {
   const { rows, dim } = shape;
   const vectors = queryVectors(queriesMax, dim);
   const admittedRows = share === undefined ? undefined : randomMask(rows, share);
@@ -58,7 +62,7 @@ function floorOf({ rows, dim, batch }, ceilings) {
 }
 
 /** Calls `search` for some time; what it took each time. */
-async function repeat(search, { costs, seconds, endMs }) {
+async function repeat(search, /** @type {any} */ { costs, seconds, endMs }) {
   const wall = [];
   const stages = [];
   const stop = Math.min(performance.now() + seconds * 1000, endMs);
