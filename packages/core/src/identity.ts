@@ -27,8 +27,8 @@ export const generation = (value: number): Generation => value as Generation;
 /** Names a version's content. */
 export const fingerprint = (hex: string): Fingerprint => hex as Fingerprint;
 
-/** What members of a cluster may call models and themselves. */
-export const ANNOUNCED_NAME: RegExp = /^[A-Za-z0-9_.:[\]-]{1,255}$/;
+/** What members of a cluster may call models and themselves: not `.` and `..`, which lead elsewhere in paths and URLs. */
+export const ANNOUNCED_NAME: RegExp = /^(?!\.{1,2}$)[A-Za-z0-9_.:[\]-]{1,255}$/;
 
 /** Names of folders that can stand in a URL. Hidden folders such as `.snapshot` are no models. */
 const MODEL_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}$/;

@@ -56,6 +56,8 @@ describe("a models order", () => {
     ["needs another name", [model({ model: "" })]],
     ["needs another name", [model({ model: "m".repeat(257) })]],
     ["needs another name", [model({ model: "my movies" })]],
+    ["needs another name", [model({ model: ".." })]],
+    ["needs another name", [model({ model: "../movies" })]],
     ["is listed twice", [model(), model()]],
     ["needs an absolute base path", [model({ basePath: "models/movies" })]],
     ["needs an absolute base path", [model({ basePath: "/models/\0" })]],

@@ -158,7 +158,10 @@ function readModels(models: unknown): readonly OrderedModel[] {
 function readModel({ name, base_path: basePath, policy, labels }: Fields): OrderedModel {
   if (typeof name !== "string") throw malformed("name");
   if (!ANNOUNCED_NAME.test(name)) {
-    throw refused(name, "needs another name: 1 to 255 letters, digits, _, -, ., :, [ and ]");
+    throw refused(
+      name,
+      "needs another name: 1 to 255 letters, digits, _, -, ., :, [ and ], not . or ..",
+    );
   }
   if (typeof basePath !== "string" || !basePath.startsWith("/") || basePath.includes("\0")) {
     throw refused(name, "needs an absolute base path");

@@ -146,6 +146,7 @@ describe("files of certificates that are replaced", () => {
     expect([refused, files.status.isRefused]).toEqual([true, false]);
     expect(place.logged).toEqual([
       expect.stringContaining("certificates refused, the old ones stay"),
+      expect.stringContaining("certificates are the old ones again"),
     ]);
     expect(files.material.cert).toBe(old.cert);
   });

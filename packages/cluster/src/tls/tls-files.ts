@@ -120,6 +120,8 @@ export class TlsFiles implements TlsSource {
         this.#material = checkMaterial(texts, this.#files, wallMs());
         log.info("certificates replaced", { use: this.#use, certFile, caFile });
         for (const listener of this.#listeners) listener(this.#material);
+      } else if (this.#isFaultLogged) {
+        log.info("certificates are the old ones again", { use: this.#use, certFile, caFile });
       }
       this.#fault = undefined;
       this.#isFaultLogged = false;

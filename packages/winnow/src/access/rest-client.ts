@@ -2,11 +2,11 @@
 // certificates, so this uses `node:https`. A key is only ever in a header: it is part of no URL, log line or
 // error.
 
-import { readFileSync } from "node:fs";
 import { request as plainRequest } from "node:http";
 import { request as secureRequest } from "node:https";
 import { type Clock, WinnowError } from "@winnow/core";
 import { processVariables } from "../process/process-settings.ts";
+import { readShortFile } from "../process/short-file.ts";
 
 /** How a router is verified, and how this client authenticates itself. */
 export interface RestTrust {
@@ -34,6 +34,9 @@ export interface RestAnswer {
 }
 
 const ANSWER_BYTES_MAX = 512 * 1024 * 1024;
+const KEY_FILE_BYTES_MAX = 64 * 1024;
+/** The authorities that a system trusts take a quarter of it. */
+const CA_FILE_BYTES_MAX = 1024 * 1024;
 
 /** The content of the files of a `RestTrust`. */
 export interface ReadTrust {
@@ -44,20 +47,30 @@ export interface ReadTrust {
 
 /**
  * Reads the files. @throws WinnowError NOT_FOUND for a file that cannot be read, INVALID_ARGUMENT for one
- * without a key
+ * without a key or without a certificate
  */
 export function readTrust({ ca, keyFile }: Omit<RestTrust, "isOwnProcess">): ReadTrust {
   const isFile = keyFile !== undefined;
-  const key = isFile ? textOf(keyFile).trim() : (processVariables["WINNOW_API_KEY"] ?? "");
-  // Other characters cannot be in a header.
-  if (!/^[\x21-\x7e]{0,1024}$/.test(key)) {
+  const key = isFile
+    ? textOf(keyFile, KEY_FILE_BYTES_MAX).trim()
+    : (processVariables["WINNOW_API_KEY"] ?? "");
+  // Other characters cannot be in a header. With an empty file, the request would be sent without a key.
+  if (!/^[\x21-\x7e]{0,1024}$/.test(key) || (isFile && key === "")) {
     const text = `${isFile ? keyFile : "WINNOW_API_KEY"} holds no key: one word, as winnow keys create prints it`;
     throw new WinnowError("INVALID_ARGUMENT", text);
   }
   return {
     headers: key === "" ? {} : { authorization: `Bearer ${key}` },
-    ca: ca === undefined ? undefined : textOf(ca),
+    ca: ca === undefined ? undefined : authoritiesIn(ca),
   };
+}
+
+/** Node passes over a text without certificates, and then trusts nobody without saying why. */
+function authoritiesIn(file: string): string {
+  const text = textOf(file, CA_FILE_BYTES_MAX);
+  if (/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/.test(text)) return text;
+  const fault = `${file} (--ca) holds no certificate in PEM ("-----BEGIN CERTIFICATE-----")`;
+  throw new WinnowError("INVALID_ARGUMENT", fault);
 }
 
 /** Sends requests; one client is made for each command. */
@@ -126,9 +139,9 @@ export class RestClient {
   }
 }
 
-function textOf(file: string): string {
+function textOf(file: string, bytesMax: number): string {
   try {
-    return readFileSync(file, "utf8");
+    return readShortFile(file, bytesMax);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new WinnowError("NOT_FOUND", `Cannot read ${file}: ${reason}`, { cause });

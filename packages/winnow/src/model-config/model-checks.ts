@@ -8,7 +8,7 @@ import { ANNOUNCED_NAME, excerpt, isObjectUrl, parseObjectUrl, toWinnowError } f
 export function nameFault(model: string): string | undefined {
   if (model === "") return 'a model needs a name: name: "movies"';
   if (ANNOUNCED_NAME.test(model)) return undefined;
-  return `"${excerpt(model)}" cannot be a model's name: write up to 255 letters, digits, _, -, ., :, [ and ]`;
+  return `"${excerpt(model)}" cannot be a model's name: write up to 255 letters, digits, _, -, ., :, [ and ], but not . or ..`;
 }
 
 /** The fault of a model's directory or object store URL. */

@@ -166,6 +166,10 @@ describe("a reload", () => {
   test.each<[string, readonly ReloadedModel[]]>([
     ["a model needs a name", [model({ name: "" })]],
     ["cannot be a model's name", [model({ name: "my movies" })]],
+    ["cannot be a model's name", [model({ name: "." })]],
+    ["cannot be a model's name", [model({ name: ".." })]],
+    ["cannot be a model's name", [model({ name: "a/b" })]],
+    ["cannot be a model's name", [model({ name: "m".repeat(2 ** 20) })]],
     ["listed twice", [model(), model()]],
     ["absolute base_path", [model({ basePath: "movies" })]],
     ["mount the store", [model({ basePath: "hdfs://bucket/movies" })]],

@@ -32,6 +32,18 @@ function disk(text: string) {
 }
 
 describe("a configuration file", () => {
+  test("that a Windows editor has saved begins behind its byte order mark", async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), "winnow-mark-"));
+    const file = path.join(folder, "password");
+    writeFileSync(file, "\uFEFFhunter2");
+    const settings = { file, read: (text: string) => text, pollMs: 0 };
+
+    const opened = await openConfigFile(settings, { clock: new ManualClock(), log: silentLogger });
+    rmSync(folder, { recursive: true });
+
+    expect(opened.initial).toBe("hunter2");
+  });
+
   test("is told of when it changes, and only then", async () => {
     const { clock, file, open } = disk("1");
     const told: number[] = [];

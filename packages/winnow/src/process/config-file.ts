@@ -112,10 +112,13 @@ async function readText(file: string): Promise<string> {
     const found = await stat(file);
     // A pipe or a device might never end.
     if (!found.isFile()) reason = "it is no file";
-    else if (found.size <= CONFIG_BYTES_MAX) return await readFile(file, "utf8");
+    else if (found.size <= CONFIG_BYTES_MAX) return withoutMark(await readFile(file, "utf8"));
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new WinnowError("NOT_FOUND", `Cannot read the configuration ${file}: ${why}`);
   }
   throw new WinnowError("INVALID_ARGUMENT", `Cannot read the configuration ${file}: ${reason}`);
 }
+
+/** Editors on Windows begin a file with a byte order mark, which would be part of a password. */
+const withoutMark = (text: string): string => (text.startsWith("\uFEFF") ? text.slice(1) : text);

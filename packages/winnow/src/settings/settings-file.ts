@@ -11,10 +11,10 @@
 // names its line and the nearest name. YAML is restricted to the data of JSON: no aliases, no tags, no two
 // equal keys.
 
-import { closeSync, openSync, readSync } from "node:fs";
 import { createRequire } from "node:module";
 import { type Command, InvalidArgumentError, type Option } from "commander";
 import { WinnowError, excerpt, nearestName } from "@winnow/core";
+import { readShortFile } from "../process/short-file.ts";
 import type * as Yaml from "yaml";
 import type { Document, LineCounter, Node, Pair, Scalar } from "yaml";
 
@@ -44,32 +44,12 @@ export function readSettings(file: string): FiledSetting[] {
 
 function textOf(file: string): string {
   try {
-    const bytes = bytesOf(file);
-    if (bytes.length > FILE_BYTES_MAX) {
-      const text = `Cannot read the settings of ${file}: it has more than ${FILE_BYTES_MAX} bytes`;
-      throw new WinnowError("INVALID_ARGUMENT", text);
-    }
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return readShortFile(file, FILE_BYTES_MAX);
   } catch (cause) {
-    if (cause instanceof WinnowError) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
+    const code = cause instanceof RangeError ? "INVALID_ARGUMENT" : "NOT_FOUND";
     const text = `Cannot read the settings of ${file} (${FILE_FLAG}): ${reason}`;
-    throw new WinnowError("NOT_FOUND", text, { cause });
-  }
-}
-
-/** At most one byte more than a file may have: a pipe (`--config <(…)`) tells no length, and a device never ends. */
-function bytesOf(file: string): Uint8Array {
-  const bytes = new Uint8Array(FILE_BYTES_MAX + 1);
-  const opened = openSync(file, "r");
-  try {
-    let end = 0;
-    for (let read = -1; read !== 0; end += read) {
-      read = readSync(opened, bytes, end, bytes.length - end, null);
-    }
-    return bytes.subarray(0, end);
-  } finally {
-    closeSync(opened);
+    throw new WinnowError(code, text, { cause });
   }
 }
 

@@ -1,0 +1,45 @@
+// The files that a command's key and authorities are in: one that holds nothing of use is named before a request is
+// sent, because the router's refusal would not say which file it was.
+
+import { existsSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
+import { readTrust } from "./rest-client.ts";
+
+function fileOf(text: string): string {
+  const file = path.join(temporaryDirectory(), "file");
+  writeFileSync(file, text);
+  return file;
+}
+
+describe("the file of a key", () => {
+  test("may end its line as on Windows, and begin with a byte order mark", () => {
+    const { headers } = readTrust({ keyFile: fileOf("\uFEFFsecret \r\n") });
+
+    expect(headers).toEqual({ authorization: "Bearer secret" });
+  });
+
+  test.each(["", "\n", "two words"])("that holds %j holds no key", (text) => {
+    const keyFile = fileOf(text);
+
+    expect(() => readTrust({ keyFile })).toThrow(`${keyFile} holds no key`);
+  });
+});
+
+describe("the file of authorities", () => {
+  test.each(["", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"])(
+    "that holds %j holds no certificate",
+    (text) => {
+      const ca = fileOf(text);
+
+      expect(() => readTrust({ ca })).toThrow(`${ca} (--ca) holds no certificate in PEM`);
+    },
+  );
+});
+
+describe.skipIf(!existsSync("/dev/zero"))("a file that never ends", () => {
+  test.each(["keyFile", "ca"])("is not read to its end as %s", (name) => {
+    expect(() => readTrust({ [name]: "/dev/zero" })).toThrow("/dev/zero: it has more than");
+  });
+});
