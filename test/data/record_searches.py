@@ -697,10 +697,12 @@ FEATURES = {
     "embedded_genre": lambda m, q: by_items(q, tf.nn.relu(tf.concat([m.items, tf.gather(m.words, m.genre)], 1) @ m.wide)),
     "embedded_year": lambda m, q: by_items(q, m.years(m.year) * m.items),
     "centred": lambda m, q: by_items(q, tf.nn.relu(m.items - tf.reduce_mean(m.items, 0, keepdims=True))),
-    # The rows of these items follow from those of others, or some of their values are no numbers.
+    "counted_tokens": lambda m, q: by_items(q, tf.nn.softsign(m.items * tf.cast(tf.reduce_sum(m.tokens, 1, keepdims=True), tf.float32))),
+    # The rows of these items follow from those of others, some of their values are no numbers, or they are integers towards 0.
     "dense_reversed": lambda m, q: by_items(q, tf.nn.relu(m.items[::-1])),
     "dense_turned": lambda m, q: by_items(q, tf.nn.relu(tf.reshape(tf.transpose(m.items), [40, 8]))),
     "dense_rolled": lambda m, q: by_items(q, tf.nn.relu(tf.roll(m.items, 1, 0))),
+    "dense_mean_of_integers": lambda m, q: by_items(q, tf.nn.softsign(m.items * tf.cast(tf.reduce_mean(m.tokens, 1, keepdims=True), tf.float32))),
     "dense_chosen_mean": lambda m, q: by_items(q, tf.where(m.tokens[:, 4:] > 0, tf.gather(m.words, m.genre) / tf.cast(m.tokens[:, 4:], tf.float32), m.items)),
 }
 

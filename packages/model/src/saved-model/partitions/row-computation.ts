@@ -66,8 +66,8 @@ export type RowStep = { readonly dim: number } & (
     }
 );
 
-/** How several values become one. */
-export type Reduction = "Max" | "Mean" | "Min" | "Sum";
+/** How several values become one; `SumIntegers` refuses sums that float32 does not hold. */
+export type Reduction = "Max" | "Mean" | "Min" | "Sum" | "SumIntegers";
 
 type OwnFunctionName =
   | "Abs"
@@ -321,6 +321,7 @@ const REDUCTIONS: Readonly<Record<Reduction, (total: number, value: number) => n
   Mean: (total, value) => total + value,
   Min: Math.min,
   Sum: (total, value) => total + value,
+  SumIntegers: (total, value) => integer(total + value),
 };
 
 function reduce(

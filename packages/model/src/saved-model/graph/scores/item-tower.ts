@@ -165,7 +165,8 @@ export class TowerReading {
     if (VIEWS.has(op)) return this.#viewOf(node);
     if (op === "GatherV2" && gatherOfRows(value) === node) return this.#gatherOf(node);
     if (op === "MatMul" || BATCH_PRODUCTS.includes(op)) return this.#productOf(node);
-    if (op in REDUCTIONS) return this.#reductionOf(node);
+    const how = howReduced(node);
+    if (how !== undefined) return this.#reductionOf(node, how);
     if (MOVES.has(op)) return this.#moveOf(node, value, shape);
     return this.#numberOf(node, shape) ?? this.#elementwiseOf(node, value);
   }
@@ -210,7 +211,7 @@ export class TowerReading {
     return content && this.#steps.gathered(of, content, table.shape!.slice(1));
   }
 
-  #reductionOf({ op, inputs }: OperationNode): ItemValues | undefined {
+  #reductionOf({ inputs }: OperationNode, how: Reduction): ItemValues | undefined {
     const [input, axes] = inputs;
     const rank = input?.shape?.length ?? 0;
     const of = input && this.valuesOf(input);
@@ -221,7 +222,7 @@ export class TowerReading {
     const [first = -1, ...others] = own.toSorted((a, b) => a - b);
     const areTogether = others.every((axis, at) => axis === first + at + 1);
     if (first < 1 - before || first < 0 || !areTogether) return undefined;
-    return this.#steps.reduce(of, op as Reduction, [first, first + own.length]);
+    return this.#steps.reduce(of, how, [first, first + own.length]);
   }
 
   /** Values in other places: what the operation itself does to the numbers of the places, for two rows at once. */
@@ -398,12 +399,22 @@ function floatsOf({ dtype, data }: Tensor): Float32Array | undefined {
 /** Operations that keep all values in their order. */
 const VIEWS: ReadonlySet<string> = new Set(["Cast", "ExpandDims", "Reshape", "Squeeze"]);
 
-const REDUCTIONS: Readonly<Record<Reduction, true>> = {
-  Max: true,
-  Mean: true,
-  Min: true,
-  Sum: true,
-};
+const REDUCTIONS: ReadonlyMap<string, Reduction> = new Map([
+  ["Max", "Max"],
+  ["Mean", "Mean"],
+  ["Min", "Min"],
+  ["Sum", "Sum"],
+]);
+/** Of integers; their mean is an integer too, towards 0. */
+const INTEGER_REDUCTIONS: ReadonlyMap<string, Reduction> = new Map([
+  ["Max", "Max"],
+  ["Min", "Min"],
+  ["Sum", "SumIntegers"],
+]);
+
+function howReduced({ op, inputs }: OperationNode): Reduction | undefined {
+  return (inputs[0]?.dtype === "float32" ? REDUCTIONS : INTEGER_REDUCTIONS).get(op);
+}
 
 /** Operations that put values elsewhere, and which of their inputs have them. */
 const MOVES: ReadonlyMap<string, (at: number, inputs: number) => boolean> = new Map([
