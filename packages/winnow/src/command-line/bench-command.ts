@@ -36,8 +36,9 @@ const CANNOT_MEASURE = 2;
 /** `winnow bench`. */
 export function benchCommand(): Command {
   return addLongCommandOptions(new Command("bench"), "a request")
+    .summary("measure throughput and latency of a running cluster")
     .description(
-      "measure throughput and latency of a running cluster (exit code 1: requests failed or answers were wrong)",
+      "measure throughput and latency of a running cluster (exit code 1: requests failed or answers were wrong, 2: wrong usage or no server)",
     )
     .argument(
       "<url>",

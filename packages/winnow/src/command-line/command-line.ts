@@ -24,6 +24,7 @@ import { benchCommand } from "./bench-command.ts";
 import { completionCommand } from "./completion-command.ts";
 import { type CommandSupply, type PreparedCommand, configCommand } from "./config-command.ts";
 import { doctorCommand } from "./doctor-command.ts";
+import { layOutHelp } from "./help-layout.ts";
 import { k8sCommand } from "./k8s-command.ts";
 import { idleVariables, tellIdle } from "./model-server-flags.ts";
 import { servingCommands } from "./serving-commands.ts";
@@ -71,7 +72,7 @@ export function createCommandLine(
   const isServing = only !== undefined && Object.hasOwn(supply, only);
   const commands = isServing ? [supply[only]!().command] : allCommands(supply);
   for (const command of commands) root.addCommand(command.exitOverride());
-  return root;
+  return layOutHelp(root);
 }
 
 function allCommands(supply: CommandSupply): Command[] {

@@ -7,6 +7,7 @@ import { SHELLS, type Shell, completionScript } from "../completion/completion-s
 /** `winnow completion`. */
 export function completionCommand(): Command {
   const command = new Command("completion")
+    .summary("print a script that completes commands and flags in a shell")
     .description(
       "print a script that completes commands and flags in a shell: source <(winnow completion bash)",
     )

@@ -24,7 +24,7 @@ export function configCommand(supply: CommandSupply): Command {
     .description(
       "print every setting that a command would start with, and where its value comes from",
     )
-    .usage(`[--json] <${names.join("|")}> [flags of that command...]`)
+    .usage(`[--json] <${names.join("|")}> [its flags...]`)
     .argument("<command>", names.join(", "))
     .argument("[flags...]", "its flags; variables and --config are used, too")
     .option("--json", "machine-readable")

@@ -27,6 +27,7 @@ interface DoctorOptions extends RedisFlags {
 /** `winnow doctor`. */
 export function doctorCommand(): Command {
   const command = new Command("doctor")
+    .summary("check this machine for what Winnow needs, or a cluster for problems")
     .description(
       "check this machine for what Winnow needs, or a cluster for problems (exit code 1 if there are any)",
     )

@@ -22,6 +22,7 @@ function urlOf(given: string | undefined): string {
 /** `winnow status`. */
 export function statusCommand(): Command {
   return addClientOptions(new Command("status"))
+    .summary("show the state of a cluster and what to do")
     .description(
       "show the state of a cluster and what to do: exit code 0 ok, 1 degraded, 2 down or no answer",
     )

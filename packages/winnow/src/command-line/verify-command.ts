@@ -26,6 +26,7 @@ const CANNOT_JUDGE = 2;
 /** `winnow verify`. */
 export function verifyCommand(): Command {
   return addLongCommandOptions(new Command("verify"), "one attempt")
+    .summary("compare a running cluster's answers with its model files, or with another server's")
     .description(
       "compare a running cluster's answers with its model files, by brute force, or with another server's (exit code 1: different, 2: could not be checked, 3: answers are missing)",
     )

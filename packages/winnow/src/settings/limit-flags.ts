@@ -95,7 +95,7 @@ export function addLimitOptions(command: Command, owners: readonly SettingOwner[
   command.configureOutput({ outputError: (text, write) => write(withNearest(text, command)) });
   return command.addHelpText(
     "after",
-    "\nEvery limit and time has a flag as well, which is not listed here: winnow config list, docs/settings.md",
+    "\nEvery limit and time has a flag as well, which is not listed here: see\nwinnow config list, docs/settings.md",
   );
 }
 
