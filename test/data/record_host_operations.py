@@ -454,6 +454,16 @@ for buckets in (1000, 0, 2**40):
         case("SparseCross", parts, hashed_output=True, num_buckets=buckets, hash_key=956888297470, out_type=i64, internal_type=i64)
         # TensorFlow counts the columns itself; a graph states how many there are.
         cases[-1]["attributes"] |= {"N": 2}
+for sep in ("_X_", ""):
+    columns = [c([["a", "b"], ["", "日"]], s), c([[1], [-(2**62)]], i64), c([["x", "y", "z"], ["p", "q", "r"]], s)]
+    case("SparseCrossV2", {"indices": [], "values": [], "shapes": [], "dense_inputs": columns, "sep": c(sep, s)})
+    for first, second in [([[0, 0], [0, 1], [2, 0]], [[0, 0], [1, 0], [2, 0]]), ([[1, 0]], [[1, 0], [1, 1], [1, 2]])]:
+        parts = {
+            "indices": [c(first, i64), c(second, i64)], "values": [c(["a", "", "日"][: len(first)], s), c([7, -1, 2**62][: len(second)], i64)],
+            "shapes": [c([3, 2], i64), c([3, 3], i64)], "dense_inputs": [c([["x", "y"], ["z", "x"], ["q", "q"]], s)],
+        }
+        case("SparseCrossV2", {**parts, "sep": c(sep, s)})
+        cases[-1]["attributes"] |= {"N": 2}
 
 # --- tf.Example
 
@@ -550,6 +560,20 @@ for indices in ([2, 0, 0], [1], [], [[0, 2], [1, 1]], [3], [-1]):
 for entries in ([[1, 0], [0, 3], [0, 1], [1, 0]], [[0, 0], [2, 1]]):
     case("SparseReorder", {"input_indices": c(entries, i64), "input_values": c([1.5, 2.5, 3.5, 4.5][: len(entries)], f32), "input_shape": c([3, 4], i64)})
 case("SparseReorder", {"input_indices": c(np.zeros([0, 2]), i64), "input_values": c([], s), "input_shape": c([3, 4], i64)})
+
+
+def sparse_slice(start, size, shape=(3, 4)):
+    named = {"indices": c([[0, 1], [0, 3], [1, 0], [2, 2]], i64), "values": c([1.5, 2.5, 3.5, 4.5], f32)}
+    case("SparseSlice", {**named, "shape": c(shape, i64), "start": c(start, i64), "size": c(size, i64)})
+
+
+# The second is what an indicator column over a weighted column does.
+for start, size in [([0, 1], [2, 2]), ([0, 0], [3, 4]), ([1, 0], [9, 1]), ([2, 3], [1, 9]), ([3, 0], [1, 4]), ([7, 9], [2, 2]), ([0, 0], [0, 4])]:
+    sparse_slice(start, size)
+sparse_slice([0, 0], [2, 2], (1, 1))
+for start, size in [([-1, 0], [2, 2]), ([0, 0], [-1, 2]), ([0], [2, 2]), ([0, 0], [2]), ([0, 0, 0], [1, 1, 1])]:
+    sparse_slice(start, size)
+case("SparseSlice", {"indices": c(np.zeros([0, 2]), i64), "values": c([], s), "shape": c([0, 4], i64), "start": c([0, 0], i64), "size": c([2, 2], i64)})
 
 # --- bits
 for dtype, other, values in [(f32, i32, [0.0, -0.0, 1.5, -2.5, np.nan, np.inf]), (f32, tf.uint32, [-1.0, 3e38]), (f64, i64, [0.0, -0.0, 0.1, -1e300])]:

@@ -1,6 +1,7 @@
 // Sparse tensors in their three parts: indices [entries, rank], values [entries] and the dense shape
 // [rank]. Features of variable length come as such, and tf.nn.safe_embedding_lookup_sparse brings
-// them to one row per example. Sources: reshape_util.cc and sparse_fill_empty_rows_op.cc.
+// them to one row per example. Sources: reshape_util.cc, sparse_slice_op.cc, sparse_tensor.h and
+// sparse_fill_empty_rows_op.cc.
 
 import { elementCount } from "../../../tensor/tensor.ts";
 import type { Tensor } from "../../../tensor/tensor.ts";
@@ -13,6 +14,7 @@ import { outputCount, tensorOf } from "../tensor-memory.ts";
 /** Sparse tensors reshaped and filled, by TensorFlow's name. */
 export const sparseOperations: HostOperations = {
   SparseReorder: reorderSparse,
+  SparseSlice: sliceSparse,
   SparseReshape: reshapeSparse,
   SparseFillEmptyRows: fillEmptyRows,
 };
@@ -65,6 +67,46 @@ function reorderSparse(call: HostCall): Tensor[] {
     return order[Math.floor(at / rank)]! * rank + (at % rank);
   });
   return [takeValues(indices, positions, indices.shape), takeValues(values, order, values.shape)];
+}
+
+/** Inputs: indices, values, dense shape, start, size. Outputs: the same three of the entries within, from the start on. */
+function sliceSparse(call: HostCall): Tensor[] {
+  const indices = ofRank(inputAt(call, 0), 2, "Expected indices to be a matrix but got shape");
+  const values = ofRank(inputAt(call, 1), 1, "Expected values to be a vector but got shape");
+  const [shape, start, size] = [integersAt(call, 2), integersAt(call, 3), integersAt(call, 4)];
+  const [entries = 0, rank = 0] = indices.shape;
+  const fits = [shape, start, size].every(({ length }) => length === rank);
+  if (!fits || values.data.length !== entries) {
+    const sizes = `[${entries},${rank}], [${values.shape.join(",")}] and [${shape.length}]`;
+    throw invalid(`Indices, values, shape, start and size do not fit together: ${sizes}`);
+  }
+  sizeOf(shape);
+  const widths = shape.map((whole, axis) => sliceWidth(whole, start[axis]!, size[axis]!));
+  const places = integersAt(call, 0);
+  // An entry beyond the dense shape is one within the slice too, as in TensorFlow.
+  const isWithin = (entry: number): boolean =>
+    size.every((wanted, axis) => {
+      const place = places[entry * rank + axis]! - start[axis]!;
+      return place >= 0 && place < wanted;
+    });
+  const kept = Int32Array.from(
+    Array.from({ length: entries }, (_, entry) => entry).filter(isWithin),
+  );
+  const moved = BigInt64Array.from({ length: kept.length * rank }, (_, at) => {
+    const axis = at % rank;
+    return BigInt(places[kept[Math.floor(at / rank)]! * rank + axis]! - start[axis]!);
+  });
+  return [
+    tensorOf("int64", [kept.length, rank], moved),
+    takeValues(values, kept, [kept.length]),
+    tensorOf("int64", [rank], BigInt64Array.from(widths, BigInt)),
+  ];
+}
+
+/** How much of an axis a slice takes. TensorFlow lets it start before the first place. */
+function sliceWidth(whole: number, start: number, size: number): number {
+  if (size < 0) throw invalid(`Expected a non-negative size, got ${size}`);
+  return Math.max(0, Math.min(size, whole - start));
 }
 
 interface Reshape {

@@ -69,6 +69,9 @@ const OPERATIONS: Readonly<Record<string, string>> = {
     "TensorListFromTensor,TensorListPushBack,TensorListResize,TensorListScatterV2,TensorListSetItem",
   "output_handle:variant tensor:element_dtype": "TensorListPopBack",
   "output_indices:int64 output_shape:int64": "SparseReshape",
+  "output_indices:int64 output_values:T output_shape:int64": "SparseSlice",
+  "output_indices:int64 output_values:out_type output_shape:int64": "SparseCross",
+  "output_indices:int64 output_values:string output_shape:int64": "SparseCrossV2",
   "output_indices:int64 output_values:T empty_row_indicator:bool reverse_index_map:int64":
     "SparseFillEmptyRows",
   "product:T": "MatMul",
