@@ -232,7 +232,8 @@ export {
   descriptorLimit,
   fittingConnections,
 } from "./memory/descriptor-limit.ts";
-export { fittingMemory, memoryLimitBytes } from "./memory/memory-limit.ts";
+export { assertFreeMemory, systemMemory } from "./memory/free-memory.ts";
+export { fittingMemory, memoryLimitBytes, rowMemoryBytes } from "./memory/memory-limit.ts";
 export { Outstanding } from "./memory/outstanding.ts";
 export { addReadMetrics } from "./metrics/read-metrics.ts";
 export type { MetricSeries, ReadMetric } from "./metrics/read-metrics.ts";

@@ -153,7 +153,7 @@ export const threadsOption = (description: string): Option =>
 export const memoryBytesOption = (): Option =>
   option(
     "--memory-bytes <n>",
-    "memory rows may use (default: 70 % of this process's limit)",
+    "memory rows may use (default: 70 % of this process's limit; below 850 MiB all but 256 MiB, at least half)",
     "WINNOW_MEMORY_BYTES",
   ).argParser(wholeNumber(1, Number.MAX_SAFE_INTEGER));
 

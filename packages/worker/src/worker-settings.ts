@@ -12,6 +12,7 @@ import {
   hostPort,
   incarnation,
   memoryLimitBytes,
+  rowMemoryBytes,
   workerId,
 } from "@winnow/core";
 import type { Incarnation, WorkerId } from "@winnow/core";
@@ -84,7 +85,7 @@ export interface WorkerOptions {
   readonly extraMemoryRatio?: number | undefined;
   /** Device to hold and search rows on. Default cpu, which falls back to plain JavaScript. */
   readonly accelerator?: AcceleratorKind | undefined;
-  /** Bytes that rows, ids and keys may occupy. Default: 70 % of this process's memory limit. */
+  /** Bytes that rows, ids and keys may occupy. Default: `rowMemoryBytes` of this process's memory limit. */
   readonly memoryBytesMax?: number | undefined;
   /** Threads of a scan on the CPU. Default: the processors this process may use. */
   readonly threads?: number | undefined;
@@ -230,18 +231,13 @@ export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
     drain: drainSettings(options),
     device: {
       kind: options.accelerator ?? "cpu",
-      capacityBytes: options.memoryBytesMax ?? defaultMemoryBytes(),
+      capacityBytes: options.memoryBytesMax ?? rowMemoryBytes(memoryLimitBytes()),
       threads: options.threads,
     },
     reader,
     ...computeSettings(options),
     announceIntervalMs: options.announceIntervalMs ?? 50,
   };
-}
-
-/** Leaves room for the heap, for frames in flight and for the table of contents of the next version. */
-function defaultMemoryBytes(): number {
-  return Math.floor(0.7 * memoryLimitBytes());
 }
 
 function replicaSettings(options: WorkerOptions, id: WorkerId): ReplicaSettings {

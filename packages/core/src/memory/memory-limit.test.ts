@@ -2,7 +2,7 @@
 
 import { totalmem } from "node:os";
 import { afterEach, expect, test, vi } from "vitest";
-import { fittingMemory, memoryLimitBytes } from "./memory-limit.ts";
+import { fittingMemory, memoryLimitBytes, rowMemoryBytes } from "./memory-limit.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
@@ -22,4 +22,10 @@ test("a default is lower where its ratio of the memory is, and never 0", () => {
   );
 
   expect(fitting).toEqual([2 ** 29, 2 ** 28, 1]);
+});
+
+test("rows leave a worker's other memory alone, in a small container as well", () => {
+  const rows = [2 ** 34, 2 ** 30, 2 ** 29 + 2 ** 28, 2 ** 28].map(rowMemoryBytes);
+
+  expect(rows).toEqual([Math.floor(0.7 * 2 ** 34), Math.floor(0.7 * 2 ** 30), 2 ** 29, 2 ** 27]);
 });

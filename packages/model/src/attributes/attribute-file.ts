@@ -10,6 +10,7 @@ import {
   NO_ROW,
   StringColumn,
   WinnowError,
+  assertFreeMemory,
   columnBytes,
   excerpt,
   systemClock,
@@ -33,6 +34,8 @@ const READERS: Readonly<Record<string, (file: RegionFile, limit: RowLimit) => De
   "items.csv": readCsvItems,
 };
 const FILE_BYTES_MAX = 2 ** 36;
+/** Bytes of memory for a byte of a file while it is read: 2.05 for lines of JSON, more where memory is not short. */
+const READING_RATIO = 2;
 /** What was read of a file of at most this size is kept: reading it again for each load would cost more. */
 const KEPT_FILE_BYTES_MAX = 2 ** 23;
 /** How long what was read of a larger file is kept after its last use: loads follow an open within seconds. */
@@ -163,6 +166,8 @@ export class AttributeFile {
         const text = `it has ${file.size} bytes, at most ${FILE_BYTES_MAX} are read`;
         throw new WinnowError("RESOURCE_EXHAUSTED", `Cannot read ${this.name}: ${text}`);
       }
+      const needed = READING_RATIO * file.size;
+      if (file.size > KEPT_FILE_BYTES_MAX) assertFreeMemory(`Reading ${this.name}`, needed);
       // The digest comes last: a file of gigabytes in another format is then refused by its first line.
       const items = READERS[path.basename(this.name)]!(file, this.#limit);
       const digest = digestOf(file);

@@ -191,6 +191,20 @@ describe("health", () => {
     });
   });
 
+  test("does not send anybody to the files of a version for which memory or a disk is short", () => {
+    const error = { code: "RESOURCE_EXHAUSTED", message: "w0: 90 bytes are needed, 50 are free" };
+    const rollout = { progress: 0, ready: 0, waitingFor: [], failedOn: ["w0"] };
+    const failed = versionReport({ version: 2, state: "END", isDefault: false, error, rollout });
+
+    const { remedy } = healthOf(
+      facts({ models: [model({ versions: [failed, versionReport()] })] }),
+    );
+
+    expect(remedy).toBe(
+      "Give it the room that it lacks, or add workers; they try again by themselves",
+    );
+  });
+
   test("tells a version on its way, and a version that is over, without worry", () => {
     const loading = versionReport({
       version: 3,

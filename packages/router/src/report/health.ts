@@ -210,7 +210,7 @@ function silenceFinding(model: ModelReport, severity: Severity): Finding {
     (wanted.state === "END" || wanted.rollout.failedOn.length > 0)
   ) {
     const text = `${name} does not answer: ${named} cannot be served: ${reasonOf(wanted.error.message, wanted.rollout.failedOn)}`;
-    return { severity, text, remedy: FAILED_REMEDY };
+    return { severity, text, remedy: failedRemedy(wanted.error) };
   }
   if (wanted.error !== undefined && wanted.rollout.progress >= 1) {
     const text = `${name} does not answer yet: ${reasonOf(wanted.error.message, [])}`;
@@ -224,8 +224,12 @@ function silenceFinding(model: ModelReport, severity: Severity): Finding {
   return { severity, text, remedy: "Wait until it is loaded" };
 }
 
-const FAILED_REMEDY =
-  "Repair the version's files or export it again; winnow inspect DIR shows what is wrong with it";
+/** Files are not at fault where memory or a disk is short. */
+function failedRemedy(error: VersionReport["error"]): string {
+  return error?.code === "RESOURCE_EXHAUSTED"
+    ? "Give it the room that it lacks, or add workers; they try again by themselves"
+    : "Repair the version's files or export it again; winnow inspect DIR shows what is wrong with it";
+}
 
 function replicationFindings({ name, versions }: ModelReport): Finding[] {
   const serving = versions.find(({ isDefault }) => isDefault);
@@ -300,7 +304,7 @@ function failureFinding(
   const kept = isOther ? `; version ${defaultVersion} goes on answering` : "";
   const why = error === undefined ? "" : `: ${reasonOf(error.message, failedOn)}`;
   const text = `${name}/${version} failed${where}${kept}${why}`;
-  return { severity: "degraded", text, remedy: FAILED_REMEDY };
+  return { severity: "degraded", text, remedy: failedRemedy(error) };
 }
 
 /** The message of a failure, without the names of workers that it begins with: `w0 (and 2 more): …`. */

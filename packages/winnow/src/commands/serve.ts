@@ -2,7 +2,13 @@
 // router and its workers on one machine, kept running, drained on SIGTERM. Unlike `winnow up` it does not
 // wait for models, prints log lines, and listens on all interfaces unless told otherwise.
 
-import { WinnowError, assertDescriptors, hostPort, memoryLimitBytes } from "@winnow/core";
+import {
+  WinnowError,
+  assertDescriptors,
+  hostPort,
+  memoryLimitBytes,
+  rowMemoryBytes,
+} from "@winnow/core";
 import { type LocalCluster, startLocalCluster } from "../local-cluster/local-cluster.ts";
 import { isShownToFew } from "../process/exposure.ts";
 import { type LocalFlags, isGiven, localClusterShape } from "../local-cluster/local-flags.ts";
@@ -88,15 +94,13 @@ function consoleOf(options: ServeOptions, { url }: LocalCluster): string {
     : "none: beyond loopback it needs --api-keys or --tls-client-ca";
 }
 
-/** Part of the memory that rows use, where `--memory-bytes` does not say how much: as a worker decides. */
-const ROWS_RATIO = 0.7;
 /** Least part of the memory that the routers count on, however much is given to rows. */
 const ROUTER_RATIO_MIN = 0.1;
 
 /** The memory that the workers' rows leave to each router of one container. */
 function routerMemoryBytes({ routers, workers, memoryBytes }: ServeOptions): number {
   const all = memoryLimitBytes();
-  const left = all - workers * (memoryBytes ?? ROWS_RATIO * all);
+  const left = all - workers * (memoryBytes ?? rowMemoryBytes(all));
   return Math.max(ROUTER_RATIO_MIN * all, left) / routers;
 }
 

@@ -3,7 +3,7 @@
 // another thread.
 
 import type { Accelerator, Resident } from "@winnow/accelerator";
-import { WinnowError, vectorDimOf } from "@winnow/core";
+import { WinnowError, assertFreeMemory, vectorDimOf } from "@winnow/core";
 import type { Clock, Fingerprint } from "@winnow/core";
 
 import type {
@@ -286,10 +286,16 @@ export class ComputeHost {
     });
   }
 
-  /** Copies of admitted rows only save time, so they give way to a partition that must be loaded. */
+  /**
+   * Copies of admitted rows only save time, so they give way to a partition that must be loaded. One that the container
+   * has no memory for is refused before it is read. @throws WinnowError RESOURCE_EXHAUSTED
+   */
   #makeRoom({ rows, dim }: PartitionSource): void {
-    const { usedBytes, capacityBytes } = this.#parts.accelerator.memory();
-    if (usedBytes + 2 * rows * dim * FLOAT_BYTES > capacityBytes) this.#filters.dropCopies();
+    const { accelerator } = this.#parts;
+    const { usedBytes, capacityBytes } = accelerator.memory();
+    const bytes = rows * dim * FLOAT_BYTES;
+    if (usedBytes + 2 * bytes > capacityBytes) this.#filters.dropCopies();
+    if (accelerator.kind === "cpu") assertFreeMemory(`A partition of ${rows} rows`, bytes);
   }
 
   async release(name: ReplicaName): Promise<void> {
