@@ -25,7 +25,13 @@ if (executablePath === undefined) {
 }
 
 /** Answers to the page, by path; what is not there fails as if the router were gone. */
-type Answers = Readonly<Record<string, { readonly json: unknown; readonly headers?: object }>>;
+type Answers = Readonly<Record<string, Told>>;
+
+interface Told {
+  readonly json: unknown;
+  readonly headers?: object;
+  readonly status?: number;
+}
 
 const INPUT = { dtype: "DT_STRING", tensor_shape: { dim: [{ size: "-1" }] } };
 const SIGNATURES = { signature_def: { serving_default: { inputs: { user_id: INPUT } } } };
@@ -86,7 +92,7 @@ describe.skipIf(executablePath === undefined)("the console's page", () => {
     } else if (told === undefined) {
       await route.abort();
     } else {
-      await route.fulfill({ json: told.json, headers: { ...told.headers } });
+      await route.fulfill({ status: 200, ...told, headers: { ...told.headers } });
     }
   }
 
@@ -197,6 +203,41 @@ describe.skipIf(executablePath === undefined)("the console's page", () => {
       expect(high).toBeLessThan(120);
     },
   );
+
+  test("of many versions, those that are whole are folded, and one that lacks replicas is open", async () => {
+    const report = healthyReport();
+    const movies = report.models.find(({ versions }) => versions[0]!.tables.length > 0)!;
+    const [whole] = movies.versions;
+    const partitions = { covered: 7, underreplicated: 1, lost: 0 };
+    const models = Array.from({ length: 6 }, (_, at) => ({
+      ...movies,
+      name: `movies-${at}`,
+      versions: [at === 2 ? { ...whole!, partitions } : whole!],
+    }));
+    const page = await opened({ ...METADATA, "/v1/cluster": { json: { ...report, models } } });
+    const maps = page.locator("#partitions details");
+    await maps.nth(5).waitFor();
+    const open = (): Promise<boolean[]> =>
+      maps.evaluateAll((all) => all.map((each) => each.hasAttribute("open")));
+    const before = await open();
+    await maps.nth(0).locator("summary").click();
+    // The first of these may have been on its way already; the second is drawn after it was answered.
+    for (let asked = 0; asked < 3; asked += 1) await page.waitForResponse("**/v1/cluster");
+
+    expect(before).toEqual([false, false, true, false, false, false]);
+    expect(await open()).toEqual([true, false, true, false, false, false]);
+    expect(await maps.nth(2).locator("summary").textContent()).toContain(
+      "7 of 8 partitions with all replicas",
+    );
+  });
+
+  test("a key can be typed as soon as the page asks for one", async () => {
+    const page = await opened({ "/v1/cluster": { status: 401, json: { error: "no key" } } });
+    await page.getByRole("heading", { name: "This router asks for a key" }).waitFor();
+    await page.keyboard.type("secret");
+
+    expect(await page.getByRole("textbox", { name: "Key" }).inputValue()).toBe("secret");
+  });
 
   test("a title that is written from right to left keeps its order in the answer", async () => {
     const page = await opened({

@@ -128,7 +128,7 @@ describe.skipIf(executablePath === undefined)("the console of a running cluster"
     await instances.fill('["user 1", "user 2"]');
     await page.getByLabel("k", { exact: true }).fill("3");
     await page.getByLabel("k", { exact: true }).press("Enter");
-    const answer = page.getByRole("region", { name: "Answer to instance 2" });
+    const answer = page.getByRole("group", { name: "Answer to instance 2" });
     await answer.waitFor(WAIT);
     await page.getByRole("button", { name: "Copy as curl" }).click();
     const curl = page.getByLabel("The request for curl");

@@ -127,6 +127,11 @@ function leftOutView({ leftOut }: ClusterReport): VNode | null {
   );
 }
 
+/** Puts the keyboard into a field when the page shows it, and not again when the page is drawn anew. */
+function focus(field: HTMLElement | null): void {
+  field?.focus();
+}
+
 function loginView(
   { message, wasTried }: { readonly message: string; readonly wasTried: boolean },
   onKey: (key: string) => void,
@@ -142,7 +147,7 @@ function loginView(
     h("h2", { id: "login-heading" }, "This router asks for a key"),
     h(
       "p",
-      {},
+      { id: "login-about" },
       "A key with the role status shows the cluster; one with the role predict as well can try requests. It stays in this tab.",
     ),
     wasTried ? h("p", { class: "wrong", role: "alert" }, message) : null,
@@ -157,6 +162,8 @@ function loginView(
         required: true,
         autocomplete: "off",
         spellcheck: false,
+        "aria-describedby": "login-about",
+        ref: focus,
       }),
       h("button", { type: "submit" }, "Show the cluster"),
     ),

@@ -150,6 +150,8 @@ function optionsOf({ series, text, isBinary }: ChartProps, width: number): uPlot
     legend: { show: false },
     cursor: { show: false },
     scales: { y: { range: (_, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
+    // Half a label of the time stands beyond the last second.
+    padding: [null, 28, null, null],
     axes: [
       { ...axis, size: 28, space: 80, values: (_, seconds) => seconds.map(timeText) },
       {

@@ -58,7 +58,7 @@ export function bar(fraction: number, text: string, tone = ""): VNode {
 export function table(caption: string, head: readonly string[], rows: readonly VNode[]): VNode {
   return h(
     "div",
-    { class: "scroll", tabIndex: 0, role: "region", "aria-label": caption },
+    { class: "scroll", tabIndex: 0, role: "group", "aria-label": caption },
     h(
       "table",
       {},

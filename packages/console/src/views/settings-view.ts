@@ -28,8 +28,12 @@ export function settingsView({ router }: ClusterReport): VNode {
     h(
       "details",
       {},
-      h("summary", {}, `Effective configuration: ${entries.length} settings, ${changed.size} set`),
-      table("Effective configuration", ["Setting", "Value"], rows),
+      h(
+        "summary",
+        {},
+        `Limits and times in effect: ${entries.length}, ${changed.size} of them set`,
+      ),
+      table("Limits and times in effect", ["Setting", "Value"], rows),
     ),
   );
 }

@@ -89,13 +89,18 @@ const LEGEND: readonly (readonly [string, string])[] = [
 
 const ENDING: ReadonlySet<string> = new Set(["UNLOADING", "END"]);
 
-/** A map for each version that is the default, or is about to become it. */
+/** Versions up to which all maps are open. */
+const OPEN_MAPS_MAX = 4;
+
+/** A map for each version that is the default, or is about to become it; of many, those that are whole are folded. */
 export function partitionsView(report: ClusterReport): VNode {
-  const maps = report.models.flatMap((model) =>
+  const shown = report.models.flatMap((model) =>
     model.versions
       .filter(({ isOver, state, tables }) => !isOver && !ENDING.has(state) && tables.length > 0)
-      .map((version) => versionMap(report.workers, model, version)),
+      .map((version) => ({ model, version })),
   );
+  const draw = shown.length > OPEN_MAPS_MAX ? foldedMap : openMap;
+  const maps = shown.map(({ model, version }) => draw(report.workers, model, version));
   if (maps.length === 0) {
     return section("partitions", "Partitions", empty("No version with tables is loaded."));
   }
@@ -114,23 +119,53 @@ export function partitionsView(report: ClusterReport): VNode {
   );
 }
 
-function versionMap(
+function openMap(
   workers: readonly WorkerReport[],
   model: ModelReport,
   version: VersionReport,
 ): VNode {
-  const name = `${model.name}/${version.version}`;
   return h(
     "div",
-    { key: name, class: "map" },
+    { key: mapName(model, version), class: "map" },
+    mapHeading(model, version),
+    ...version.tables.map((each) => tableMap(workers, version, each)),
+  );
+}
+
+/** It opens by itself when partitions lack replicas, or while the version is on its way. */
+function foldedMap(
+  workers: readonly WorkerReport[],
+  model: ModelReport,
+  version: VersionReport,
+): VNode {
+  const { covered, underreplicated, lost } = version.partitions;
+  const isWhole = underreplicated + lost === 0;
+  const held = `${covered} of ${covered + underreplicated + lost} partitions with all replicas`;
+  return h(
+    "details",
+    { key: mapName(model, version), class: "map", open: !isWhole || !version.isDefault },
     h(
-      "h3",
+      "summary",
       {},
-      name,
+      mapHeading(model, version),
       " ",
-      version.isDefault ? badge("ok", "default") : badge("news", version.state.toLowerCase()),
+      isWhole ? h("span", { class: "beside" }, held) : badge(lost > 0 ? "down" : "degraded", held),
     ),
     ...version.tables.map((each) => tableMap(workers, version, each)),
+  );
+}
+
+function mapName(model: ModelReport, version: VersionReport): string {
+  return `${model.name}/${version.version}`;
+}
+
+function mapHeading(model: ModelReport, version: VersionReport): VNode {
+  return h(
+    "h3",
+    {},
+    mapName(model, version),
+    " ",
+    version.isDefault ? badge("ok", "default") : badge("news", version.state.toLowerCase()),
   );
 }
 

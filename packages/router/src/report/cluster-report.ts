@@ -15,6 +15,7 @@ import type {
   VersionHolding,
 } from "@winnow/cluster";
 import type { VersionStatus } from "../predictor.ts";
+import { compareWorkerIds } from "../workers/worker-order.ts";
 import type { PartitionCounts } from "../workers/cluster-status.ts";
 import type { LatencyPercentiles } from "../workers/latency-window.ts";
 import type {
@@ -170,7 +171,9 @@ export function modelReports(observed: ObservedCluster): ModelReport[] {
   const connected = workers.flatMap(({ isAskable, announcement }) =>
     isAskable ? (announcement ?? []) : [],
   );
-  const announced = newestIncarnations([...connected, ...members]);
+  const announced = newestIncarnations([...connected, ...members]).toSorted((a, b) =>
+    compareWorkerIds(a.workerId, b.workerId),
+  );
   const positions = new Map(workers.map(({ id }, position) => [id, position]));
   const holdings = new Map([...announced, ...connected].map((said) => [said, holdingsOf(said)]));
   const facts = { observed, announced, connected, positions, holdings };

@@ -1,6 +1,6 @@
 // The report of a whole router, over pretended workers that come, go and load versions.
 
-import { WinnowError } from "@winnow/core";
+import { WinnowError, workerId } from "@winnow/core";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
 import { RouterBench } from "../fixtures/router-bench.ts";
@@ -192,13 +192,15 @@ describe("the report", () => {
       tables: [],
     };
     const others = bench.workers.slice(1).map((each) => bench.network.announcementOf(each));
-    bench.membership.publish([{ ...said, versions: [...said.versions, failed] }, ...others]);
+    const broken = { ...said, versions: [...said.versions, failed] };
+    const brokenAs = (id: string) => ({ ...broken, workerId: workerId(id) });
+    bench.membership.publish([broken, ...others, brokenAs("w10"), brokenAs("w9")]);
 
     const { models } = await after(2000);
 
     expect(models[0]!.versions[0]).toMatchObject({
       version: 8,
-      rollout: { failedOn: ["w0"] },
+      rollout: { failedOn: ["w0", "w9", "w10"] },
       error: { code: "INVALID_ARGUMENT", message: "w0: saved_model.pb is cut short" },
     });
   });

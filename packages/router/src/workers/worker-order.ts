@@ -2,7 +2,12 @@
 
 const COLLATOR = new Intl.Collator("en", { numeric: true });
 
-/** Compares workers by their ids: numbers within them by value, equal ones by their characters. */
+/** Compares workers by their ids. */
 export function byWorkerId(a: { readonly id: string }, b: { readonly id: string }): number {
-  return COLLATOR.compare(a.id, b.id) || (a.id < b.id ? -1 : 1);
+  return compareWorkerIds(a.id, b.id);
+}
+
+/** Compares ids of workers: numbers within them by value, equal ones by their characters. */
+export function compareWorkerIds(a: string, b: string): number {
+  return COLLATOR.compare(a, b) || (a < b ? -1 : 1);
 }
