@@ -231,6 +231,27 @@ describe.skipIf(executablePath === undefined)("the console's page", () => {
     );
   });
 
+  test("screen readers are told again when a sentence says something else, not when its seconds pass", async () => {
+    const report = degradedReport();
+    const told = (text: string): Answers => {
+      const [first, ...rest] = report.health.findings;
+      const findings = [{ ...first!, text }, ...rest];
+      return { "/v1/cluster": { json: { ...report, health: { ...report.health, findings } } } };
+    };
+    const page = await opened(told("Worker w1 cannot be reached: last heard 6.0 s ago"));
+    const status = page.locator(".page > [role=status]");
+    const next = async (text: string): Promise<string | null> => {
+      await page.unrouteAll();
+      await page.route("**/*", (route) => answer(route, told(text)));
+      await page.locator("#health-sentence").filter({ hasText: text }).waitFor();
+      return status.textContent();
+    };
+
+    expect(await next("Worker w1 cannot be reached: last heard 12 s ago")).toContain("6.0 s ago");
+    expect(await next("Worker w2 cannot be reached: last heard 12 s ago")).toContain("w2");
+    expect(await page.locator("[role=status] #health-sentence").count()).toBe(0);
+  });
+
   test("a key can be typed as soon as the page asks for one", async () => {
     const page = await opened({ "/v1/cluster": { status: 401, json: { error: "no key" } } });
     await page.getByRole("heading", { name: "This router asks for a key" }).waitFor();

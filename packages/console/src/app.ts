@@ -11,9 +11,10 @@ import { h, use } from "./views/element.ts";
 import type { Sample } from "./history.ts";
 import type { RouterClient } from "./router-client.ts";
 import { ageText } from "./words.ts";
+import { Announcement } from "./views/announcement-view.ts";
 import { chartsView } from "./views/charts-view.ts";
 import { eventsView, slowRequestsView } from "./views/events-view.ts";
-import { healthView } from "./views/health-view.ts";
+import { healthSentence, healthView } from "./views/health-view.ts";
 import { modelsView } from "./views/models-view.ts";
 import { Playground } from "./views/playground-view.ts";
 import { settingsView } from "./views/settings-view.ts";
@@ -64,7 +65,27 @@ export function Page(props: PageProps): VNode {
       client.hasKey && state.kind === "shown" ? leave : null,
     ),
     h("main", { id: "main", tabIndex: -1, class: isStale ? "stale" : "" }, ...content(props)),
+    ...announcements(state),
   );
+}
+
+/** The sentence of the cluster's health, and that the router is silent. */
+function announcements(state: PageState): (VNode | null)[] {
+  const health = state.kind === "shown" ? healthSentence(state.report) : "";
+  const silence = silenceText(state);
+  return [
+    use(Announcement, { role: "status", text: health, key: "health" }),
+    silence === "" ? null : use(Announcement, { role: "alert", text: silence, key: "silence" }),
+  ];
+}
+
+/** "" while the router answers. */
+function silenceText(state: PageState): string {
+  if (state.kind === "silent") {
+    return `The router does not answer (${state.message}); this page goes on asking.`;
+  }
+  if (state.kind !== "shown" || state.silent === undefined) return "";
+  return `The router has not answered for ${ageText(state.silent.sinceMs)}; below is its last report.`;
 }
 
 function navigation(): VNode {
@@ -87,17 +108,13 @@ function content({ state, client, origin, isDark, copy, onKey }: PageProps): (VN
     case "loading":
       return [h("p", { class: "empty", role: "status" }, "Asking the router …")];
     case "silent":
-      return [banner(`The router does not answer (${state.message}); this page goes on asking.`)];
+      return [banner(silenceText(state))];
     case "login":
       return [loginView(state, onKey)];
     case "shown": {
       const { report, samples, silent } = state;
       return [
-        silent === undefined
-          ? null
-          : banner(
-              `The router has not answered for ${ageText(silent.sinceMs)}; below is its last report.`,
-            ),
+        silent === undefined ? null : banner(silenceText(state)),
         healthView(report),
         workersView(report),
         modelsView(report, client),
@@ -114,7 +131,7 @@ function content({ state, client, origin, isDark, copy, onKey }: PageProps): (VN
 }
 
 function banner(text: string): VNode {
-  return h("p", { class: "banner", role: "alert" }, text);
+  return h("p", { class: "banner" }, text);
 }
 
 function leftOutView({ leftOut }: ClusterReport): VNode | null {

@@ -6,26 +6,28 @@ import { badge, h } from "./element.ts";
 
 const WORDS: Readonly<Record<Severity, string>> = { ok: "OK", degraded: "Degraded", down: "Down" };
 
-/** Announced to screen readers when the sentence changes. */
-export function healthView({ health }: ClusterReport): VNode {
+/** What is wrong above all, or that all is well. */
+export function healthSentence({ health }: ClusterReport): string {
+  const { severity, findings, sentence } = health;
+  return severity === "ok" ? sentence : (findings[0]?.text ?? sentence);
+}
+
+/** The state of the cluster in words. */
+export function healthView(report: ClusterReport): VNode {
+  const { health } = report;
   const { severity, findings } = health;
   const told = severity === "ok" ? findings : findings.slice(1);
-  const sentence = severity === "ok" ? health.sentence : (findings[0]?.text ?? health.sentence);
   return h(
     "section",
     { id: "health", class: `health ${severity}`, "aria-labelledby": "health-sentence" },
     h(
-      "div",
-      { role: "status" },
-      h(
-        "p",
-        { id: "health-sentence", class: "sentence" },
-        badge(severity, WORDS[severity]),
-        " ",
-        sentence,
-      ),
-      health.remedy === "" ? null : h("p", { class: "remedy" }, health.remedy),
+      "p",
+      { id: "health-sentence", class: "sentence" },
+      badge(severity, WORDS[severity]),
+      " ",
+      healthSentence(report),
     ),
+    health.remedy === "" ? null : h("p", { class: "remedy" }, health.remedy),
     told.length === 0 ? null : h("ul", { class: "findings" }, ...told.map(findingView)),
   );
 }
