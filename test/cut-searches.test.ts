@@ -42,6 +42,7 @@ const NAMES = new Set([
   "item_features",
   "item_towers",
   "masked_searches",
+  "one_query",
   "score_expressions",
   "several_interests",
   "sliced_candidates",
@@ -326,6 +327,26 @@ test.each(["serving_default", "sigmoid", "masked_sigmoid", "penalised"])(
     );
 
     expect(rest).toEqual(all.map((list) => list.slice(3, 12)));
+  },
+);
+
+test.each(["serving_default", "squeezed"])(
+  "scores of one query alone, %s: a list as long as a request wants, without what it excludes",
+  async (name) => {
+    const { cases } = models.find((model) => model.name === "one_query")!;
+    const recorded = cases.find((each) => each.signature_name === name)!;
+    const found = async (wishes: Partial<PredictRequest>): Promise<readonly string[]> => {
+      const answer = await ask(routers.get(3)!, "one_query", { ...recorded, wishes });
+      const ids = "code" in answer ? undefined : answer.outputs.get("ids");
+      if (ids?.dtype !== "string") throw new Error(JSON.stringify(answer));
+      expect(ids.shape).toEqual([ids.data.length]);
+      return ids.data.toText();
+    };
+    const all = await found({ k: 40 });
+    const rest = await found({ k: 9, exclude: [stringTensor(all.slice(0, 3))] });
+
+    expect(all).toHaveLength(40);
+    expect(rest).toEqual(all.slice(3, 12));
   },
 );
 

@@ -45,6 +45,7 @@ test.each([
   ["tables that are made of several tensors answer", "score_expressions"],
   ["searches with masks answer", "masked_searches"],
   ["biases that a request weighs answer", "weighed_biases"],
+  ["scores of one query alone answer", "one_query"],
   ["items that a tower computes of tokens answer", "item_features"],
 ])("%s as TensorFlow did in any number of parts", async (_, wanted) => {
   const models = recordedModels("test/data/savedmodels");

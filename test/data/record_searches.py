@@ -796,6 +796,47 @@ def weighed_biases(directory):
     return [("batch", asked, name) for name in WEIGHED]
 
 
+def turned_products(m, q):
+    """What Keras' Dot makes of queries [b, dim] and items [1, items, dim]."""
+    items = tf.transpose(m.items[None], [0, 2, 1])
+    return tf.squeeze(tf.matmul(q[:, None], items), 1)
+
+
+def one_of(vector):
+    return lambda m, item: vector(m, tf.gather(m.items, m.lookup.lookup(item))[None])
+
+
+ONE_QUERY = {
+    "serving_default": one_of(lambda m, q: tf.reshape(turned_products(m, q), [-1])),
+    "squeezed": one_of(lambda m, q: tf.squeeze(scored(m, q) + m.bias, 0)),
+    "first": one_of(lambda m, q: tf.sigmoid(scored(m, tf.concat([q, -q], 0)))[0]),
+    "last": one_of(lambda m, q: scored(m, tf.concat([-q, q], 0))[-1]),
+    "masked": one_of(lambda m, q: tf.where(m.bias > 0.0, scored(m, q), -np.inf)[0]),
+    "in_rows": one_of(turned_products),
+}
+
+
+@model
+def one_query(directory):
+    """Items like one item, which is a scalar: scores and results without an axis of queries. All numbers are small integers."""
+    module = tf.Module()
+    numbers = np.random.default_rng(29)
+    module.items = tf.Variable(numbers.integers(-3, 4, (40, 8)), dtype=tf.float32, name="items")
+    module.bias = tf.Variable(numbers.integers(-9, 9, 40), dtype=tf.float32, name="bias")
+    module.ids = tf.Variable(ITEMS, name="ids")
+    module.lookup = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(ITEMS, range(40)), 0)
+
+    def signature(function):
+        def serve(item):
+            values, rows = tf.math.top_k(function(module, item), k=9)
+            return {"scores": values, "rows": rows, "ids": tf.gather(module.ids, rows)}
+
+        return tf.function(serve, input_signature=[spec(tf.string, name="item")])
+
+    tf.saved_model.save(module, directory, signatures={name: signature(f) for name, f in ONE_QUERY.items()})
+    return [(item, {"item": item}, name) for name in ONE_QUERY for item in ("item 07", "item 31", "unknown")]
+
+
 if __name__ == "__main__":
     for name in sys.argv[1:] or MODELS:
         record(name, MODELS[name])

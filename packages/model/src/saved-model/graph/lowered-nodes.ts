@@ -26,6 +26,12 @@ export type Handler = (lowering: Lowering, visit: Visit) => readonly GraphValue[
 /** Operations whose outputs all have one shape. */
 const ALIKE: ReadonlySet<string> = new Set(["TopKV2", "Unpack", "Split", "SplitV"]);
 
+/** The value of all queries, of which an operation takes the part of one. */
+export interface PartOfOne {
+  readonly all: GraphValue;
+  readonly taking: OperationNode;
+}
+
 /** Collects the nodes of one signature. */
 export class Lowering {
   readonly sources: GraphSources;
@@ -42,6 +48,8 @@ export class Lowering {
   readonly obstacles: Map<GraphValue, OperationNode> = new Map();
   /** The search behind each value that holds its scores, best first. */
   readonly rankings: Map<GraphValue, TopKNode> = new Map();
+  /** Values of one query, each with what it is the part of and the operation that takes the part. */
+  readonly partsOfOne: Map<GraphValue, PartOfOne> = new Map();
   /** What each search ranks: scores of all items. */
   readonly scoresOfSearches: Map<TopKNode, GraphValue> = new Map();
   /** Searches for the first items of what others find, by how many. */

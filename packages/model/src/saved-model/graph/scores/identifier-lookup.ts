@@ -26,8 +26,9 @@ export function visitIdentifierLookup(
 }
 
 /** How many candidates the search has whose rows these are. */
-function searchedRows({ registry }: Lowering, indices: GraphValue): number | undefined {
-  const search = indices.producer;
-  if (search?.kind !== "topK" || search.outputs[1] !== indices) return undefined;
+function searchedRows({ registry, partsOfOne }: Lowering, indices: GraphValue): number | undefined {
+  const rows = partsOfOne.get(indices)?.all ?? indices;
+  const search = rows.producer;
+  if (search?.kind !== "topK" || search.outputs[1] !== rows) return undefined;
   return registry.tables[search.table]?.spec.rows;
 }

@@ -4,7 +4,13 @@
 
 import { DEPTH_OPERATIONS, WinnowError } from "@winnow/core";
 import { Attributes } from "../definition/attributes.ts";
-import type { GraphMaskRule, GraphValue, NodeMask, TopKNode } from "../graph-value.ts";
+import type {
+  GraphMaskRule,
+  GraphValue,
+  NodeMask,
+  OperationNode,
+  TopKNode,
+} from "../graph-value.ts";
 import { constantValue, integerOf, producerOf } from "../graph-value.ts";
 import type { Lowering, Visit } from "../lowered-nodes.ts";
 import { searchedScoresOf } from "./score-expression.ts";
@@ -16,10 +22,8 @@ import type { StoredIds, StoredRows } from "../tables/table-registry.ts";
 const NO_ATTRIBUTES = new Attributes("", new Map());
 
 /** Handles TopKV2. */
-export function visitTopK(
-  lowering: Lowering,
-  { node, inputs }: Visit,
-): readonly GraphValue[] | undefined {
+export function visitTopK(lowering: Lowering, visit: Visit): readonly GraphValue[] | undefined {
+  const { node, inputs } = visit;
   const [scored, wanted] = inputs;
   const k = integerOf(wanted);
   const isKnown = k === undefined ? wanted !== undefined && isOfRequest(wanted) : k > 0;
@@ -34,8 +38,11 @@ export function visitTopK(
     if (!lowering.registry.canRead(stored)) return undefined;
     return search(lowering, { name: node.name, depth, scored, ...scores });
   }
-  if (scores.node !== undefined) lowering.obstacles.set(scored, scores.node);
-  return undefined;
+  const found = foundForOne(lowering, scored, (all) => {
+    return visitTopK(lowering, { ...visit, inputs: [all, wanted!] });
+  });
+  if (found === undefined && scores.node !== undefined) lowering.obstacles.set(scored, scores.node);
+  return found;
 }
 
 /**
@@ -75,6 +82,47 @@ function isOfRequest(k: GraphValue): boolean {
     for (const input of producer?.inputs ?? []) if (!input.constant) values.add(input);
   }
   return true;
+}
+
+/**
+ * The top k of the scores of one query, `[items]`, that a graph takes from those of all, `[queries, items]`: the same query's
+ * part of what is found for all.
+ */
+function foundForOne(
+  lowering: Lowering,
+  scored: GraphValue,
+  find: (all: GraphValue) => readonly GraphValue[] | undefined,
+): readonly GraphValue[] | undefined {
+  const taking = lowering.isInDataset ? undefined : takingOfOne(scored);
+  const all = taking?.inputs[0];
+  const found = all && find(all);
+  if (taking === undefined || found === undefined) return undefined;
+  return found.map((value) => partOfOne(lowering, value, taking));
+}
+
+/** The part of one query, which leads back to the value of all. */
+function partOfOne(lowering: Lowering, all: GraphValue, taking: OperationNode): GraphValue {
+  const { op, name, attributes, inputs } = taking;
+  const sizes = constantValue({ dtype: "int32", shape: [1], data: Int32Array.of(-1) });
+  const others = op === "Reshape" ? [sizes] : inputs.slice(1);
+  const node = { op, name: `${name}/found`, attributes, outputDtypes: [all.dtype] };
+  const part = lowering.operation(node, [all, ...others]).outputs[0]!;
+  lowering.partsOfOne.set(part, { all, taking });
+  return part;
+}
+
+/** The operation that takes the scores of one query, `[items]`, from those of several, `[queries, items]`. */
+function takingOfOne(scores: GraphValue): OperationNode | undefined {
+  const taking = producerOf(scores, "Squeeze", "Reshape", "StridedSlice");
+  return taking !== undefined && takesOne(taking, scores.shape ?? []) ? taking : undefined;
+}
+
+function takesOne({ op, attributes, inputs }: OperationNode, scores: readonly number[]): boolean {
+  const [all = [], begin = []] = inputs.map(({ shape }) => shape ?? []);
+  const [items = -1] = scores;
+  if (all.length !== 2 || scores.length !== 1 || all[1] !== items || items === -1) return false;
+  if (op !== "StridedSlice") return all[0] === 1;
+  return begin[0] === 1 && attributes.int("shrink_axis_mask", 0) === 1;
 }
 
 interface WantedSearch extends SearchedScores {
@@ -203,6 +251,11 @@ export function gatherIdentifiers(
   source: GraphValue,
   indices: GraphValue,
 ): GraphValue | undefined {
+  const part = lowering.partsOfOne.get(indices);
+  if (part !== undefined) {
+    const ofAll = gatherIdentifiers(lowering, source, part.all);
+    return ofAll && partOfOne(lowering, ofAll, part.taking);
+  }
   const { rows, offset } = withoutOffset(indices);
   const search = rows.producer;
   if (search?.kind !== "topK" || search.outputs[1] !== rows) return undefined;

@@ -217,6 +217,20 @@ describe("slices of the candidates", () => {
   });
 });
 
+test("scores of one query alone, without an axis of queries, are searched with its items' ids", () => {
+  const oneQuery = programOf(path.resolve(EXPORT, "../../one_query/1"));
+  const searches = oneQuery.signatures
+    .filter(({ methodName }) => methodName !== "")
+    .map(({ steps }) => steps.find((step) => step.kind === "topK")?.table ?? -1);
+
+  expect(searches).toHaveLength(6);
+  const tables = searches.map((table) => oneQuery.tables[table]);
+  expect(tables.every((table) => table?.kind === "candidate" && table.idDtype === "string")).toBe(
+    true,
+  );
+  expect(oneQuery).not.toHaveProperty("uncutTables");
+});
+
 test("items that are not searched are told of, once each, with what stood in the way", () => {
   const { uncutTables = [] } = programOf(path.resolve(EXPORT, "../../distances/1"));
   const held = uncutTables.map(({ tensor, bytes, obstacle }) => {

@@ -217,24 +217,33 @@ export function ofAllQueries(items: GraphValue): GraphValue {
   return withoutAddedAxis(withoutRearrangement(items), 0) ?? items;
 }
 
+/** The side of items that are the same for all queries; a graph may turn them with the axis of the queries (Keras' Dot). */
+function sideOfAll(items: GraphValue, sideOf: (matrix: GraphValue) => Side): Side | undefined {
+  const [whole, order] = producerOf(withoutRearrangement(items), "Transpose")?.inputs ?? [];
+  const isTurned = whole !== undefined && integersOf(order)?.join() === "0,2,1";
+  const side = sideOf(ofAllQueries(isTurned ? whole : items));
+  if (side.matrix.shape?.length !== 2) return undefined;
+  return isTurned ? { ...side, kept: side.kept === 0 ? 1 : 0 } : side;
+}
+
 function rowwiseSides(value: GraphValue): Sides | undefined {
   const whole = withRemovedAxis(value, 1);
   const product = whole && producerOf(whole, ...BATCH_PRODUCTS);
   const [left, items] = operandsOf(product) ?? [];
-  const right = items && ofAllQueries(items);
-  if (product === undefined || left === undefined || right?.shape?.length !== 2) return undefined;
+  if (product === undefined || left === undefined || items === undefined) return undefined;
+  const side = sideOfAll(items, (matrix) => rightSide(product, matrix));
   const queries = withoutAddedAxis(withoutRearrangement(left), 1);
-  if (queries === undefined || isSet(product, "adj_x")) return undefined;
-  return [{ matrix: queries, kept: 0 }, rightSide(product, right)];
+  if (side === undefined || queries === undefined || isSet(product, "adj_x")) return undefined;
+  return [{ matrix: queries, kept: 0 }, side];
 }
 
 function columnwiseSides(value: GraphValue): Sides | undefined {
   const whole = withRemovedAxis(value, 2);
   const product = whole && producerOf(whole, ...BATCH_PRODUCTS);
   const [items, right] = operandsOf(product) ?? [];
-  const left = items && ofAllQueries(items);
-  if (product === undefined || right === undefined || left?.shape?.length !== 2) return undefined;
+  if (product === undefined || items === undefined || right === undefined) return undefined;
+  const side = sideOfAll(items, (matrix) => leftSide(product, matrix));
   const queries = withoutAddedAxis(withoutRearrangement(right), 2);
-  if (queries === undefined || isSet(product, "adj_y")) return undefined;
-  return [{ matrix: queries, kept: 0 }, leftSide(product, left)];
+  if (side === undefined || queries === undefined || isSet(product, "adj_y")) return undefined;
+  return [{ matrix: queries, kept: 0 }, side];
 }
