@@ -251,7 +251,8 @@ describe.skipIf(!hasKubectl)("processes of deploy/kubernetes", () => {
     const settings = objects.find(({ metadata }) => metadata.name.startsWith("winnow-settings"));
     const shared = Object.keys(settings?.["data"] ?? {});
     const own = containers.flatMap(({ env = [] }) => env.map(({ name }) => name));
-    const known = `${help("worker")}${help("router")}`;
+    // Lines are broken anywhere between words.
+    const known = `${help("worker")}${help("router")}`.replaceAll(/\s+/g, " ");
 
     const names = [...shared, ...own].filter((name) => name.startsWith("WINNOW_"));
 
