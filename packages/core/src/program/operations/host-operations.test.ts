@@ -18,7 +18,7 @@ import {
 } from "./host-operations.ts";
 import type { Attribute, HostStep } from "../program.ts";
 import { hashBucketStrong } from "../hashes/sip-hash.ts";
-import { tensorOf, zeros } from "./tensor-memory.ts";
+import { stringsMade, tensorOf, zeros } from "./tensor-memory.ts";
 import { indexVocabularies } from "../vocabulary-index.ts";
 
 type Plain = number | string | boolean | { readonly b64: string };
@@ -156,6 +156,31 @@ describe("runHostStep()", () => {
     expect(() => runHostStep(step("Tile"), [text, times], [])).toThrow(
       expect.objectContaining({ code: "RESOURCE_EXHAUSTED" }) as Error,
     );
+  });
+
+  test.each([
+    ["strings", [2 ** 10 + 1, 2 ** 10], "x"],
+    ["bytes", [17, 16], "x".repeat(2 ** 20)],
+  ])("crosses as texts of more %s than the limit are RESOURCE_EXHAUSTED", (_, widths, text) => {
+    const columns = widths.map((width) => {
+      return stringTensor(Array<string>(width).fill(text), [1, width]);
+    });
+
+    expect(() => runHostStep(step("SparseCrossV2"), [...columns, stringTensor(["_"])], [])).toThrow(
+      expect.objectContaining({ code: "RESOURCE_EXHAUSTED" }) as Error,
+    );
+  });
+
+  test("strings are made only until they are longer than the limit together", () => {
+    const text = new Uint8Array(2 ** 20);
+    let made = 0;
+    const make = (): Uint8Array => {
+      made += 1;
+      return text;
+    };
+
+    expect(() => stringsMade([2 ** 20], make)).toThrow("268435456 bytes of text");
+    expect(made).toBe(257);
   });
 
   test("missing inputs and wrong element types are errors of the request", () => {

@@ -56,11 +56,24 @@ export function stringCount(shape: readonly number[]): number {
 
 /** A string tensor of these strings. @throws WinnowError RESOURCE_EXHAUSTED */
 export function stringsOf(shape: readonly number[], strings: readonly Uint8Array[]): Tensor {
-  stringCount(shape);
-  const bytes = strings.reduce((sum, string) => sum + string.length, 0);
-  if (bytes > HOST_OUTPUT_BYTES_MAX) {
+  return stringsMade(shape, (at) => strings[at]!);
+}
+
+/**
+ * A string tensor of strings that are made one after the other, and no further than the limits go: a request may
+ * ask for many that together are longer than itself. @throws WinnowError RESOURCE_EXHAUSTED
+ */
+export function stringsMade(
+  shape: readonly number[],
+  make: (position: number) => Uint8Array,
+): Tensor {
+  let bytes = 0;
+  const strings = Array.from({ length: stringCount(shape) }, (_, at) => {
+    const string = make(at);
+    bytes += string.length;
+    if (bytes <= HOST_OUTPUT_BYTES_MAX) return string;
     const text = `A host operation may give ${HOST_OUTPUT_BYTES_MAX} bytes of text, not ${bytes}`;
-    throw new WinnowError("RESOURCE_EXHAUSTED", text);
-  }
+    throw new WinnowError("RESOURCE_EXHAUSTED", `${text} and more`);
+  });
   return tensorOf("string", shape, StringColumn.fromBytes(strings));
 }

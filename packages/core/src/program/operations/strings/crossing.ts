@@ -5,11 +5,10 @@
 import { WinnowError } from "../../../errors/errors.ts";
 import type { Tensor } from "../../../tensor/tensor.ts";
 import { fingerprint64 } from "../../hashes/farm-hash.ts";
-import { StringColumn } from "../../../tensor/string-column.ts";
 import { booleanAttribute, bytesAt, inputAt, integersAt, numberAttribute } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../../node-error.ts";
-import { outputCount, tensorOf } from "../tensor-memory.ts";
+import { outputCount, stringCount, stringsMade, tensorOf } from "../tensor-memory.ts";
 
 /** Feature crosses, by TensorFlow's name. */
 export const crossingOperations: HostOperations = {
@@ -41,12 +40,14 @@ function cross(call: HostCall): Tensor[] {
   const columns = columnsOf(call, call.inputs.length, hashesOf);
   const buckets = BigInt(numberAttribute(call, "num_buckets", 0));
   const seed = wrap(BigInt((call.attributes["hash_key"] ?? 0) as number | string));
-  const { count, places, shape } = crossesOf(columns);
+  const { count, places, shape } = crossesOf(columns, outputCount);
   const values = new BigInt64Array(count);
-  eachCross(columns, (picks, at) => {
+  let at = 0;
+  for (const picks of crossesIn(columns)) {
     const hash = picks.reduceRight(chained, seed);
     values[at] = hash % (buckets > 0n ? buckets : INT64_MAX);
-  });
+    at += 1;
+  }
   return [places, tensorOf("int64", [count], values), shape];
 }
 
@@ -55,17 +56,21 @@ function crossTexts(call: HostCall): Tensor[] {
   const last = call.inputs.length - 1;
   const separator = bytesAt(call, last);
   const columns = columnsOf(call, last, textsOf);
-  const { count, places, shape } = crossesOf(columns);
-  const texts: Uint8Array[] = [];
-  eachCross(columns, (picks) => {
+  const { count, places, shape } = crossesOf(columns, stringCount);
+  const crosses = crossesIn(columns);
+  const texts = stringsMade([count], () => {
+    const picks = crosses.next().value as readonly Uint8Array[];
     const parts = picks.toReversed().flatMap((text, at) => (at === 0 ? [text] : [separator, text]));
-    texts.push(Buffer.concat(parts));
+    return Buffer.concat(parts);
   });
-  return [places, tensorOf("string", [count], StringColumn.fromBytes(texts)), shape];
+  return [places, texts, shape];
 }
 
 /** How many crosses there are, the place of each `[row, number]`, and their dense shape. */
-function crossesOf(columns: readonly Column<unknown>[]): {
+function crossesOf(
+  columns: readonly Column<unknown>[],
+  countOf: (shape: readonly number[]) => number,
+): {
   readonly count: number;
   readonly places: Tensor;
   readonly shape: Tensor;
@@ -75,7 +80,7 @@ function crossesOf(columns: readonly Column<unknown>[]): {
     throw invalid(`Columns have ${columns.map(({ length }) => length).join(", ")} rows`);
   }
   const counts = Array.from({ length: rows }, (_, row) => crossesOfRow(columns, row));
-  const count = outputCount([counts.reduce((sum, each) => sum + each, 0), 1]);
+  const count = countOf([counts.reduce((sum, each) => sum + each, 0), 1]);
   const indices = new BigInt64Array(count * 2);
   let at = 0;
   for (const [row, crosses] of counts.entries()) {
@@ -97,26 +102,20 @@ function crossesOfRow(columns: readonly Column<unknown>[], row: number): number 
   return columns.reduce((product, column) => product * column[row]!.length, 1);
 }
 
-/** Visits every cross with one feature of each column, of the last one first; the last column changes fastest. */
-function eachCross<Feature>(
-  columns: readonly Column<Feature>[],
-  visit: (picks: readonly Feature[], at: number) => void,
-): void {
+/** Every cross as one feature of each column, of the last one first; the last column changes fastest. */
+function* crossesIn<Feature>(columns: readonly Column<Feature>[]): Generator<readonly Feature[]> {
   const rows = columns[0]?.length ?? 0;
   const backwards = columns.toReversed();
-  let at = 0;
   for (let row = 0; row < rows; row += 1) {
     const crosses = crossesOfRow(columns, row);
     for (let cross = 0; cross < crosses; cross += 1) {
       let rest = cross;
-      const picks = backwards.map((column) => {
+      yield backwards.map((column) => {
         const features = column[row]!;
         const pick = features[rest % features.length]!;
         rest = Math.floor(rest / features.length);
         return pick;
       });
-      visit(picks, at);
-      at += 1;
     }
   }
 }

@@ -22,7 +22,7 @@ import {
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../../node-error.ts";
 import type { Tensor } from "../../../tensor/tensor.ts";
-import { stringsOf, tensorOf, zeros } from "../tensor-memory.ts";
+import { stringCount, stringsMade, stringsOf, tensorOf, zeros } from "../tensor-memory.ts";
 import { floatText, integerText } from "./number-text.ts";
 import type { NumberFormat } from "./number-text.ts";
 
@@ -132,14 +132,12 @@ function join(call: HostCall): Tensor {
       throw invalid(`Input shapes do not match: ${shapes}`);
     }
   }
-  const count = shape.reduce((product, size) => product * size, 1);
-  const texts = Array.from({ length: count }, (_, at) =>
+  return stringsMade(shape, (at) =>
     joinBytes(
       parts.map(({ data, shape }) => data.at(shape.length === 0 ? 0 : at)),
       separator,
     ),
   );
-  return stringsOf(shape, texts);
 }
 
 /** `Add` of two string tensors, broadcast. */
@@ -147,11 +145,12 @@ export function concatenateStrings(call: HostCall): Tensor {
   const a = stringsAt(call, 0);
   const b = stringsAt(call, 1);
   const shape = broadcastShape(a.shape, b.shape);
+  stringCount(shape);
+  const placesA = broadcastPositions(a.shape, shape);
   const placesB = broadcastPositions(b.shape, shape);
-  const texts = Array.from(broadcastPositions(a.shape, shape), (place, at) => {
-    return joinBytes([a.data.at(place), b.data.at(placesB[at]!)], NOTHING);
-  });
-  return stringsOf(shape, texts);
+  return stringsMade(shape, (at) =>
+    joinBytes([a.data.at(placesA[at]!), b.data.at(placesB[at]!)], NOTHING),
+  );
 }
 
 /** Joins strings along axes; of several axes the one named first changes fastest. */
