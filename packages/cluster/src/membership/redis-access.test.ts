@@ -216,6 +216,9 @@ describe.skipIf(!isRedisInstalled)("a Redis with TLS, certificates and a passwor
       await store.announce(announced({ id: "w1", incarnation: 2 }));
       expect([...seen]).toEqual(["w1"]);
     });
+    const key = "winnow:default:worker:w1";
+    await admin.pexpire(key, 3_600_000);
+    await eventually(async () => expect(await admin.pttl(key)).toBeLessThanOrEqual(3000));
     expect(await store.orders.replace("an order", undefined)).toBe(true);
     expect(await store.orders.read()).toBe("an order");
     await store.withdraw();

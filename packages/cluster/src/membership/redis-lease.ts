@@ -26,7 +26,7 @@ export interface RedisLeaseSettings {
 }
 
 /** How long a withdrawal stays stored. */
-const WITHDRAWN_MS = 60_000;
+export const WITHDRAWN_MS: number = 60_000;
 
 /** One worker's record. */
 export class RedisLease {

@@ -144,6 +144,27 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
       expectNeverFewerThan(4);
     });
 
+    test("L3: lets a worker go that died as the clock of Redis was set back, and none that lives", async () => {
+      const hours = 6 * 3_600_000;
+      await stage.leave("w0");
+      await watcher.sees("w1 w2 w3");
+      await stage.kill("w1");
+
+      // A clock that is set back by hours leaves hours to each key.
+      await stage.command(async (redis) => {
+        for (const id of ["w0", "w1", "w2", "w3"])
+          await redis.pexpire(`winnow:default:worker:${id}`, hours);
+      });
+      await watcher.sees("w2 w3");
+
+      expect(Math.min(...watcher.views.map((view) => view.workers.length))).toBe(2);
+      await stage.command(async (redis) => {
+        const left = await redis.pttl("winnow:default:worker:w0");
+        expect(left).toBeGreaterThan(quick.leaseMs);
+        expect(left).toBeLessThanOrEqual(60_000);
+      });
+    });
+
     test("ignores hostile records: unsigned, wrongly signed, replayed for another worker", async () => {
       const expected = { malformed: 0, signature: 3, name: 1, address: 0, stale: 0, excess: 0 };
       await stage.command(async (redis) => {

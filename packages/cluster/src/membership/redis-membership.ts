@@ -29,7 +29,7 @@ import { RefusedReply } from "./redis-reply-bounds.ts";
 import { LEFT_OUT, readIds, readTexts } from "./redis-reading.ts";
 import { redisKeys } from "./redis-keys.ts";
 import type { RedisKeys } from "./redis-keys.ts";
-import { RedisLease } from "./redis-lease.ts";
+import { RedisLease, WITHDRAWN_MS } from "./redis-lease.ts";
 
 /** Where the store is, how its records are trusted, and times. */
 export interface RedisMembershipSettings {
@@ -404,7 +404,8 @@ export class RedisMembership implements MembershipStore {
 
   #texts(ids: readonly string[], bytesMax: number): Promise<readonly (string | null)[]> {
     const keys = ids.map((id) => this.#keys.worker(id));
-    return readTexts(this.#redis, keys, { most: RECORD_CHARACTERS_MAX, all: bytesMax });
+    const leases = { announced: this.#settings.leaseMs, withdrawn: WITHDRAWN_MS };
+    return readTexts(this.#redis, keys, { most: RECORD_CHARACTERS_MAX, all: bytesMax, leases });
   }
 
   /** `page`: the next page of the set; `known`: known workers outside of it; `ids`: both. */

@@ -1,6 +1,10 @@
 // Reads from a Redis to which anybody may have written: a text may have 512 MiB, and an id as much. What is read
 // is therefore bounded in Redis, by scripts, before it is sent. What is too long comes as an empty text and what does
 // not fit beside the others as `LEFT_OUT`, neither of which is a record; the rest is as with ZRANGE, MGET and GET.
+//
+// Redis ends leases by its wall clock. Set back by hours, or replaced by a replica whose clock is hours behind, it would
+// keep the record of a worker that died for these hours. A record that may stay for longer than a lease lasts is
+// therefore given one lease from now: a worker that lives renews its record before that.
 
 import type { Redis } from "ioredis";
 
@@ -23,7 +27,8 @@ end
 return ids`;
 
 /**
- * ARGV: bytes of a text, and of all. What is no text has no length, and MGET finds none there. So it is for a user
+ * ARGV: bytes of a text, and of all; ms of the lease of an announcement, and of a withdrawal (0: texts without leases).
+ * A user who may only read shortens no lease. What is no text has no length, and MGET finds none there. So it is for a user
  * who may not ask for lengths: then texts are not bounded. MGET gets no more keys at a time than fit Lua's stack.
  */
 const TEXTS = `
@@ -44,12 +49,28 @@ for from = 1, #keys, 1000 do
   local found = redis.call('MGET', unpack(keys, from, math.min(from + 999, #keys)))
   for at = 1, #found do texts[places[from + at - 1]] = found[at] end
 end
+local lease, withdrawn = tonumber(ARGV[3]), tonumber(ARGV[4])
+for at = 1, lease > 0 and #KEYS or 0 do
+  local left = redis.pcall('PTTL', KEYS[at])
+  if type(left) == 'number' and left > lease then
+    local text = texts[at] or ''
+    local whole = string.find(text, '{"withdrawn":', 1, true) and withdrawn or lease
+    if left > whole then redis.pcall('PEXPIRE', KEYS[at], whole) end
+  end
+end
 return texts`;
 
-/** Bytes of a text, and of all texts of a reading together. */
-export interface TextBytes {
+/** Bytes of a text, and of all texts of a reading together; for records, how long they stay at most. */
+export interface TextBounds {
   readonly most: number;
   readonly all: number;
+  readonly leases?: LeaseBounds;
+}
+
+/** Ms for which a record stays that nobody renews. */
+interface LeaseBounds {
+  readonly announced: number;
+  readonly withdrawn: number;
 }
 
 /** Ids of a sorted set from one place to another; an id of more than `bytesMax` comes as an empty text. */
@@ -68,8 +89,9 @@ export async function readIds(
 export async function readTexts(
   redis: Redis,
   keys: readonly string[],
-  { most, all }: TextBytes,
+  { most, all, leases = { announced: 0, withdrawn: 0 } }: TextBounds,
 ): Promise<readonly (string | null)[]> {
   if (keys.length === 0) return [];
-  return (await redis.eval(TEXTS, keys.length, ...keys, most, all)) as (string | null)[];
+  const bounds = [most, all, leases.announced, leases.withdrawn];
+  return (await redis.eval(TEXTS, keys.length, ...keys, ...bounds)) as (string | null)[];
 }
