@@ -1,10 +1,17 @@
 // Reads a file that a person names and that is short by its nature: settings, a key, certificates.
 
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+
+/** Ms for which nobody may have opened a pipe to write to it: a script may begin reader and writer together. */
+const WRITER_MS_MAX = 2000;
+/** Ms for which a writer may write nothing: a program that decrypts settings may ask a person first. */
+const SILENCE_MS_MAX = 60_000;
+/** Ms between two readings of a pipe. */
+const AGAIN_MS = 10;
 
 /**
- * The text of a file, without a byte order mark. @throws Error of the system, RangeError for a longer file, TypeError
- * for one that is not in UTF-8
+ * The text of a file, without a byte order mark. @throws Error of the system, or of a pipe to which nobody writes;
+ * RangeError for a longer file, TypeError for one that is not in UTF-8
  */
 export function readShortFile(file: string, bytesMax: number): string {
   const bytes = bytesOf(file, bytesMax);
@@ -15,14 +22,41 @@ export function readShortFile(file: string, bytesMax: number): string {
 /** At most one byte more than a file may have: a pipe (`--config <(…)`) tells no length, and a device never ends. */
 function bytesOf(file: string, bytesMax: number): Uint8Array {
   const bytes = new Uint8Array(bytesMax + 1);
-  const opened = openSync(file, "r");
+  // Without this flag, opening a pipe that has no writer waits for one for ever.
+  const opened = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
-    let end = 0;
-    for (let read = -1; read !== 0; end += read) {
-      read = readSync(opened, bytes, end, bytes.length - end, null);
-    }
+    let end = readFirst(opened, bytes);
+    for (let read = end; read !== 0; end += read) read = readSome(opened, bytes.subarray(end));
     return bytes.subarray(0, end);
   } finally {
     closeSync(opened);
   }
+}
+
+/** The first bytes: with nothing to read a file ends, but a pipe may only wait for its writer. */
+function readFirst(opened: number, into: Uint8Array): number {
+  const isPipe = fstatSync(opened).isFIFO();
+  for (let waitedMs = 0; ; waitedMs += AGAIN_MS) {
+    const read = readSome(opened, into);
+    if (read > 0 || !isPipe) return read;
+    if (waitedMs >= WRITER_MS_MAX) throw new Error("it is a pipe to which nobody writes");
+    pause();
+  }
+}
+
+/** The next bytes, as soon as there are any: their number, 0 at the end. */
+function readSome(opened: number, into: Uint8Array): number {
+  for (let waitedMs = 0; waitedMs < SILENCE_MS_MAX; waitedMs += AGAIN_MS) {
+    try {
+      return readSync(opened, into, 0, into.length, null);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EAGAIN") throw error;
+    }
+    pause();
+  }
+  throw new Error(`nothing was written to it for ${SILENCE_MS_MAX / 1000} s`);
+}
+
+function pause(): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, AGAIN_MS);
 }
