@@ -114,6 +114,16 @@ describe("a state file", () => {
     await expect(file.write("text")).rejects.toThrow(/Cannot write the state file .*ENOENT/);
   });
 
+  // Neither root may make a directory there.
+  test.skipIf(process.platform !== "linux")(
+    "a directory that may not be made is told with the setting",
+    async () => {
+      const file = openStateFile("/sys/winnow", "order");
+
+      await expect(file.write("text")).rejects.toThrow("; --state-dir must name a folder in which");
+    },
+  );
+
   test("a write that failed does not stand in the way of the next", async () => {
     mkdirSync(nested());
     const file = openStateFile(nested(), "order");

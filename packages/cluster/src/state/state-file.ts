@@ -34,6 +34,7 @@ export const STATE_BYTES_MAX: number = 16 * 1024 * 1024;
 
 const HEADER = /^winnow-state (\d{1,9}) ([0-9a-f]{8})\n/;
 const HEADER_BYTES_MAX = 64;
+const STATE_REMEDY = "--state-dir must name a folder in which this process may write";
 
 /**
  * A state file in a directory; the first write creates the directory. The name should identify the
@@ -138,7 +139,9 @@ class DiskFile implements StateFile {
     if (cause instanceof WinnowError) return cause;
     const write = { folder: this.#directory, ...(neededBytes !== undefined && { neededBytes }) };
     const reason = writeFailureText(cause, write);
-    const message = `Cannot ${doing} the state file ${this.#file}: ${reason}`;
+    const { code } = cause as NodeJS.ErrnoException;
+    const remedy = ["EACCES", "EPERM", "EROFS"].includes(code ?? "") ? `; ${STATE_REMEDY}` : "";
+    const message = `Cannot ${doing} the state file ${this.#file}: ${reason}${remedy}`;
     return new WinnowError("UNAVAILABLE", message, { cause });
   }
 }

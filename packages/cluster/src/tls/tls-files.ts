@@ -8,7 +8,7 @@
 //       └──────────────────────────────────────────────────────────────────────────────────┘
 
 import { readFile, stat } from "node:fs/promises";
-import { WinnowError, toWinnowError } from "@winnow/core";
+import { WinnowError, readFailureText, toWinnowError } from "@winnow/core";
 import type { Clock, Logger, Timer } from "@winnow/core";
 import { checkMaterial } from "./tls-material.ts";
 import type { TlsFileNames, TlsMaterial } from "./tls-material.ts";
@@ -37,9 +37,13 @@ export interface TlsFilesParts {
   readonly log: Logger;
   /** Gives the time of day in ms since 1970. */
   readonly wallMs: () => number;
-  /** Reads a file. Default: from the file system. */
-  readonly readText?: (file: string) => Promise<string>;
+  /** Reads a file, which has the second name in errors. Default: from the file system. */
+  readonly readText?: ReadText;
+  /** The flags that name the files, for errors. */
+  readonly flags?: TlsFileNames;
 }
+
+type ReadText = (file: string, told: string) => Promise<string>;
 
 /** Ms between two readings of the files. */
 const POLL_MS = 2000;
@@ -55,7 +59,7 @@ export async function openTlsFiles(
   parts: TlsFilesParts,
 ): Promise<TlsFiles> {
   const read = parts.readText ?? readTlsFile;
-  const texts = await textsOf(files, read);
+  const texts = await textsOf(files, toldNames(files, parts.flags), read);
   return new TlsFiles(use, files, { ...parts, texts });
 }
 
@@ -63,6 +67,8 @@ export async function openTlsFiles(
 export class TlsFiles implements TlsSource {
   readonly #use: string;
   readonly #files: TlsFileNames;
+  /** The files as errors name them. */
+  readonly #told: TlsFileNames;
   readonly #parts: TlsFilesParts;
   readonly #listeners = new Set<(material: TlsMaterial) => void>();
   #material: TlsMaterial;
@@ -76,7 +82,8 @@ export class TlsFiles implements TlsSource {
     this.#use = use;
     this.#files = files;
     this.#parts = parts;
-    this.#material = checkMaterial(parts.texts, files, parts.wallMs());
+    this.#told = toldNames(files, parts.flags);
+    this.#material = checkMaterial(parts.texts, this.#told, parts.wallMs());
     this.#wait();
   }
 
@@ -112,12 +119,12 @@ export class TlsFiles implements TlsSource {
     const { log, readText: read = readTlsFile, wallMs } = this.#parts;
     const { certFile, caFile } = this.#files;
     try {
-      const texts = await textsOf(this.#files, read);
+      const texts = await textsOf(this.#files, this.#told, read);
       if (this.#isClosed) return;
       const { cert, key, ca } = this.#material;
       const isOld = texts.cert === cert && texts.key === key && texts.ca === ca;
       if (!isOld) {
-        this.#material = checkMaterial(texts, this.#files, wallMs());
+        this.#material = checkMaterial(texts, this.#told, wallMs());
         log.info("certificates replaced", { use: this.#use, certFile, caFile });
         for (const listener of this.#listeners) listener(this.#material);
       } else if (this.#isFaultLogged) {
@@ -144,17 +151,28 @@ export class TlsFiles implements TlsSource {
 
 type Texts = Pick<TlsMaterial, "cert" | "key" | "ca">;
 
-async function textsOf(
-  { certFile, keyFile, caFile }: TlsFileNames,
-  read: (file: string) => Promise<string>,
-): Promise<Texts> {
-  const textOf = async (file: string | undefined) => (file === undefined ? file : read(file));
-  const [cert, key, ca] = await Promise.all([certFile, keyFile, caFile].map(textOf));
+async function textsOf(files: TlsFileNames, told: TlsFileNames, read: ReadText): Promise<Texts> {
+  const textOf = async (which: keyof TlsFileNames): Promise<string | undefined> => {
+    const file = files[which];
+    return file === undefined ? file : read(file, told[which] ?? file);
+  };
+  const [cert, key, ca] = await Promise.all([
+    textOf("certFile"),
+    textOf("keyFile"),
+    textOf("caFile"),
+  ]);
   return { cert, key, ca };
 }
 
-/** Reads one file. @throws WinnowError NOT_FOUND where it cannot be read or is too long */
-export async function readTlsFile(file: string): Promise<string> {
+/** The names of files, each with its flag. */
+function toldNames(files: TlsFileNames, flags: TlsFileNames = {}): TlsFileNames {
+  const nameOf = (which: keyof TlsFileNames): string | undefined =>
+    flags[which] === undefined ? files[which] : files[which] && `${files[which]} (${flags[which]})`;
+  return { certFile: nameOf("certFile"), keyFile: nameOf("keyFile"), caFile: nameOf("caFile") };
+}
+
+/** Reads one file, which is `told` in errors. @throws WinnowError NOT_FOUND where it cannot be read or is too long */
+export async function readTlsFile(file: string, told: string = file): Promise<string> {
   let reason = `it has more than ${FILE_BYTES_MAX} bytes`;
   try {
     const found = await stat(file);
@@ -162,7 +180,7 @@ export async function readTlsFile(file: string): Promise<string> {
     if (!found.isFile()) reason = "it is no file";
     else if (found.size <= FILE_BYTES_MAX) return await readFile(file, "utf8");
   } catch (error) {
-    reason = error instanceof Error ? error.message : String(error);
+    reason = readFailureText(error);
   }
-  throw new WinnowError("NOT_FOUND", `Cannot read ${file} for TLS: ${reason}`);
+  throw new WinnowError("NOT_FOUND", `Cannot read ${told} for TLS: ${reason}`);
 }

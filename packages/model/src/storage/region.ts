@@ -3,7 +3,7 @@
 // synchronously (see model-version.ts), every byte is counted, and a file that ends early is
 // DATA_LOSS.
 
-import { WinnowError } from "@winnow/core";
+import { WinnowError, accessDeniedText } from "@winnow/core";
 import type { OpenFile } from "./file-store.ts";
 
 /** Bytes of one system call, at most; Linux reads no more than 2 GiB at once. */
@@ -154,7 +154,11 @@ export function fileError(name: string, error: unknown): WinnowError {
     return new WinnowError("NOT_FOUND", `Cannot read ${name}: there is no such file`, options);
   }
   if (code === "EACCES" || code === "EPERM") {
-    return new WinnowError("PERMISSION_DENIED", `Cannot read ${name}: access denied`, options);
+    return new WinnowError(
+      "PERMISSION_DENIED",
+      `Cannot read ${name}: ${accessDeniedText()}`,
+      options,
+    );
   }
   if (code === "EISDIR") {
     return new WinnowError("DATA_LOSS", `Cannot read ${name}: it is a directory`, options);

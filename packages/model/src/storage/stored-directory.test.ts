@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import path from "node:path";
-import { WinnowError } from "@winnow/core";
+import { WinnowError, accessDeniedText } from "@winnow/core";
 import { expect, test } from "vitest";
 import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
 import { openModelVersion } from "../model-directory.ts";
@@ -114,10 +114,10 @@ test("a directory that may not be entered is not taken for one without a model",
   };
 
   expect(() => openModelVersion("/models/m/1", { store })).toThrow(
-    new WinnowError("PERMISSION_DENIED", "Cannot read /models/m/1: access denied"),
+    new WinnowError("PERMISSION_DENIED", `Cannot read /models/m/1: ${accessDeniedText()}`),
   );
   expect(() => new StoredDirectory("/models/m/1", store).has("assets.extra/items.csv")).toThrow(
-    "Cannot read assets.extra: access denied",
+    `Cannot read assets.extra: ${accessDeniedText()}`,
   );
 });
 

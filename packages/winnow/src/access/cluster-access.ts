@@ -158,7 +158,7 @@ async function openSecret(
     return { secret: noSecret(cluster), stopWatching: () => undefined };
   }
   const opened = await openConfigFile(
-    { file, read: readSecrets, pollMs: SECRET_POLL_MS },
+    { file, flag: "--cluster-secret-file", read: readSecrets, pollMs: SECRET_POLL_MS },
     environment,
   );
   const settings = { cluster, keys: opened.initial, acceptsUnsigned: acceptUnsigned };

@@ -36,7 +36,8 @@ export async function openRedisAccess(
     const isGiven = variable !== undefined;
     return { access: { ...access, ...(isGiven && { password: () => variable }) }, close: () => {} };
   }
-  const settings = { file, read: readPassword, pollMs: PASSWORD_POLL_MS };
+  const flag = "--redis-password-file";
+  const settings = { file, flag, read: readPassword, pollMs: PASSWORD_POLL_MS };
   const opened = await openConfigFile(settings, certificates.environment);
   let password = opened.initial;
   opened.follow((changed) => (password = changed));

@@ -39,7 +39,12 @@ describe("the file of authorities", () => {
 });
 
 describe.skipIf(!existsSync("/dev/zero"))("a file that never ends", () => {
-  test.each(["keyFile", "ca"])("is not read to its end as %s", (name) => {
-    expect(() => readTrust({ [name]: "/dev/zero" })).toThrow("/dev/zero: it has more than");
+  test.each([
+    ["keyFile", "--key-file"],
+    ["ca", "--ca"],
+  ])("is not read to its end as %s", (name, flag) => {
+    const told = `/dev/zero (${flag}): it has more than`;
+
+    expect(() => readTrust({ [name]: "/dev/zero" })).toThrow(told);
   });
 });

@@ -4,7 +4,7 @@
 
 import { request as plainRequest } from "node:http";
 import { request as secureRequest } from "node:https";
-import { type Clock, WinnowError } from "@winnow/core";
+import { type Clock, WinnowError, readFailureText } from "@winnow/core";
 import { processVariables } from "../process/process-settings.ts";
 import { readShortFile } from "../process/short-file.ts";
 
@@ -52,7 +52,7 @@ export interface ReadTrust {
 export function readTrust({ ca, keyFile }: Omit<RestTrust, "isOwnProcess">): ReadTrust {
   const isFile = keyFile !== undefined;
   const key = isFile
-    ? textOf(keyFile, KEY_FILE_BYTES_MAX).trim()
+    ? textOf(keyFile, KEY_FILE_BYTES_MAX, "--key-file").trim()
     : (processVariables["WINNOW_API_KEY"] ?? "");
   // Other characters cannot be in a header. With an empty file, the request would be sent without a key.
   if (!/^[\x21-\x7e]{0,1024}$/.test(key) || (isFile && key === "")) {
@@ -67,7 +67,7 @@ export function readTrust({ ca, keyFile }: Omit<RestTrust, "isOwnProcess">): Rea
 
 /** Node passes over a text without certificates, and then trusts nobody without saying why. */
 function authoritiesIn(file: string): string {
-  const text = textOf(file, CA_FILE_BYTES_MAX);
+  const text = textOf(file, CA_FILE_BYTES_MAX, "--ca");
   if (/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/.test(text)) return text;
   const fault = `${file} (--ca) holds no certificate in PEM ("-----BEGIN CERTIFICATE-----")`;
   throw new WinnowError("INVALID_ARGUMENT", fault);
@@ -139,11 +139,11 @@ export class RestClient {
   }
 }
 
-function textOf(file: string, bytesMax: number): string {
+function textOf(file: string, bytesMax: number, flag: string): string {
   try {
     return readShortFile(file, bytesMax);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new WinnowError("NOT_FOUND", `Cannot read ${file}: ${reason}`, { cause });
+    const text = `Cannot read ${file} (${flag}): ${readFailureText(cause)}`;
+    throw new WinnowError("NOT_FOUND", text, { cause });
   }
 }

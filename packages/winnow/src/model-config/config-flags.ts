@@ -178,7 +178,8 @@ export async function openModelConfig(
     }
     return config;
   };
-  return openConfigFile({ file, read, pollMs: seconds * 1000 }, parts);
+  const flag = "--model_config_file";
+  return openConfigFile({ file, flag, read, pollMs: seconds * 1000 }, parts);
 }
 
 /** Where metrics are shown. @throws WinnowError as `openConfigFile` */
@@ -188,7 +189,8 @@ export async function monitoringOf(
 ): Promise<MonitoringConfig> {
   const file = flags.monitoring_config_file;
   if (file === undefined || file === "") return defaultMonitoring;
-  const settings = { file, read: readMonitoringConfig, pollMs: 0 };
+  const flag = "--monitoring_config_file";
+  const settings = { file, flag, read: readMonitoringConfig, pollMs: 0 };
   return (await openConfigFile(settings, parts)).initial;
 }
 

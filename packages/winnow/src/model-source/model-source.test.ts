@@ -3,6 +3,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { accessDeniedText } from "@winnow/core";
 import type { ObjectUrl } from "@winnow/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { modelSource, newestVersions, servedInstead } from "./model-source.ts";
@@ -156,7 +157,10 @@ describe("the models below a directory", () => {
     mkdirSync(path.join(closed, "movies"), { recursive: true });
     chmodSync(closed, 0);
 
-    const denied = { code: "PERMISSION_DENIED", message: `Cannot read ${closed}: access denied` };
+    const denied = {
+      code: "PERMISSION_DENIED",
+      message: `Cannot read ${closed}: ${accessDeniedText()}`,
+    };
     expect(faultOf(closed)).toMatchObject(denied);
     expect(faultOf(path.join(closed, "movies"))).toMatchObject({ code: "PERMISSION_DENIED" });
     chmodSync(closed, 0o700);

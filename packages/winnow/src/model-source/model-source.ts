@@ -10,6 +10,7 @@ import { accessSync, constants, existsSync, readdirSync, statSync } from "node:f
 import path from "node:path";
 import {
   WinnowError,
+  accessDeniedText,
   indexVersions,
   isObjectUrl,
   joinObjectUrl,
@@ -140,7 +141,7 @@ function assertReadable(directory: string): void {
 }
 
 function denied(location: string): WinnowError {
-  return new WinnowError("PERMISSION_DENIED", `Cannot read ${location}: access denied`);
+  return new WinnowError("PERMISSION_DENIED", `Cannot read ${location}: ${accessDeniedText()}`);
 }
 
 /**

@@ -22,7 +22,7 @@ export async function openApiKeys(
   observe?: KeyObserver,
 ): Promise<OpenedKeys | undefined> {
   if (file === undefined) return undefined;
-  const settings = { file, read: readKeys, pollMs: KEYS_POLL_MS };
+  const settings = { file, flag: "--api-keys", read: readKeys, pollMs: KEYS_POLL_MS };
   const opened = await openConfigFile<ApiKeys>(settings, environment);
   const guard = new KeyGuard(opened.initial, environment.clock, observe);
   opened.follow((keys) => guard.replaceKeys(keys));

@@ -27,7 +27,7 @@ function disk(text: string) {
     throw new WinnowError("INVALID_ARGUMENT", `no number: ${words}`);
   };
   const open = (pollMs: number) =>
-    openConfigFile({ file: "f", read, pollMs }, { clock, log, readText });
+    openConfigFile({ file: "f", flag: "--keys", read, pollMs }, { clock, log, readText });
   return { clock, faults, file, open, log, read };
 }
 
@@ -36,7 +36,7 @@ describe("a configuration file", () => {
     const folder = mkdtempSync(path.join(tmpdir(), "winnow-mark-"));
     const file = path.join(folder, "password");
     writeFileSync(file, "\uFEFFhunter2");
-    const settings = { file, read: (text: string) => text, pollMs: 0 };
+    const settings = { file, flag: "--keys", read: (text: string) => text, pollMs: 0 };
 
     const opened = await openConfigFile(settings, { clock: new ManualClock(), log: silentLogger });
     rmSync(folder, { recursive: true });
@@ -114,7 +114,10 @@ describe("a configuration file", () => {
       const place = path.join(mkdtempSync(path.join(tmpdir(), "winnow-config-")), "keys");
       writeFileSync(place, "1");
       const told: number[] = [];
-      const config = await openConfigFile({ file: place, read, pollMs: 1000 }, { clock, log });
+      const config = await openConfigFile(
+        { file: place, flag: "--keys", read, pollMs: 1000 },
+        { clock, log },
+      );
       config.follow((value) => told.push(value));
       const look = async (): Promise<void> => {
         for (const stepMs of [1000, 200]) {
@@ -126,7 +129,7 @@ describe("a configuration file", () => {
       rmSync(place);
       put(place);
       for (let looks = 0; looks < 3; looks += 1) await look();
-      expect(faults).toEqual([`Cannot read the configuration ${place}: ${fault}`]);
+      expect(faults).toEqual([`Cannot read ${place} (--keys): ${fault}`]);
       rmSync(place, { recursive: true });
       writeFileSync(place, "2");
       await look();
@@ -154,9 +157,9 @@ describe("a configuration file", () => {
     const file = "/nowhere/models.config";
     const parts = { clock: new ManualClock(), log: silentLogger };
 
-    const opened = openConfigFile({ file, read: () => 0, pollMs: 0 }, parts);
+    const opened = openConfigFile({ file, flag: "--keys", read: () => 0, pollMs: 0 }, parts);
 
     await expect(opened).rejects.toMatchObject({ code: "NOT_FOUND" });
-    await expect(opened).rejects.toThrow(file);
+    await expect(opened).rejects.toThrow(`${file} (--keys)`);
   });
 });

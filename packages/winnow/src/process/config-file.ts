@@ -4,12 +4,14 @@
 // mean that the rest of its lines are gone.
 
 import { readFile, stat } from "node:fs/promises";
-import { WinnowError, toWinnowError } from "@winnow/core";
+import { WinnowError, readFailureText, toWinnowError } from "@winnow/core";
 import type { Clock, Logger, Timer } from "@winnow/core";
 
 /** How a file is read and how often. */
 export interface ConfigFileSettings<Config> {
   readonly file: string;
+  /** The flag that names the file, for errors. */
+  readonly flag: string;
   /** Parses the text; `source` names the file in errors. */
   readonly read: (text: string, source: string) => Config;
   /** Ms between two readings; 0: the file is read once. */
@@ -21,7 +23,7 @@ export interface ConfigFileParts {
   readonly clock: Clock;
   readonly log: Logger;
   /** Reads a file. Default: from the file system. */
-  readonly readText?: (file: string) => Promise<string>;
+  readonly readText?: (file: string, flag: string) => Promise<string>;
 }
 
 const CONFIG_BYTES_MAX = 4 * 2 ** 20;
@@ -36,7 +38,7 @@ export async function openConfigFile<Config>(
   settings: ConfigFileSettings<Config>,
   parts: ConfigFileParts,
 ): Promise<ConfigFile<Config>> {
-  const text = await (parts.readText ?? readText)(settings.file);
+  const text = await (parts.readText ?? readText)(settings.file, settings.flag);
   return new ConfigFile(settings, parts, text);
 }
 
@@ -81,16 +83,17 @@ export class ConfigFile<Config> {
     await new Promise<void>((resolve) => {
       this.#timer = this.#parts.clock.setTimer(Math.min(STILL_MS, this.#settings.pollMs), resolve);
     });
-    const again = (this.#parts.readText ?? readText)(this.#settings.file);
+    const { file, flag } = this.#settings;
+    const again = (this.#parts.readText ?? readText)(file, flag);
     return text === (await again.catch(() => undefined)); // Gone: the next look says so, if it stays gone.
   }
 
   async #look(): Promise<void> {
-    const { file, read } = this.#settings;
+    const { file, flag, read } = this.#settings;
     const { log } = this.#parts;
     let isRead = false;
     try {
-      const text = await (this.#parts.readText ?? readText)(file);
+      const text = await (this.#parts.readText ?? readText)(file, flag);
       isRead = true;
       if (text === this.#seen || !(await this.#isStill(text))) return;
       this.#seen = text;
@@ -106,7 +109,7 @@ export class ConfigFile<Config> {
   }
 }
 
-async function readText(file: string): Promise<string> {
+async function readText(file: string, flag: string): Promise<string> {
   let reason = `it has more than ${CONFIG_BYTES_MAX} bytes`;
   try {
     const found = await stat(file);
@@ -114,10 +117,10 @@ async function readText(file: string): Promise<string> {
     if (!found.isFile()) reason = "it is no file";
     else if (found.size <= CONFIG_BYTES_MAX) return withoutMark(await readFile(file, "utf8"));
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new WinnowError("NOT_FOUND", `Cannot read the configuration ${file}: ${why}`);
+    const why = readFailureText(error);
+    throw new WinnowError("NOT_FOUND", `Cannot read ${file} (${flag}): ${why}`, { cause: error });
   }
-  throw new WinnowError("INVALID_ARGUMENT", `Cannot read the configuration ${file}: ${reason}`);
+  throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${file} (${flag}): ${reason}`);
 }
 
 /** Editors on Windows begin a file with a byte order mark, which would be part of a password. */

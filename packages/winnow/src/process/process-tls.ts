@@ -6,7 +6,7 @@
 //   redis     authorities that verify Redis, and the client certificate for it
 
 import { openTlsFiles } from "@winnow/cluster";
-import type { ClusterTls, TlsFileNames, TlsFiles, TlsStatus } from "@winnow/cluster";
+import type { ClusterTls, TlsFileNames, TlsFiles, TlsFilesParts, TlsStatus } from "@winnow/cluster";
 import { type Environment, WinnowError } from "@winnow/core";
 import { wallMs } from "./process-settings.ts";
 import { openSslConfig } from "./ssl-config.ts";
@@ -33,6 +33,17 @@ export interface RedisTlsFlags {
   readonly redisKey?: string | undefined;
 }
 
+/** The flag of each file, for errors. */
+const FLAGS = {
+  public: { certFile: "--tls-cert", keyFile: "--tls-key", caFile: "--tls-client-ca" },
+  cluster: {
+    certFile: "--cluster-tls-cert",
+    keyFile: "--cluster-tls-key",
+    caFile: "--cluster-tls-ca",
+  },
+  redis: { certFile: "--redis-cert", keyFile: "--redis-key", caFile: "--redis-ca" },
+} as const;
+
 /** The certificate files of one process. */
 export class ProcessTls {
   /** Clock and log of the process. */
@@ -55,7 +66,7 @@ export class ProcessTls {
     const { tlsCert: certFile, tlsKey: keyFile, tlsClientCa: caFile } = flags;
     if (certFile === undefined && keyFile === undefined && caFile === undefined) return undefined;
     assertBoth(certFile, keyFile, ["--tls-cert", "--tls-key"]);
-    return this.open("public", { certFile, keyFile, caFile });
+    return this.open("public", { certFile, keyFile, caFile }, { flags: FLAGS.public });
   }
 
   /** Certificates between members; `undefined`: no TLS. @throws as `openPublic` */
@@ -70,7 +81,9 @@ export class ProcessTls {
         "TLS between members takes --cluster-tls-cert, --cluster-tls-key and --cluster-tls-ca together",
       );
     }
-    return { source: await this.open("cluster", { certFile, keyFile, caFile }), memberName };
+    const opened = { certFile, keyFile, caFile };
+    const source = await this.open("cluster", opened, { flags: FLAGS.cluster });
+    return { source, memberName };
   }
 
   /** Certificates for Redis; `undefined`: the authorities that Node trusts. @throws as `openPublic` */
@@ -80,7 +93,7 @@ export class ProcessTls {
       assertBoth(certFile, keyFile, ["--redis-cert", "--redis-key"]);
     }
     if (certFile === undefined && caFile === undefined) return undefined;
-    return this.open("redis", { certFile, keyFile, caFile });
+    return this.open("redis", { certFile, keyFile, caFile }, { flags: FLAGS.redis });
   }
 
   /** Certificates for gRPC: those of TensorFlow Serving's file, otherwise the public ones. @throws as `openPublic` */
@@ -90,17 +103,16 @@ export class ProcessTls {
   ): Promise<TlsFiles | undefined> {
     if (file === undefined || file === "") return otherwise;
     const { names, readText } = await openSslConfig(file);
-    return this.open("grpc", names, readText);
+    return this.open("grpc", names, { readText });
   }
 
   /** Opens the files of one use. @throws as `openPublic` */
   async open(
     use: string,
     files: TlsFileNames,
-    readText?: (file: string) => Promise<string>,
+    how: Partial<Pick<TlsFilesParts, "flags" | "readText">>,
   ): Promise<TlsFiles> {
-    const read = readText === undefined ? {} : { readText };
-    const opened = await openTlsFiles(use, files, { ...this.environment, ...read, wallMs });
+    const opened = await openTlsFiles(use, files, { ...this.environment, ...how, wallMs });
     this.#opened.push(opened);
     return opened;
   }

@@ -37,9 +37,10 @@ export function assertGrpcServed(flag: string, isServed: boolean): void {
  */
 export async function openSslConfig(
   file: string,
-  read: (file: string) => Promise<string> = readTlsFile,
+  read: typeof readTlsFile = readTlsFile,
 ): Promise<SslConfig> {
-  const messageIn = async (): Promise<TextMessage> => readMessage(await read(file), CONFIG, file);
+  const messageIn = async (): Promise<TextMessage> =>
+    readMessage(await read(file, `${file} (--ssl_config_file)`), CONFIG, file);
   const config = await messageIn();
   const isVerified = config.flag("client_verify");
   for (const field of ["server_cert", "server_key", ...(isVerified ? ["custom_ca"] : [])]) {

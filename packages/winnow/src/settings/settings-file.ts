@@ -13,7 +13,7 @@
 
 import { createRequire } from "node:module";
 import { type Command, InvalidArgumentError, type Option } from "commander";
-import { WinnowError, excerpt, nearestName } from "@winnow/core";
+import { WinnowError, excerpt, nearestName, readFailureText } from "@winnow/core";
 import { readShortFile } from "../process/short-file.ts";
 import type * as Yaml from "yaml";
 import type { Document, LineCounter, Node, Pair, Scalar } from "yaml";
@@ -46,7 +46,7 @@ function textOf(file: string): string {
   try {
     return readShortFile(file, FILE_BYTES_MAX);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = readFailureText(cause);
     const code = cause instanceof RangeError ? "INVALID_ARGUMENT" : "NOT_FOUND";
     const text = `Cannot read the settings of ${file} (${FILE_FLAG}): ${reason}`;
     throw new WinnowError(code, text, { cause });
