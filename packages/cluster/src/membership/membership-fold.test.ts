@@ -13,6 +13,8 @@ const settings = { placementSettleMs: 60_000, forgottenMs: 5000, leaseMs: 3000 }
 
 interface ReadingWords {
   readonly announced?: readonly (string | WorkerWords)[];
+  /** Ms that every lease has left; not known if absent. */
+  readonly leftMs?: number;
   readonly withdrawn?: Readonly<Record<string, number>>;
   /** Ids under which the store holds no valid record. */
   readonly spoilt?: readonly string[];
@@ -26,6 +28,7 @@ function reading(words: ReadingWords): MembershipReading {
   );
   return {
     announced: list,
+    leftMs: new Map(list.map((each) => [each.workerId, words.leftMs ?? 0])),
     withdrawn: new Map(
       Object.entries(words.withdrawn ?? {}).map(([id, life]): [WorkerId, Incarnation] => [
         workerId(id),
@@ -75,6 +78,20 @@ describe("foldReading()", () => {
     expect(shown(fold(days))).toBe("abc|abcd");
     expect(shown(fold([...days, [60_399, dead]]))).toBe("abc|abcd");
     expect(shown(fold([...days, [60_400, dead]]))).toBe("abc|abc");
+  });
+
+  test("keeps a worker whose record is gone until its lease would have ended", () => {
+    const gone: ReadingWords = { announced: ["a", "b", "c"], listed: ["d"], leftMs: 2900 };
+    const days = [
+      [0, { ...four, leftMs: 2900 }],
+      [400, gone],
+      [2899, gone],
+    ] as const;
+
+    expect(shown(fold(days))).toBe("abcd|abcd");
+    expect(shown(fold([...days, [2900, gone]]))).toBe("abc|abcd");
+    const withdrawn = { ...gone, listed: [], withdrawn: { d: 1 } };
+    expect(shown(fold([days[0], [400, withdrawn]]))).toBe("abc|abc");
   });
 
   test("lets a worker that withdrew go at once, from placement too", () => {

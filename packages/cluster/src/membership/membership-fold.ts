@@ -10,7 +10,8 @@
 // still run, the record of a lower one is ignored, because an older process may have written it
 // over the newer one's, or a store that failed over may have restored it. After that time the lower
 // incarnation is the process that lives (`succession.ts`). A stored text that is no valid record
-// does not remove the worker before that time either.
+// does not remove the worker before that time either. Nor does a record that is gone while its lease would still run: the
+// store's clock was set forward, or it has evicted the record.
 
 import type { Incarnation, WorkerId } from "@winnow/core";
 import type { Announcement } from "../announcement/announcement.ts";
@@ -22,6 +23,8 @@ import type { MembershipView } from "./membership.ts";
 export interface MembershipReading {
   /** Valid announcements under a live lease. */
   readonly announced: readonly Announcement[];
+  /** Ms that the leases of announced workers have left, of those for which that is known. */
+  readonly leftMs: ReadonlyMap<WorkerId, number>;
   /** Workers that withdrew, each with the incarnation that did. */
   readonly withdrawn: ReadonlyMap<WorkerId, Incarnation>;
   /** Ids under which a text is stored that is no valid record of that worker. */
@@ -54,6 +57,8 @@ interface Member {
   readonly announcement: Announcement;
   /** When this incarnation's record was last read. */
   readonly seenAtMs: number;
+  /** When its lease ends, as it was last read. */
+  readonly leaseEndMs: number;
   readonly missingReads: number;
   readonly missingSinceMs: number | undefined;
 }
@@ -125,8 +130,9 @@ function presentMembers(
     const known = members.get(workerId);
     if (known !== undefined && isEarlier(known, incarnation)) present.set(workerId, known);
     else {
-      const seen = { announcement, seenAtMs: nowMs, missingReads: 0, missingSinceMs: undefined };
-      present.set(workerId, seen);
+      const leaseEndMs = nowMs + (reading.leftMs.get(workerId) ?? 0);
+      const isThere = { missingReads: 0, missingSinceMs: undefined };
+      present.set(workerId, { announcement, seenAtMs: nowMs, leaseEndMs, ...isThere });
     }
   }
   for (const [workerId, incarnation] of reading.withdrawn) {
@@ -157,9 +163,10 @@ function missingMembers(
         !facts.present.has(announcement.workerId) && !hasWithdrawn(facts.reading, announcement)
       );
     })
-    .map(({ announcement, seenAtMs, missingReads, missingSinceMs }) => ({
+    .map(({ announcement, seenAtMs, leaseEndMs, missingReads, missingSinceMs }) => ({
       announcement,
       seenAtMs,
+      leaseEndMs,
       missingReads: missingReads + 1,
       missingSinceMs: missingSinceMs ?? facts.nowMs,
     }));
@@ -184,7 +191,8 @@ interface RemovalFacts {
 
 /** The missing members that may be removed with this reading. */
 function removable(missing: readonly Member[], facts: RemovalFacts): ReadonlySet<Member> {
-  const candidates = missing.filter(({ announcement, missingSinceMs }) => {
+  const candidates = missing.filter(({ announcement, leaseEndMs, missingSinceMs }) => {
+    if (facts.nowMs < leaseEndMs) return false;
     if (facts.reading.listed.has(announcement.workerId)) return true;
     return facts.nowMs - missingSinceMs! >= facts.settings.forgottenMs;
   });

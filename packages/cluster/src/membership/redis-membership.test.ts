@@ -165,6 +165,21 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
       });
     });
 
+    test("L1: loses nobody when Redis ends records before their time, again and again", async () => {
+      // As with a clock that is set forward, or with `maxmemory-policy allkeys-lru`.
+      const untilMs = Date.now() + 2 * quick.leaseMs;
+      await stage.command(async (redis) => {
+        while (Date.now() < untilMs) {
+          for (const id of ["w1", "w2"]) await redis.del(`winnow:default:worker:${id}`);
+          await redis.publish("winnow:default:changed", "");
+        }
+      });
+      await stage.announce({ id: "w0", versions: [{ version: 1 }] });
+      await eventually(() => expect(watcher.last?.workers[0]?.versions).toHaveLength(1));
+
+      expectNeverFewerThan(4);
+    });
+
     test("ignores hostile records: unsigned, wrongly signed, replayed for another worker", async () => {
       const expected = { malformed: 0, signature: 3, name: 1, address: 0, stale: 0, excess: 0 };
       await stage.command(async (redis) => {

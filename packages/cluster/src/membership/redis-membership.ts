@@ -26,7 +26,8 @@ import { RECORD_CHARACTERS_MAX, decodeRecord } from "./membership-record.ts";
 import type { MembershipRecord } from "./membership-record.ts";
 import type { OpenRedis } from "./redis-connection.ts";
 import { RefusedReply } from "./redis-reply-bounds.ts";
-import { LEFT_OUT, readIds, readTexts } from "./redis-reading.ts";
+import { LEFT_OUT, readIds, readRecords } from "./redis-reading.ts";
+import type { StoredRecord } from "./redis-reading.ts";
 import { redisKeys } from "./redis-keys.ts";
 import type { RedisKeys } from "./redis-keys.ts";
 import { RedisLease, WITHDRAWN_MS } from "./redis-lease.ts";
@@ -177,9 +178,9 @@ export class RedisMembership implements MembershipStore {
     const untilMs = clock.nowMs() + LAST_INCARNATION_MS_MAX;
     do {
       try {
-        const [stored] = await this.#texts([id], KNOWN_BYTES_MAX);
-        const record =
-          typeof stored === "string" ? this.#cachedRecord(id, stored).record : undefined;
+        const [stored] = await this.#storedRecords([id], KNOWN_BYTES_MAX);
+        const text = stored?.text;
+        const record = typeof text === "string" ? this.#cachedRecord(id, text).record : undefined;
         return record?.kind === "announced" ? record.announcement.incarnation : record?.incarnation;
       } catch {
         // The connection may not be open yet, so this is tried again, but only for a bounded time.
@@ -355,16 +356,18 @@ export class RedisMembership implements MembershipStore {
 
   async #read(): Promise<MembershipReading> {
     const { ids, page, known } = await this.#idsToRead();
-    const stored = await this.#storedTexts(ids);
-    const silent = known.filter((_, index) => typeof stored[index] !== "string");
+    const stored = await this.#recordsOf(ids);
+    const silent = known.filter((_, index) => typeof stored[index]?.text !== "string");
     const listed = new Set([...page, ...(await this.#stillListed(silent))] as WorkerId[]);
     const places = new Places(this.#state.members.keys());
     const announced: Announcement[] = [];
+    const leftMs = new Map<WorkerId, number>();
     const withdrawn = new Map<WorkerId, Incarnation>();
     const spoilt = new Set<WorkerId>();
     const records = new Map<string, CachedRecord>();
     for (const [index, id] of ids.entries()) {
-      const text = stored[index];
+      const text = stored[index]?.text;
+      leftMs.set(workerId(id), stored[index]?.leftMs ?? 0);
       this.#noteAbsence(id, typeof text !== "string");
       if (typeof text !== "string") continue;
       const cached = this.#cachedRecord(id, text);
@@ -380,32 +383,33 @@ export class RedisMembership implements MembershipStore {
       }
     }
     this.#records = records;
-    return { announced, withdrawn, spoilt, listed };
+    return { announced, leftMs, withdrawn, spoilt, listed };
   }
 
   /**
-   * The texts that are stored for ids; empty for those that are too long, `LEFT_OUT` for those that do not fit. Each
+   * The records that are stored for ids, with texts that are empty for those that are too long, `LEFT_OUT` for those that do not fit. Each
    * reading begins with others.
    */
-  async #storedTexts(ids: readonly string[]): Promise<readonly (string | null | undefined)[]> {
+  async #recordsOf(ids: readonly string[]): Promise<readonly (StoredRecord | undefined)[]> {
     const { members } = this.#state;
     const known = ids.filter((id) => members.has(workerId(id)));
     const others = ids.filter((id) => !members.has(workerId(id)));
     const first = Math.floor(this.#environment.random() * others.length);
     const turned = [...others.slice(first), ...others.slice(0, first)];
-    const texts = await Promise.all([
-      this.#texts(known, KNOWN_BYTES_MAX),
-      this.#texts(turned, OTHER_BYTES_MAX),
+    const records = await Promise.all([
+      this.#storedRecords(known, KNOWN_BYTES_MAX),
+      this.#storedRecords(turned, OTHER_BYTES_MAX),
     ]);
-    const all = texts.flat();
+    const all = records.flat();
     const byId = new Map([...known, ...turned].map((id, at) => [id, all[at]]));
     return ids.map((id) => byId.get(id));
   }
 
-  #texts(ids: readonly string[], bytesMax: number): Promise<readonly (string | null)[]> {
+  #storedRecords(ids: readonly string[], bytesMax: number): Promise<readonly StoredRecord[]> {
     const keys = ids.map((id) => this.#keys.worker(id));
     const leases = { announced: this.#settings.leaseMs, withdrawn: WITHDRAWN_MS };
-    return readTexts(this.#redis, keys, { most: RECORD_CHARACTERS_MAX, all: bytesMax, leases });
+    const bounds = { most: RECORD_CHARACTERS_MAX, all: bytesMax, ...leases };
+    return readRecords(this.#redis, keys, bounds);
   }
 
   /** `page`: the next page of the set; `known`: known workers outside of it; `ids`: both. */

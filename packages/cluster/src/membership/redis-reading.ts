@@ -4,7 +4,8 @@
 //
 // Redis ends leases by its wall clock. Set back by hours, or replaced by a replica whose clock is hours behind, it would
 // keep the record of a worker that died for these hours. A record that may stay for longer than a lease lasts is
-// therefore given one lease from now: a worker that lives renews its record before that.
+// therefore given one lease from now: a worker that lives renews its record before that. Set forward, or short of memory,
+// Redis loses records before their time: each record is read with the ms that it has left.
 
 import type { Redis } from "ioredis";
 
@@ -28,7 +29,7 @@ return ids`;
 
 /**
  * ARGV: bytes of a text, and of all; ms of the lease of an announcement, and of a withdrawal (0: texts without leases).
- * A user who may only read shortens no lease. What is no text has no length, and MGET finds none there. So it is for a user
+ * Behind texts with leases come the ms that each has left. A user who may only read shortens no lease. What is no text has no length, and MGET finds none there. So it is for a user
  * who may not ask for lengths: then texts are not bounded. MGET gets no more keys at a time than fit Lua's stack.
  */
 const TEXTS = `
@@ -52,19 +53,29 @@ end
 local lease, withdrawn = tonumber(ARGV[3]), tonumber(ARGV[4])
 for at = 1, lease > 0 and #KEYS or 0 do
   local left = redis.pcall('PTTL', KEYS[at])
-  if type(left) == 'number' and left > lease then
+  if type(left) ~= 'number' then left = 0 end
+  if left > lease then
     local text = texts[at] or ''
     local whole = string.find(text, '{"withdrawn":', 1, true) and withdrawn or lease
     if left > whole then redis.pcall('PEXPIRE', KEYS[at], whole) end
+    left = math.min(left, whole)
   end
+  texts[#KEYS + at] = left
 end
 return texts`;
 
-/** Bytes of a text, and of all texts of a reading together; for records, how long they stay at most. */
+/** Bytes of a text, and of all texts of a reading together. */
 export interface TextBounds {
   readonly most: number;
   readonly all: number;
-  readonly leases?: LeaseBounds;
+}
+
+/** A record that is stored under a lease. */
+export interface StoredRecord {
+  /** As `readTexts` gives it. */
+  readonly text: string | null;
+  /** Ms that the record would stay without a renewal; 0 or less where that is not known. */
+  readonly leftMs: number;
 }
 
 /** Ms for which a record stays that nobody renews. */
@@ -89,9 +100,23 @@ export async function readIds(
 export async function readTexts(
   redis: Redis,
   keys: readonly string[],
-  { most, all, leases = { announced: 0, withdrawn: 0 } }: TextBounds,
+  { most, all }: TextBounds,
 ): Promise<readonly (string | null)[]> {
   if (keys.length === 0) return [];
-  const bounds = [most, all, leases.announced, leases.withdrawn];
-  return (await redis.eval(TEXTS, keys.length, ...keys, ...bounds)) as (string | null)[];
+  return (await redis.eval(TEXTS, keys.length, ...keys, most, all, 0, 0)) as (string | null)[];
+}
+
+/** The records of keys, in their order; none stays longer than its lease. */
+export async function readRecords(
+  redis: Redis,
+  keys: readonly string[],
+  { most, all, announced, withdrawn }: TextBounds & LeaseBounds,
+): Promise<readonly StoredRecord[]> {
+  if (keys.length === 0) return [];
+  const bounds = [most, all, announced, withdrawn];
+  const read = (await redis.eval(TEXTS, keys.length, ...keys, ...bounds)) as unknown[];
+  return keys.map((_, at) => ({
+    text: read[at] as string | null,
+    leftMs: read[keys.length + at] as number,
+  }));
 }
