@@ -31,21 +31,24 @@ interface UrlForm {
 const FORMS: Readonly<Record<ObjectScheme, UrlForm>> = {
   s3: {
     pattern: /^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/s,
-    missing: "names no bucket: s3://bucket/prefix",
+    missing:
+      "names no bucket: s3://bucket/prefix, its name 3 to 63 lower-case letters, digits, dots and hyphens",
   },
   gs: {
     pattern: /^([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])(?:\/(.*))?$/s,
-    missing: "names no bucket: gs://bucket/prefix",
+    missing:
+      "names no bucket: gs://bucket/prefix, its name 3 to 222 lower-case letters, digits, dots, hyphens and underscores",
   },
   az: {
     pattern: /^([a-z0-9]{3,24}\/(?:\$root|\$web|[a-z0-9](?:-?[a-z0-9]){2,62}))(?:\/(.*))?$/s,
-    missing: "names no storage account and container: az://account/container/prefix",
+    missing:
+      "names no storage account and container: az://account/container/prefix, the account 3 to 24 lower-case letters and digits, the container 3 to 63, with hyphens",
   },
 };
 
-/** Whether a location is a URL: of an object store, or of a kind that Winnow does not read. */
+/** Whether a location is meant as a URL: of an object store, slashes forgotten or not, or of a kind that Winnow does not read. */
 export function isObjectUrl(location: string): boolean {
-  return /^[a-z][a-z0-9+.-]*:\/\//i.test(location);
+  return /^(?:[a-z][a-z0-9+.-]*:\/\/|(?:s3|gs|az):)/i.test(location);
 }
 
 /** Parses a URL. @throws WinnowError INVALID_ARGUMENT for another scheme, or without a bucket */

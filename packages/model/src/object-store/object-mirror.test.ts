@@ -52,6 +52,7 @@ describe("URLs", () => {
 
   test.each([
     ["s3:///movies", "names no bucket: s3://bucket/prefix"],
+    ["s3://My_Bucket/movies", "its name 3 to 63 lower-case letters, digits, dots and hyphens"],
     ["gs://", "names no bucket: gs://bucket/prefix"],
     ["az://models/x", "names no storage account and container: az://account/container/prefix"],
     ["az://account", "names no storage account and container"],

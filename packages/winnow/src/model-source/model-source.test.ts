@@ -44,11 +44,12 @@ describe("where models are", () => {
     ["--models", { models: "hdfs://bucket/models" }, {}],
     ["--model_base_path", { modelBasePath: "abfs://bucket/movies" }, {}],
     ["MODEL_BASE_PATH", {}, { MODEL_BASE_PATH: "https://container", MODEL_NAME: "movies" }],
+    ["--models, a slash short,", { models: "s3:/bucket/models" }, {}],
   ])(
     "%s of a store that is not read is refused with what would work",
     (_, options, environment) => {
       expect(() => modelSource(options, environment)).toThrow(
-        /cannot be read from [a-z]+:\/\/.*mount the store, or copy/,
+        /cannot be read from [a-z\d]+:\/.*mount the store, or copy/,
       );
     },
   );
