@@ -2,10 +2,13 @@
 // sent, because the router's refusal would not say which file it was.
 
 import { existsSync, writeFileSync } from "node:fs";
+import { type IncomingHttpHeaders, createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { once } from "node:events";
 import path from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
-import { readTrust } from "./rest-client.ts";
+import { RestClient, readTrust } from "./rest-client.ts";
 
 function fileOf(text: string): string {
   const file = path.join(temporaryDirectory(), "file");
@@ -48,3 +51,24 @@ describe.skipIf(!existsSync("/dev/zero"))("a file that never ends", () => {
     expect(() => readTrust({ [name]: "/dev/zero" })).toThrow(told);
   });
 });
+
+test.each([
+  [true, /^00-[0-9a-f]{32}-[0-9a-f]{16}-00$/],
+  [false, /^undefined$/],
+])(
+  "a client of routers of its own (%s) leaves their traces to their clients",
+  async (isOwnProcess, traceparent) => {
+    const asked: IncomingHttpHeaders[] = [];
+    const server = createServer(({ headers }, response) => {
+      asked.push(headers);
+      response.end();
+    });
+    onTestFinished(() => void server.close());
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const { port } = server.address() as AddressInfo;
+
+    await new RestClient({ isOwnProcess }).ask(`http://127.0.0.1:${port}/v1/models/m`);
+
+    expect(String(asked[0]?.["traceparent"])).toMatch(traceparent);
+  },
+);

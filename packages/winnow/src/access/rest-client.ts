@@ -73,6 +73,12 @@ function authoritiesIn(file: string): string {
   throw new WinnowError("INVALID_ARGUMENT", fault);
 }
 
+/**
+ * What a command asks the routers that it started itself, several times a second until they are ready, would bury the
+ * traces of their clients. The trace is one that nobody else has, and its flag says that it is not sampled.
+ */
+const NOT_SAMPLED = "00-77696e6e6f772061736b7320697473ff-77696e6e6f770001-00";
+
 /** Sends requests; one client is made for each command. */
 export class RestClient {
   readonly #ca: string | undefined;
@@ -82,7 +88,7 @@ export class RestClient {
   /** Makes a client. @throws WinnowError as `readTrust` */
   constructor({ isOwnProcess = false, ...trust }: RestTrust = {}) {
     const { headers, ca } = readTrust(trust);
-    this.#headers = headers;
+    this.#headers = isOwnProcess ? { ...headers, traceparent: NOT_SAMPLED } : headers;
     this.#ca = ca;
     this.#isOwnProcess = isOwnProcess;
   }
