@@ -87,10 +87,32 @@ describe("winnow", () => {
     expect(range.stderr).toContain("a whole number from 1 to 64");
   });
 
+  test.each([
+    [["help", "nonsense"], "'nonsense': there are up, serve, "],
+    [["nonsense", "--help"], "'nonsense': there are up, serve, "],
+    [["help", "config", "nonsense"], "'nonsense': there are print, list, help"],
+    [["help", "up", "more"], "'more': up has no commands"],
+  ])(
+    "help for a command that there is not is a usage error that names those there are: %j",
+    (args, told) => {
+      const ended = winnow(args);
+
+      expect([ended.code, ended.stdout]).toEqual([2, ""]);
+      expect(ended.stderr).toContain(`error: unknown command ${told}`);
+    },
+  );
+
+  test("help leads to commands of commands", () => {
+    const ended = winnow(["help", "config", "list"]);
+
+    expect(ended.code).toBe(0);
+    expect(ended.stdout).toContain("Usage: winnow config list [options]");
+  });
+
   test("a WINNOW_ variable that nothing reads stops what serves, and names the nearest", () => {
     const ended = winnow(["up", "--models", directory], { WINNOW_REPLICATON: "3" });
 
-    expect(ended.code).toBe(1);
+    expect(ended.code).toBe(2);
     expect(ended.stderr).toContain("WINNOW_REPLICATON (did you mean WINNOW_REPLICATION?)");
   });
 
@@ -104,7 +126,7 @@ describe("winnow", () => {
   test("a role without a way to find the others says which flags give one", () => {
     const ended = winnow(["router", "--port", "0"]);
 
-    expect(ended.code).toBe(1);
+    expect(ended.code).toBe(2);
     expect(ended.stderr).toContain("--redis URL (WINNOW_REDIS) or --members");
   });
 });
@@ -243,6 +265,11 @@ describe("winnow demo and inspect", () => {
     expect(ended.code).toBe(1);
     expect(ended.stderr).toMatch(/(DATA_LOSS|INVALID_ARGUMENT): m, version 1: .*saved_model\.pb/);
     expect(ended.stderr).not.toContain("    at ");
+
+    const json = winnow(["inspect", path.join(directory, "damaged"), "--json"]);
+
+    expect(json.code).toBe(1);
+    expect(JSON.parse(json.stdout)).toMatchObject([{ model: "m", error: { code: "DATA_LOSS" } }]);
   });
 });
 
@@ -377,7 +404,7 @@ describe("winnow up", () => {
     const ended = winnow(["serve", "--use_alts_credentials=true"]);
 
     expect([ended.code, ended.stderr]).toEqual([
-      1,
+      2,
       expect.stringContaining("there is no ALTS here"),
     ]);
   });
@@ -385,7 +412,7 @@ describe("winnow up", () => {
   test("refuses what it has no port for", () => {
     const ended = winnow(["up", "--models", directory, "--ssl_config_file", "ssl.cfg"]);
 
-    expect([ended.code, ended.stderr]).toEqual([1, expect.stringContaining("set --grpc-port")]);
+    expect([ended.code, ended.stderr]).toEqual([2, expect.stringContaining("set --grpc-port")]);
   });
 });
 
@@ -396,7 +423,7 @@ describe("winnow predict", () => {
 
     const list = winnow(["predict", "movies", '["1"]', "--exclude", "7,"]);
 
-    expect([silent.code, broken.code, list.code]).toEqual([1, 1, 1]);
+    expect([silent.code, broken.code, list.code]).toEqual([1, 2, 2]);
     expect(list.stderr).toContain(
       'Cannot read --exclude 7, as JSON; write for example \'["7","9"]\'',
     );
@@ -619,50 +646,36 @@ describe("a flag that is empty, as where a script's variable is not set", () => 
   test.each([
     [
       ["router", "--members", "w0@h:1", "--host", ""],
-      2,
       "It must be an address or a name; 0.0.0.0 is all interfaces.",
     ],
     [
       ["worker", "--members", "w0@h:1", "--host", " "],
-      2,
       "It must be an address or a name; 0.0.0.0 is all interfaces.",
     ],
-    [
-      ["router", "--members", ""],
-      1,
-      "INVALID_ARGUMENT: Members find each other through --redis URL",
-    ],
-    [
-      ["router", "--members", " "],
-      1,
-      "INVALID_ARGUMENT: Members find each other through --redis URL",
-    ],
-    [["worker", "--members", "w0@h:1", "--id", ""], 1, 'INVALID_ARGUMENT: --id is ""'],
+    [["router", "--members", ""], "INVALID_ARGUMENT: Members find each other through --redis URL"],
+    [["router", "--members", " "], "INVALID_ARGUMENT: Members find each other through --redis URL"],
+    [["worker", "--members", "w0@h:1", "--id", ""], 'INVALID_ARGUMENT: --id is ""'],
     [
       ["router", "--members", "w0@h:1", "--api-keys", ""],
-      2,
       "It must name a file of keys; leave it out to answer everybody without a key.",
     ],
     [
       ["worker", "--members", "w0@h:1", "--api-keys", " "],
-      2,
       "It must name a file of keys; leave it out to answer everybody without a key.",
     ],
     [
       ["up", "--api-keys", ""],
-      2,
       "It must name a file of keys; leave it out to answer everybody without a key.",
     ],
     [
       ["serve", "--api-keys", ""],
-      2,
       "It must name a file of keys; leave it out to answer everybody without a key.",
     ],
-  ])("is not taken for everything or nothing: %j", (args, code, text) => {
+  ])("is not taken for everything or nothing: %j", (args, text) => {
     const ended = winnow(args);
 
     expect(ended.stderr).toContain(text);
-    expect(ended.code).toBe(code);
+    expect(ended.code).toBe(2);
   });
 
   test.each([["WINNOW_HOST"], ["WINNOW_API_KEYS"], ["WINNOW_TLS_CLIENT_CA"], ["WINNOW_CONFIG"]])(
@@ -685,7 +698,7 @@ describe("a flag that is empty, as where a script's variable is not set", () => 
 
     expect(ended.stderr).toContain(`INVALID_ARGUMENT: ${name} is empty`);
     expect(ended.stderr).toContain(remedy);
-    expect(ended.code).toBe(1);
+    expect(ended.code).toBe(2);
   });
 
   test("is not taken for none in a file of settings", () => {
@@ -697,6 +710,6 @@ describe("a flag that is empty, as where a script's variable is not set", () => 
     expect(ended.stderr).toContain(
       `${file}, line 2: tls-client-ca is "". It must name a file; leave it out to ask no client`,
     );
-    expect(ended.code).toBe(1);
+    expect(ended.code).toBe(2);
   });
 });

@@ -158,7 +158,7 @@ test("--rest_api_port=0 serves gRPC alone, here on a socket; one port for both i
   expect(served.log).not.toContain('"router listening"');
   served.process.kill("SIGTERM");
   expect(await served.ended()).toBe(0);
-  expect(await both.ended()).toBe(1);
+  expect(await both.ended()).toBe(2);
   expect(both.log).toContain("--port and --rest_api_port are both 8501");
 }, 30_000);
 

@@ -1,5 +1,5 @@
 // The command: reads arguments, runs one subcommand, and turns a failure into one clear line and an
-// exit code (1 failed, 2 usage).
+// exit code: 2 where what was typed or set cannot be meant, so that the same again would end the same way, 1 for all else.
 
 import { WinnowError } from "@winnow/core";
 import { CommanderError } from "commander";
@@ -39,5 +39,6 @@ async function run(): Promise<void> {
 function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_EXIT_CODE;
   reportFailure(error);
-  return 1;
+  const isUsage = error instanceof WinnowError && error.code === "INVALID_ARGUMENT";
+  return isUsage ? USAGE_EXIT_CODE : 1;
 }

@@ -13,6 +13,7 @@ import {
   replicationOption,
   wholeNumber,
 } from "../command-options.ts";
+import { reportFailure } from "../process/failure-report.ts";
 import { holdProcess, processVariables } from "../process/process-settings.ts";
 import {
   type SettingPlaces,
@@ -24,6 +25,7 @@ import { benchCommand } from "./bench-command.ts";
 import { completionCommand } from "./completion-command.ts";
 import { type CommandSupply, type PreparedCommand, configCommand } from "./config-command.ts";
 import { doctorCommand } from "./doctor-command.ts";
+import { addHelpCommands } from "./help-command.ts";
 import { layOutHelp } from "./help-layout.ts";
 import { k8sCommand } from "./k8s-command.ts";
 import { idleVariables, tellIdle } from "./model-server-flags.ts";
@@ -72,7 +74,7 @@ export function createCommandLine(
   const isServing = only !== undefined && Object.hasOwn(supply, only);
   const commands = isServing ? [supply[only]!().command] : allCommands(supply);
   for (const command of commands) root.addCommand(command.exitOverride());
-  return layOutHelp(root);
+  return layOutHelp(isServing ? root : addHelpCommands(root));
 }
 
 function allCommands(supply: CommandSupply): Command[] {
@@ -134,17 +136,23 @@ function inspectCommand(): Command {
     .action(async (directory: string, options: InspectOptions) => {
       const { inspect, reportText } = await import("../commands/inspect.ts");
       const reports = await inspect({ directory, ...options });
-      const text =
-        options.json === true
-          ? `${JSON.stringify(reports, undefined, 2)}\n`
-          : terminalText(reports.map(reportText).join("\n"));
+      const failed = reports.filter((report) => "error" in report);
+      const isJson = options.json === true;
+      if (failed.length > 0) process.exitCode = 1;
+      if (!isJson && reports.length === 1 && failed.length === 1) {
+        const [{ model, version, error }] = failed as [(typeof failed)[number]];
+        const told = `${model}, version ${version}: ${error.message}`;
+        return reportFailure(new WinnowError(error.code, told));
+      }
+      const text = isJson
+        ? `${JSON.stringify(reports, undefined, 2)}\n`
+        : terminalText(reports.map(reportText).join("\n"));
       process.stdout.write(text);
-      const failed = reports.filter((report) => "error" in report).map(({ model }) => model);
       if (failed.length === 0) return;
+      const names = failed.map(({ model }) => model).join(", ");
       process.stderr.write(
-        `${failed.length} of ${reports.length} models cannot be served: ${failed.join(", ")}\n`,
+        `${failed.length} of ${reports.length} models cannot be served: ${names}\n`,
       );
-      process.exitCode = 1;
     });
 }
 

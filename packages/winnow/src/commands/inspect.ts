@@ -90,8 +90,8 @@ interface FailedModel extends VersionDirectory {
 }
 
 /**
- * Inspects the newest version of each model in a directory or an object store. If there are several models,
- * one that cannot be loaded does not hide the others. @throws WinnowError as loading does, for a single model
+ * Inspects the newest version of each model in a directory or an object store. One that cannot be loaded does not hide
+ * the others. @throws WinnowError where there is no model
  */
 export async function inspect(command: InspectCommand): Promise<(ModelReport | FailedModel)[]> {
   const all = await newestVersionsAt(command.directory);
@@ -100,10 +100,6 @@ export async function inspect(command: InspectCommand): Promise<(ModelReport | F
   const found = shown.length === 0 ? all : shown;
   const tools = { opener: new VersionOpener(), engine: createDenseEngine() };
   try {
-    if (found.length === 1) {
-      const [only] = found as [VersionDirectory];
-      return [await inspectVersion(only, command, tools).catch(throwNaming(only))];
-    }
     const reports: (ModelReport | FailedModel)[] = [];
     for (const version of found) {
       reports.push(await inspectVersion(version, command, tools).catch(failureOf(version)));
@@ -120,13 +116,6 @@ const failureOf =
   (error: unknown): FailedModel => {
     const { code, message } = toWinnowError(error);
     return { model, version, directory, error: { code, message } };
-  };
-
-const throwNaming =
-  ({ model, version }: VersionDirectory) =>
-  (error: unknown): never => {
-    const { code, message } = toWinnowError(error);
-    throw new WinnowError(code, `${model}, version ${version}: ${message}`, { cause: error });
   };
 
 interface Tools {
