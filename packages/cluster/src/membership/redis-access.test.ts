@@ -18,6 +18,7 @@ import { seededEnvironment } from "../../../../test/doubles/seeded-environment.t
 import { RedisProcess, isRedisInstalled, redisClient } from "./fixtures/redis-server.ts";
 import { loadRedis } from "./redis-connection.ts";
 import type { RedisAccess } from "./redis-connection.ts";
+import type { TlsMaterial } from "../tls/tls-material.ts";
 import { RedisMembership } from "./redis-membership.ts";
 import { probeRedis } from "./redis-probe.ts";
 
@@ -37,8 +38,10 @@ const write = (name: string, text: string): string => {
   return file;
 };
 
-async function secureRedis(): Promise<RedisProcess> {
-  const { cert, key } = authority.issue({ names: ["127.0.0.1"] });
+async function secureRedis(
+  shown: Parameters<typeof authority.issue>[0] = { names: ["127.0.0.1"] },
+): Promise<RedisProcess> {
+  const { cert, key } = authority.issue(shown);
   const server = await RedisProcess.start([
     "--tls-cert-file",
     write("redis.crt", cert),
@@ -194,6 +197,61 @@ describe.skipIf(!isRedisInstalled)("a Redis with TLS, certificates and a passwor
       expect(inspect(probe, { depth: 9 }) + logged.join()).not.toMatch(/nowhere else|wrong'/);
     },
   );
+
+  const stranger = testAuthority("another authority");
+  test.each<readonly [string, Parameters<typeof secureRedis>[0], TlsMaterial | undefined, RegExp]>([
+    ["an authority that is not trusted", undefined, undefined, /--redis-ca names the file/],
+    [
+      "a certificate for another host",
+      { names: ["redis.example"] },
+      shown(),
+      /the URL of Redis must have a host for which its certificate is issued/,
+    ],
+    [
+      "a certificate that has ended",
+      { names: ["127.0.0.1"], fromDay: -3, days: -1 },
+      shown(),
+      /certificate has expired; .* is to be replaced/,
+    ],
+    [
+      "a certificate that has not begun",
+      { names: ["127.0.0.1"], fromDay: 2, days: 3 },
+      shown(),
+      /certificate is not yet valid; is the clock/,
+    ],
+    [
+      "no trust in the certificate that it is shown",
+      undefined,
+      tlsOf(stranger.issue(), authority.cert),
+      /(alert unknown ca|ECONNRESET|EPIPE).*--redis-cert, --redis-key/,
+    ],
+    [
+      "the wish for a certificate",
+      undefined,
+      tlsOf(undefined, authority.cert),
+      /--redis-cert, --redis-key/,
+    ],
+  ])("with %s is told with the setting that mends it", async (...[, itsOwn, own, told]) => {
+    const { url } = await secureRedis(itsOwn);
+    const access = own === undefined ? {} : { tls: new ReplacedTls(own) };
+    const { logged } = await membershipIn(url, access);
+
+    const probe = await probeRedis(url, access).catch((error: unknown) => String(error));
+    await eventually(() => expect(logged.join()).toContain("membership store does not answer"));
+
+    const line = logged.find((each) => each.startsWith("membership store does not"));
+    expect(line).toMatch(told);
+    expect(probe).toMatch(told);
+  });
+
+  test("that is asked without TLS is told with the scheme of its URL", async () => {
+    const { port } = await secureRedis();
+    const { logged } = await membershipIn(`redis://127.0.0.1:${port}`, {});
+
+    await eventually(() => expect(logged.join()).toContain("membership store does not answer"));
+
+    expect(logged.join()).toContain("is it redis:// or, with TLS, rediss://?");
+  });
 
   test("asks for no more rights than docs/security.md names", async () => {
     const { url } = await secureRedis();

@@ -25,6 +25,7 @@ import type { MembershipReading } from "./membership-fold.ts";
 import { RECORD_CHARACTERS_MAX, decodeRecord } from "./membership-record.ts";
 import type { MembershipRecord } from "./membership-record.ts";
 import type { OpenRedis } from "./redis-connection.ts";
+import { redisFault } from "./redis-fault.ts";
 import { RefusedReply } from "./redis-reply-bounds.ts";
 import { LEFT_OUT, readIds, readRecords } from "./redis-reading.ts";
 import type { StoredRecord } from "./redis-reading.ts";
@@ -81,11 +82,6 @@ const ABSENT_MAX = 65_536;
 /** Ms without a record after which an id is removed from the set. */
 const PRUNE_MS = 600_000;
 
-/** What the client says of a connection that ends before it can be used, and of answers that are none of Redis. */
-const NO_ANSWER = /^Stream isn't writeable|Please report this/;
-const ADDRESS_REMEDY = "is the port right, and is it redis:// or, with TLS, rediss://?";
-const UNANSWERED = `what listens there ends the connection or does not answer as Redis does; ${ADDRESS_REMEDY}`;
-
 /** Failed reads after which the fault of a connection would be known: 400 ms apart, longer than connecting may take. */
 const UNCONNECTED_READS = 4;
 /** Failed writes after which they are told. */
@@ -100,12 +96,6 @@ const OF_TYPE: Readonly<Record<string, string>> = {
   hash: "a hash",
   stream: "a stream",
 };
-
-function faultOf(error: Error): string {
-  const { message } = error;
-  if (error instanceof RefusedReply) return `what listens there ${message}; ${ADDRESS_REMEDY}`;
-  return NO_ANSWER.test(message) ? UNANSWERED : message;
-}
 
 interface CachedRecord {
   readonly stored: string;
@@ -229,7 +219,7 @@ export class RedisMembership implements MembershipStore {
   #connect(onReady: () => void): Redis {
     const redis = this.#openRedis(this.#settings.url);
     redis.on("error", (error: Error) => {
-      this.#connectionFault = faultOf(error);
+      this.#connectionFault = this.#faultOf(error);
       this.#environment.log.debug("membership store connection", {
         message: excerpt(error.message),
       });
@@ -242,10 +232,14 @@ export class RedisMembership implements MembershipStore {
     return redis;
   }
 
+  #faultOf(error: Error): string {
+    return redisFault(error, this.#settings.url.startsWith("rediss:"));
+  }
+
   /** Counts a reply that ended its connection. The first one is logged. */
   #noteRefusedReply(error: RefusedReply): void {
     const { host: store } = new URL(this.#settings.url);
-    this.#refused.refuse(`membership store ${store}`, error.reason, faultOf(error));
+    this.#refused.refuse(`membership store ${store}`, error.reason, this.#faultOf(error));
   }
 
   #subscribe(): Redis {
@@ -304,7 +298,7 @@ export class RedisMembership implements MembershipStore {
     if (this.#isFailureTold) return;
     const readsMin = this.#redis.status === "ready" ? 2 : UNCONNECTED_READS;
     if (this.#connectionFault === undefined && this.#failures < readsMin) return;
-    const message = this.#connectionFault ?? faultOf(readFault);
+    const message = this.#connectionFault ?? this.#faultOf(readFault);
     this.#isFailureTold = true;
     // The host alone, without user and password.
     const { host: store } = new URL(this.#settings.url);

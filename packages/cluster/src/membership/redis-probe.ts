@@ -4,6 +4,7 @@ import { WinnowError, toWinnowError } from "@winnow/core";
 import { endOnStrayAnswers } from "./redis-answers.ts";
 import { accessOptions, checkedUrl } from "./redis-connection.ts";
 import type { RedisAccess } from "./redis-connection.ts";
+import { redisFault } from "./redis-fault.ts";
 import { boundReplies } from "./redis-reply-bounds.ts";
 
 const CONNECTION = {
@@ -39,8 +40,8 @@ export async function probeRedis(url: string, access: RedisAccess = {}): Promise
   } catch (error) {
     if (error instanceof WinnowError) throw error;
     // Without a cause: an error of the client contains the command that failed, and so the password.
-    const { message } = fault ?? toWinnowError(error);
-    throw new WinnowError("UNAVAILABLE", `Redis does not answer: ${message}`);
+    const why = redisFault(fault ?? toWinnowError(error), url.startsWith("rediss:"));
+    throw new WinnowError("UNAVAILABLE", `Redis does not answer: ${why}`);
   } finally {
     redis.disconnect();
   }
