@@ -111,6 +111,7 @@ export { keepRoom } from "./http-door/connection-room.ts";
 export type { ConnectionRoom } from "./http-door/connection-room.ts";
 export { peerNamed } from "./tls/peer-name.ts";
 export type { PeerName } from "./tls/peer-name.ts";
+export { memberFault } from "./tls/member-fault.ts";
 export { TlsFiles, openTlsFiles, readTlsFile } from "./tls/tls-files.ts";
 export { addMemberMetrics } from "./metrics/member-metrics.ts";
 export type { MemberMetricsOptions } from "./metrics/member-metrics.ts";

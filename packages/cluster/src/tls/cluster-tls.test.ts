@@ -5,6 +5,7 @@ import { once } from "node:events";
 import net from "node:net";
 import tls from "node:tls";
 import { silentLogger, systemClock } from "@winnow/core";
+import type { WinnowError } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
 import { testAuthority } from "../../../../test/fixtures/certificates.ts";
 import type { TestAuthority } from "../../../../test/fixtures/certificates.ts";
@@ -17,6 +18,7 @@ import { anyAddress } from "../trust/worker-address.ts";
 import { ReplacedTls, tlsOf } from "../../../../test/doubles/replaced-tls.ts";
 import { seededEnvironment } from "../../../../test/doubles/seeded-environment.ts";
 import type { ClusterTls } from "./grpc-credentials.ts";
+import { memberFault } from "./member-fault.ts";
 
 const authority = testAuthority();
 const LOCAL = ["127.0.0.1", "localhost"];
@@ -35,9 +37,9 @@ function memberTls(names: readonly string[], memberName?: string, by = authority
   return { source: new ReplacedTls(tlsOf(by.issue({ names }), authority.cert)), memberName };
 }
 
-async function workerWith(clusterTls: ClusterTls, host = "127.0.0.1"): Promise<WorkerServer> {
+async function workerWith(tls?: ClusterTls, host = "127.0.0.1"): Promise<WorkerServer> {
   const service = new EchoWorker("w1");
-  const worker = await WorkerServer.listen({ service, environment, tls: clusterTls }, { host });
+  const worker = await WorkerServer.listen({ service, environment, ...(tls && { tls }) }, { host });
   opened.push(worker);
   return worker;
 }
@@ -99,6 +101,36 @@ describe("a worker with TLS", () => {
 });
 
 describe("a router with TLS", () => {
+  const lasts = "if this lasts, have both sides certificates of the same authority";
+  test.each([
+    [
+      "is of another authority",
+      memberTls(LOCAL, undefined, testAuthority("other")),
+      memberTls(LOCAL),
+      "; its certificate is of no authority in --cluster-tls-ca",
+    ],
+    [
+      "is for another host",
+      memberTls(["elsewhere"]),
+      memberTls(LOCAL),
+      "or give all members a name with --cluster-tls-name",
+    ],
+    ["is missing", undefined, memberTls(LOCAL), `wrong version number; ${lasts}`],
+    ["is wanted", memberTls(LOCAL), undefined, lasts],
+  ])("tells why it does not reach a worker whose certificate %s", async (...[, its, own, told]) => {
+    const { port } = await workerWith(its);
+    const connector = routerWith(own);
+    const error = await new Promise<WinnowError | undefined>((onClose) => {
+      const handlers = { onFrame: () => undefined, onWritable: () => undefined, onClose };
+      connector.open(`127.0.0.1:${port}`, handlers);
+    });
+
+    const fault = memberFault(error!);
+
+    expect(fault).toContain(told);
+    expect(fault).not.toMatch(/Resolution|openssl|\d{4}-\d\d-/);
+  });
+
   test.each([
     ["is for another host", memberTls(["elsewhere"]), memberTls(LOCAL)],
     ["is for another address", memberTls(["127.0.0.2", "localhost"]), memberTls(LOCAL)],

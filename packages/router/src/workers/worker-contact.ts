@@ -17,7 +17,7 @@
 // hints with another number or another address.
 
 import type { Environment, WorkerId, WinnowError } from "@winnow/core";
-import { WorkerChannel, meet, renumbered, unmet } from "@winnow/cluster";
+import { WorkerChannel, meet, memberFault, renumbered, unmet } from "@winnow/cluster";
 import type {
   Announcement,
   Contact,
@@ -43,8 +43,17 @@ export interface WorkerContactParts {
   readonly peers?: (() => Iterable<WorkerPeer>) | undefined;
   /** Told that the worker is there, and when it no longer is. */
   readonly membership: Pick<MembershipStore, "hear" | "lose">;
+  /** Told once when a worker has not been reached for long. */
+  readonly onUnreachable: (fields: UnreachableWorker) => void;
   /** Called when this worker tells where other workers are. */
   readonly onMembers: (news: readonly MemberNews[]) => void;
+}
+
+/** Where a worker was looked for, and why it was not reached. */
+export interface UnreachableWorker {
+  readonly worker: WorkerId;
+  readonly address: string;
+  readonly message: string;
 }
 
 /** A hint, and the result of the last attempt to follow it. */
@@ -72,6 +81,9 @@ export class WorkerContact {
   #call: Call | undefined;
   #silentMs = 0;
   #lastMet: Contact | undefined;
+  /** When an attempt failed for the first time since the worker was connected. */
+  #unreachedSinceMs: number | undefined;
+  #isUnreachableTold = false;
   /** Other workers that answered in this worker's place; each is logged once, until the worker itself is met. */
   readonly #strangers = new Set<string>();
   #isClosed = false;
@@ -146,7 +158,7 @@ export class WorkerContact {
     const { environment, settings, membership, onChange } = this.#parts;
     const nowMs = environment.clock.nowMs();
     this.#silentMs = this.peer.answers ? 0 : this.#silentMs + settings.pingIntervalMs;
-    if (this.#call !== undefined && nowMs >= this.#call.untilMs) this.#onUnreachable();
+    if (this.#call !== undefined && nowMs >= this.#call.untilMs) this.#onUnreachable(undefined);
     if (this.peer.misses < settings.closeAfterMisses || this.#line === undefined) return;
     environment.log.warn("stream of a silent worker closed", { worker: this.id });
     const { address } = this.#line;
@@ -199,7 +211,7 @@ export class WorkerContact {
         },
         onDisconnect: (error) => {
           if (channel === this.#line) this.#onDisconnect(error);
-          else if (channel === this.#call?.channel) this.#onUnreachable();
+          else if (channel === this.#call?.channel) this.#onUnreachable(error);
         },
       },
       {
@@ -264,6 +276,8 @@ export class WorkerContact {
     const { highest, current } = this.#succession;
     const { address } = this.#line!;
     this.#lastMet = { workerId: this.id, address, incarnation: current };
+    this.#unreachedSinceMs = undefined;
+    this.#isUnreachableTold = false;
     if (!this.peer.connected) {
       environment.log.info("worker connected", { worker: this.id, address });
       // The worker was met with a higher number before: it must take a number above that.
@@ -303,9 +317,22 @@ export class WorkerContact {
     this.#hangUp();
   }
 
-  #onUnreachable(): void {
+  #onUnreachable(error: WinnowError | undefined): void {
+    const { address } = this.#call!.hint.contact;
+    this.#noteFailure(address, error);
     this.#rest(this.#call!.hint);
     this.#hangUp();
+  }
+
+  /** Tells that the worker has not been reached for long: once, until it is connected. */
+  #noteFailure(address: string, error: WinnowError | undefined): void {
+    if (this.peer.connected) return;
+    const nowMs = this.#parts.environment.clock.nowMs();
+    this.#unreachedSinceMs ??= nowMs;
+    if (this.#isUnreachableTold || nowMs - this.#unreachedSinceMs < UNREACHABLE_TOLD_MS) return;
+    this.#isUnreachableTold = true;
+    const message = error === undefined ? "it does not announce itself" : memberFault(error);
+    this.#parts.onUnreachable({ worker: this.id, address, message });
   }
 
   /** The address is called again after a growing wait. */
@@ -342,11 +369,14 @@ export class WorkerContact {
       this.#parts.environment.log.warn("worker disconnected", { worker: this.id, code, message });
     }
     this.peer.onDisconnect();
+    this.#noteFailure(this.#line!.address, error);
     this.#parts.membership.lose?.(this.id);
     this.#parts.onChange();
   }
 }
 
+/** Ms for which attempts fail before that is told: a worker that restarts is met again before. */
+const UNREACHABLE_TOLD_MS = 5000;
 /** Addresses at which one worker is looked for, at most. */
 const HINTS_MAX = 4;
 /** Other workers in place of one worker, at most, that are logged while it is not met. */

@@ -334,6 +334,73 @@ describe("workers come and go", () => {
   });
 });
 
+describe("workers that cannot be reached", () => {
+  /** What links with this membership log of unreachable workers. */
+  function listening() {
+    const clock = new ManualClock();
+    const data = fakeData({ rows: 4, dim: 1, partitions: 1 }, () => 0);
+    const program = benchProgram(data, 2);
+    const network = new FakeNetwork(clock, data, { program, inlineTables: new Map(), warmUp: [] });
+    const membership = new FakeMembership();
+    const told: unknown[] = [];
+    const warn = (event: string, fields?: object): void => {
+      if (event === "worker cannot be reached") told.push(fields);
+    };
+    const log = { ...silentLogger, warn };
+    const environment = { clock, random: () => 0.5, log };
+    const settings = resolveRouterOptions();
+    const links = new WorkerLinks(
+      { environment, connector: network, membership, settings, defer: queueMicrotask },
+      () => undefined,
+    );
+    return { clock, network, membership, told, links };
+  }
+
+  test("are told once with the reason, and again after they were connected", async () => {
+    const { clock, network, membership, told, links } = listening();
+    const worker = network.add("w0", [0]);
+    network.kill(worker);
+    membership.publish([network.announcementOf(worker)]);
+
+    await clock.advanceSettled(4900);
+    expect(told).toEqual([]);
+    await clock.advanceSettled(30_000);
+    expect(told).toEqual([
+      { worker: "w0", address: worker.address, message: expect.any(String) as string },
+    ]);
+
+    network.restart(worker, 2);
+    await clock.advanceSettled(5000);
+    expect(links.peers.get(worker.id)!.connected).toBe(true);
+    network.kill(worker);
+    await clock.advanceSettled(30_000);
+    expect(told).toHaveLength(2);
+    links.close();
+  });
+
+  test("are not told where they come back in time, nor in thousands", async () => {
+    const { clock, network, membership, told, links } = listening();
+    const worker = network.add("w0", [0]);
+    membership.publish([network.announcementOf(worker)]);
+    await clock.advanceSettled(1000);
+    network.kill(worker);
+    await clock.advanceSettled(3000);
+    network.restart(worker, 2);
+    await clock.advanceSettled(10_000);
+    expect(told).toEqual([]);
+
+    const invented = Array.from({ length: 100 }, (_, index) => {
+      const added = network.add(`x${index}`, [0]);
+      network.kill(added);
+      return network.announcementOf(added);
+    });
+    membership.publish(invented);
+    await clock.advanceSettled(40_000);
+    expect(told).toHaveLength(16);
+    links.close();
+  });
+});
+
 describe("a router whose own event loop is late", () => {
   /** Links to one worker from a process that can stand still. */
   async function linked() {

@@ -20,13 +20,13 @@ import { ContactBook } from "./contact-book.ts";
 import { SavedContacts } from "./saved-contacts.ts";
 import type { SavedContactsParts } from "./saved-contacts.ts";
 import { WorkerContact } from "./worker-contact.ts";
-import type { WorkerContactParts } from "./worker-contact.ts";
+import type { UnreachableWorker, WorkerContactParts } from "./worker-contact.ts";
 import type { WorkerPeer } from "./worker-peer.ts";
 
 /** What the links need. */
 export interface WorkerLinksParts extends Omit<
   WorkerContactParts,
-  "onChange" | "onWork" | "onMembers"
+  "onChange" | "onWork" | "onMembers" | "onUnreachable"
 > {
   readonly membership: MembershipStore;
   /** Where workers are kept across restarts, and for which cluster. Default: nowhere. */
@@ -52,6 +52,8 @@ export class WorkerLinks {
   #closed = false;
   #ticks: GraceTimer;
   #isResting = false;
+  /** Workers that were told as unreachable since then. */
+  #toldUnreachable = { sinceMs: Number.NEGATIVE_INFINITY, count: 0 };
 
   /** `onChange` is called whenever a table made from the announcements might differ. */
   constructor(parts: WorkerLinksParts, onChange: () => void) {
@@ -176,12 +178,25 @@ export class WorkerLinks {
       ...this.#parts,
       onChange,
       onWork: () => this.#wake(),
+      onUnreachable: (fields) => this.#tellUnreachable(fields),
       peers: () => this.#peers.values(),
       onMembers,
     });
     this.#contacts.set(id, contact);
     this.#peers.set(id, contact.peer);
     return contact;
+  }
+
+  /** Anybody who reaches the store may name workers, so a bounded number of them is logged. */
+  #tellUnreachable(fields: UnreachableWorker): void {
+    const { clock, log } = this.#parts.environment;
+    const nowMs = clock.nowMs();
+    if (nowMs - this.#toldUnreachable.sinceMs >= TELLING_MS) {
+      this.#toldUnreachable = { sinceMs: nowMs, count: 0 };
+    }
+    this.#toldUnreachable.count += 1;
+    if (this.#toldUnreachable.count <= TOLD_MAX)
+      log.warn("worker cannot be reached", { ...fields });
   }
 
   /** Follows hints of workers that are not connected; for workers never met, a limited number per second. */
@@ -281,6 +296,10 @@ export class WorkerLinks {
     this.#peers.clear();
   }
 }
+
+/** Workers that cannot be reached and are logged, at most, within these ms. */
+const TOLD_MAX = 16;
+const TELLING_MS = 60_000;
 
 /** Ticks at rest are at multiples of this. */
 const REST_GRID_MS = 200;
