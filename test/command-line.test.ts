@@ -123,6 +123,22 @@ describe("winnow", () => {
     expect(ended.stderr).toContain("There is no model in");
   });
 
+  test("a port in use is told with the flags that choose another one", async () => {
+    const taken = createServer().listen(0, "127.0.0.1");
+    await once(taken, "listening");
+    const { port } = taken.address() as AddressInfo;
+    const role = ["--members", `w0@127.0.0.1:${port}`, "--host", "127.0.0.1"];
+
+    const worker = winnow(["worker", ...role, "--id=w0", "--models=/no", `--port=${port}`]);
+    const router = winnow(["router", ...role, "--port=0", `--grpc-port=${port}`]);
+    taken.close();
+
+    const told = `UNAVAILABLE: Cannot listen on 127.0.0.1:${port} (EADDRINUSE); choose another with`;
+    expect(worker.stderr).toContain(`${told} --port and --host`);
+    expect(router.stderr).toContain(`${told} --grpc-port and --host`);
+    expect([worker.code, router.code]).toEqual([1, 1]);
+  }, 30_000);
+
   test("a role without a way to find the others says which flags give one", () => {
     const ended = winnow(["router", "--port", "0"]);
 
@@ -408,6 +424,18 @@ describe("winnow up", () => {
       expect.stringContaining("there is no ALTS here"),
     ]);
   });
+
+  test("ends as a process of it does that refuses its settings, since another start would not help", async () => {
+    const [rest] = (await supplyPorts(1)) as [number];
+    const config = path.join(directory, "no-models.config");
+    writeFileSync(config, "");
+    const ports = ["--host=127.0.0.1", "--port=0", `--rest_api_port=${rest}`];
+
+    const ended = winnow(["serve", ...ports, "--model_config_file", config]);
+
+    expect(ended.stderr).toContain("INVALID_ARGUMENT: worker w0 ended (2) while starting");
+    expect(ended.code).toBe(2);
+  }, 30_000);
 
   test("refuses what it has no port for", () => {
     const ended = winnow(["up", "--models", directory, "--ssl_config_file", "ssl.cfg"]);

@@ -74,6 +74,7 @@ export type {
   WorkerReply,
 } from "./rpc/frames/frames.ts";
 export { HealthService } from "./rpc/health-service.ts";
+export { listenFault } from "./rpc/listen-fault.ts";
 export type { HealthStatus } from "./rpc/health-service.ts";
 export { keyBytes } from "./rpc/frames/key-codec.ts";
 export type { Question } from "./rpc/query-window.ts";

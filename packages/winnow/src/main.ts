@@ -5,10 +5,8 @@ import { WinnowError } from "@winnow/core";
 import { CommanderError } from "commander";
 import { createCommandLine } from "./command-line/command-line.ts";
 import { takeArguments } from "./command-line/model-server-flags.ts";
-import { reportFailure } from "./process/failure-report.ts";
+import { USAGE_EXIT_CODE, reportFailure } from "./process/failure-report.ts";
 import { winnowVersion } from "./version.ts";
-
-const USAGE_EXIT_CODE = 2;
 
 process.stdout.on("error", (cause: NodeJS.ErrnoException) => {
   // The reader may stop reading: `winnow inspect models | head`.

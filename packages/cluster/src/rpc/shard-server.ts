@@ -11,6 +11,7 @@ import { GrpcDoor } from "../grpc-door/grpc-door.ts";
 import type { GrpcDoorSettings, PlaceLimits } from "../grpc-door/grpc-door.ts";
 import type { FollowOrderRequest__Output } from "./generated/winnow/shard/v1/FollowOrderRequest.ts";
 import { HealthService } from "./health-service.ts";
+import { listenFault } from "./listen-fault.ts";
 import { ProgramCalls, failureOf } from "./program-calls.ts";
 import type { ProgramSettings } from "./program-calls.ts";
 import { RouterLink } from "./router-link.ts";
@@ -206,7 +207,7 @@ export class WorkerServer {
       this.#server.bindAsync(address, credentials, (cause, bound) => {
         this.#port = bound;
         if (cause === null) return resolve();
-        reject(new WinnowError("UNAVAILABLE", `Cannot listen on ${address}`, { cause }));
+        reject(listenFault(address, cause, "--port and --host"));
       });
     });
   }

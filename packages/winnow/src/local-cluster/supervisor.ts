@@ -8,6 +8,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { type Clock, type Logger, WinnowError } from "@winnow/core";
 import { startSharing } from "./port-sharing.ts";
+import { USAGE_EXIT_CODE } from "../process/failure-report.ts";
 import { LISTENING_MESSAGE, STOP_MESSAGE } from "../process/process-life.ts";
 import { holdProcess, processVariables } from "../process/process-settings.ts";
 
@@ -101,7 +102,7 @@ export class Supervisor {
         if (!hasListened) {
           return reject(
             new WinnowError(
-              "UNAVAILABLE",
+              code === USAGE_EXIT_CODE ? "INVALID_ARGUMENT" : "UNAVAILABLE",
               `${program.name} ended (${signal ?? code}) while starting`,
             ),
           );

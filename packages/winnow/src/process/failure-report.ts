@@ -9,6 +9,9 @@ import { terminalText } from "../terminal-text.ts";
 const FOLDER_GONE =
   "The folder in which this command was started no longer exists, and paths are relative to it; go to another one, or give absolute paths";
 
+/** The exit code of a process whose flags, variables, settings or request cannot be meant. */
+export const USAGE_EXIT_CODE = 2;
+
 /** Prints why a command failed, on stderr. */
 export function reportFailure(error: unknown): void {
   const told = isFolderGone(error) ? new WinnowError("FAILED_PRECONDITION", FOLDER_GONE) : error;

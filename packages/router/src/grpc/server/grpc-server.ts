@@ -11,9 +11,9 @@
 import path from "node:path";
 import { Server } from "@grpc/grpc-js";
 import type { UntypedServiceImplementation } from "@grpc/grpc-js";
-import { GrpcDoor, HealthService, portCredentials } from "@winnow/cluster";
+import { GrpcDoor, HealthService, listenFault, portCredentials } from "@winnow/cluster";
 import type { PlaceLimits } from "@winnow/cluster";
-import { WinnowError, hostPort, sleep } from "@winnow/core";
+import { hostPort, sleep } from "@winnow/core";
 import type { HeldMemory } from "@winnow/core";
 import type { Predictor } from "../../predictor.ts";
 import { CallGate } from "./call-gate.ts";
@@ -112,7 +112,7 @@ class ServingServer implements GrpcServer {
   async listen(address: { host: string; port: number }): Promise<{ port: number }> {
     const { host, port } = address;
     const where = hostPort(host, port);
-    const bound = await this.#bind(where);
+    const bound = await this.#bind(where, "--grpc-port and --host");
     void this.#followHealth();
     return { port: bound };
   }
@@ -122,12 +122,12 @@ class ServingServer implements GrpcServer {
     await this.#bind(`unix:${path.resolve(file)}`);
   }
 
-  #bind(where: string): Promise<number> {
+  #bind(where: string, flags?: string): Promise<number> {
     const credentials = portCredentials(this.#environment.tls, this.#settings.handshakeTimeoutMs);
     return new Promise((resolve, reject) => {
       this.#server.bindAsync(where, credentials, (cause, taken) => {
         if (cause === null) return resolve(taken);
-        reject(new WinnowError("UNAVAILABLE", `Cannot listen on ${where}`, { cause }));
+        reject(listenFault(where, cause, flags));
       });
     });
   }
