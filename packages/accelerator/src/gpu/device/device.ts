@@ -20,7 +20,7 @@ import type { Gpu, GpuAdapter, GpuBuffer, GpuConnection, GpuLimits } from "../we
 /** The version of the package `webgpu` that this file is written for. */
 const WEBGPU_VERSION = "0.6.2";
 
-const ABSENT = `the package webgpu is not installed (npm install --no-save webgpu@${WEBGPU_VERSION})`;
+const ABSENT = `the package webgpu is not installed (npm install --no-save webgpu@${WEBGPU_VERSION} where winnow is, with -g if winnow was)`;
 const UNLOADABLE =
   "the package webgpu does not load here; on Linux it needs glibc 2.34 or newer on x86-64 or arm64";
 
