@@ -91,10 +91,8 @@ function up(): Command {
     .addOption(apiKeysOption("REST and gRPC requests need one, probes do not"))
     .addOption(allowedHostsOption());
   addClientOptions(command);
-  addLimitOptions(command.addOption(configOption()).addOption(otlpEndpointOption()), [
-    ...ROUTER_OWNERS,
-    "worker",
-  ]);
+  command.addOption(configOption()).addOption(otlpEndpointOption()).addOption(seenRedisOption());
+  addLimitOptions(command, [...ROUTER_OWNERS, "worker"]);
   return command.action(async (options: UpOptions) => {
     const { runUp } = await import("../commands/up.ts");
     await runUp(options, winnowScript);
@@ -140,7 +138,8 @@ function serve(): Command {
   command
     .addOption(requireSecurityOption())
     .addOption(configOption())
-    .addOption(otlpEndpointOption());
+    .addOption(otlpEndpointOption())
+    .addOption(seenRedisOption());
   addLimitOptions(command, [...ROUTER_OWNERS, "worker"]);
   return command.action(async (options: ServeOptions) => {
     const { runServe } = await import("../commands/serve.ts");

@@ -18,6 +18,8 @@ export interface LocalClusterShape {
   readonly port: number;
   /** Redis, or `undefined` for a fixed address list. */
   readonly redis: string | undefined;
+  /** Redis with the items that users have seen, if it is another one. */
+  readonly seenRedis: string | undefined;
   /** Whether the routers use HTTPS. */
   readonly isSecure: boolean;
   /** A file with a key that the routers accept. */
@@ -164,7 +166,7 @@ function routerPrograms(shape: LocalClusterShape, ports: readonly number[]): Pro
       ...membershipArgs(shape, ports),
       ...shape.routerArgs,
     ],
-    env: variablesOf(shape),
+    env: { ...variablesOf(shape), ...seenVariables(shape) },
   }));
 }
 
@@ -172,6 +174,11 @@ function membershipArgs(shape: LocalClusterShape, ports: readonly number[]): str
   if (shape.redis !== undefined) return [];
   const members = ports.map((port, index) => `w${index}@127.0.0.1:${port}`);
   return ["--members", members.join(",")];
+}
+
+/** As with the other URL of Redis, in a variable. */
+function seenVariables({ seenRedis }: LocalClusterShape): Readonly<Record<string, string>> {
+  return seenRedis === undefined ? {} : { WINNOW_SEEN_REDIS: seenRedis };
 }
 
 /**

@@ -46,6 +46,13 @@ test("the model cache goes to workers, with its limit, once it has a directory",
   expect(shapeOf(["--model-cache-bytes=67108864"]).workerArgs.join(" ")).not.toContain("cache");
 });
 
+test("the Redis of seen items is the routers', and is in no flag, since its URL may hold a password", () => {
+  const shape = shapeOf(["--seen-redis=redis://:secret@seen:6379"]);
+
+  expect(shape.seenRedis).toBe("redis://:secret@seen:6379");
+  expect([...shape.routerArgs, ...shape.workerArgs].join(" ")).not.toContain("secret");
+});
+
 test("nothing is passed on that was not given, and the roles know every flag that is", () => {
   const { routerArgs, workerArgs } = shapeOf([]);
   const { commands } = createCommandLine("0.0.0");

@@ -39,6 +39,7 @@ export interface LocalFlags
   readonly apiKeys?: string;
   readonly allowedHosts?: string;
   readonly otlpEndpoint?: string;
+  readonly seenRedis?: string;
 }
 
 /** Where the models are, the script of a role (`bin/winnow.js`), and the routers' port. */
@@ -78,6 +79,7 @@ export function localClusterShape(
     host: options.host,
     port,
     redis: options.redis,
+    seenRedis: options.seenRedis,
     isSecure: isGiven(options.tlsCert),
     keyFile: undefined,
     routerArgs: [
