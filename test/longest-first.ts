@@ -1,39 +1,49 @@
-// The order of test files: the longest files of cluster tests first. On a fresh clone vitest knows no durations and
-// goes by file size; a file of 40 lines that takes a minute would then run last, beside idle processors.
+// The order of test files: of unit tests and of cluster tests the longest files first. On a fresh clone vitest knows
+// no durations and goes by file size; a file of 40 lines that takes a minute would then run last, beside idle
+// processors.
 
-import path from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Files of cluster tests that take half a minute and more, the longest first. */
-export const LONG_CLUSTER_TESTS: readonly string[] = [
-  "oracle",
-  "gpu-workers",
-  "dense-faults",
-  "chaos",
-  "faults",
-  "replaced-directories",
-  "npm-package",
-  "image-build",
-  "handbook",
-  "versions-and-workers",
-  "pipeline-choice",
-  "grpc-reload",
-  "verify",
-  "verify-pipelines",
-  "bench",
-  "object-store",
-  "versions",
+/** Files that take half a minute and more, of each kind the longest first. */
+export const LONG_TESTS: readonly string[] = [
+  "test/command-line",
+  "test/gpu-bench",
+  "test/simulation/simulation",
+  "packages/accelerator/src/gpu/search/filter",
+  "packages/accelerator/src/gpu/accelerator",
+  "test/console-page",
+  "packages/model/src/object-store/object-mirror",
+  "test/cut-searches",
+  "packages/accelerator/src/gpu/search/fast-path-reach",
+  "test/cluster/oracle",
+  "test/cluster/faults",
+  "test/cluster/replaced-directories",
+  "test/cluster/chaos",
+  "test/cluster/handbook",
+  "test/cluster/versions-and-workers",
+  "test/cluster/grpc-reload",
+  "test/cluster/gpu-workers",
+  "test/cluster/image-build",
+  "test/cluster/npm-package",
+  "test/cluster/versions",
+  "test/cluster/verify-pipelines",
+  "test/cluster/bench",
+  "test/cluster/verify",
+  "test/cluster/object-store",
+  "test/cluster/console",
+  "test/cluster/shared-ports",
+  "test/cluster/drain",
+  "test/cluster/scale-bench",
 ];
 
-/** Lower is earlier: the project's group, then, of cluster tests, the place in the list. */
+/** Lower is earlier: the project's group, then the place in the list. */
 function rankOf({ moduleId, project }: TestSpecification): number {
-  const place = LONG_CLUSTER_TESTS.indexOf(path.basename(moduleId, ".test.ts"));
-  const isLong = project.name === "cluster" && place >= 0;
-  const behind = LONG_CLUSTER_TESTS.length;
-  return project.config.sequence.groupOrder * (behind + 1) + (isLong ? place : behind);
+  const place = LONG_TESTS.findIndex((name) => moduleId.endsWith(`/${name}.test.ts`));
+  const behind = LONG_TESTS.length;
+  return project.config.sequence.groupOrder * (behind + 1) + (place < 0 ? behind : place);
 }
 
-/** Of each group the long files of cluster tests before all others, whose order stays vitest's own. */
+/** Of each group the long files before all others, whose order stays vitest's own. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     // oxlint-disable-next-line unicorn/no-array-sort -- vitest's method, not an array's

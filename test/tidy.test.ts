@@ -3,7 +3,7 @@
 
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { LONG_CLUSTER_TESTS } from "./longest-first.ts";
+import { LONG_TESTS } from "./longest-first.ts";
 import { readTracked as read, trackedFiles as files } from "./tracked-files.ts";
 
 /** What each package may import; ARCHITECTURE.md draws the same arrows. */
@@ -249,8 +249,8 @@ describe("files", () => {
   });
 });
 
-test("files of cluster tests that start first are there", () => {
-  const paths = LONG_CLUSTER_TESTS.map((name) => `test/cluster/${name}.test.ts`);
+test("files of tests that start first are there", () => {
+  const paths = LONG_TESTS.map((name) => `${name}.test.ts`);
 
   expect(paths.filter((file) => !files.includes(file))).toEqual([]);
 });
