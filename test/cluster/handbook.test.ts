@@ -83,7 +83,10 @@ beforeAll(async () => {
   const PATH = `${directory}:${process.env["PATH"] ?? ""}`;
   // Nobody dies here just before a drain: coverage need not be watched for as long as a lease lasts.
   const settle = { WINNOW_WORKER_DRAIN_SETTLE_MS: "1000" };
-  const env = { ...process.env, ...settle, PATH, NO_COLOR: "1", FORCE_COLOR: "0" };
+  // Nothing here is about a GPU: `winnow doctor` need not wait for one in software.
+  const withoutGpu = { VK_DRIVER_FILES: "/absent/icd.json", VK_ICD_FILENAMES: "/absent/icd.json" };
+  const plain = { PATH, NO_COLOR: "1", FORCE_COLOR: "0" };
+  const env = { ...process.env, ...settle, ...withoutGpu, ...plain };
   bash = spawn("bash", ["--noprofile", "--norc"], { cwd: directory, env, detached: true });
   for (const stream of [bash.stdout, bash.stderr]) {
     stream.on("data", (data: Buffer) => (output += data.toString("utf8")));
