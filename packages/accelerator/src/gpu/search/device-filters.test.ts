@@ -26,7 +26,7 @@ const { device, reason } = await sharedSoftwareGpu();
 const DIM = 4;
 const K = 9;
 /** Tables by chance, with up to six searches each. `npm run fuzz:gpu` has more of them. */
-const SETS_OF_SEARCHES = Number(process.env["FUZZ_SEARCHES"] ?? 10);
+const SETS_OF_SEARCHES = Number(process.env["FUZZ_SEARCHES"] ?? 6);
 const SEARCHES_MS_MAX = 120_000 + SETS_OF_SEARCHES * 3000;
 
 afterEach(() => vi.restoreAllMocks());

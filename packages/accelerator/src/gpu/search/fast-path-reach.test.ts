@@ -29,6 +29,14 @@ function normalProblem(rows: number, dim: number, k: number): SearchProblem {
   };
 }
 
+let kept: SearchProblem | undefined;
+
+/** The widest table, which is asked twice: what plain arithmetic answers is kept with it. */
+function widestProblem(): SearchProblem {
+  kept ??= normalProblem(4000, 1024, 2000);
+  return kept;
+}
+
 /** What is wrong with the answer, or with the path that gave it. */
 async function fault(
   problem: SearchProblem,
@@ -49,22 +57,26 @@ async function fault(
 }
 
 describe.skipIf(device === undefined)(`the GPU's fast path ${reason}`, () => {
-  test.each([1, 2, 7, 64, 127, 1023, 1024])("answers k = 2,000 at dim %i", async (dim) => {
+  test.each([1, 2, 7, 64, 127, 1023])("answers k = 2,000 at dim %i", async (dim) => {
     const rows = dim > 1000 ? 4000 : 9000;
 
     expect(await fault(normalProblem(rows, dim, 2000))).toBeUndefined();
   });
 
+  test("answers k = 2,000 at dim 1,024", async () => {
+    expect(await fault(widestProblem())).toBeUndefined();
+  });
+
   test("answers k = 2,000 at dim 1,024 over many slabs in little working memory", async () => {
     const options = { slabBytesMax: 2 ** 22, scratchBytesMax: 2 ** 25 };
 
-    expect(await fault(normalProblem(4000, 1024, 2000), options)).toBeUndefined();
+    expect(await fault(widestProblem(), options)).toBeUndefined();
   });
 
   test.each([
     [1, 50_000],
-    [64, 40_000],
-    [129, 30_000],
+    [64, 20_000],
+    [129, 20_000],
   ])("answers k = 2,000 under a mask that admits 11 %% at dim %i", async (dim, rows) => {
     const random = seededRandom(dim);
     const some = bitmapOf(rows, () => random() < 0.11);

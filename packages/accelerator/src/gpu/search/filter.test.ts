@@ -27,7 +27,7 @@ import { sharedSoftwareGpu } from "../fixtures/software-gpu.ts";
 const { device, reason } = await sharedSoftwareGpu();
 const CAPACITY_BYTES = 2 ** 30;
 /** Searches by chance; a device in software takes half a second for one. `npm run fuzz:gpu` has more of them. */
-const SEARCHES = Number(process.env["FUZZ_SEARCHES"] ?? 16);
+const SEARCHES = Number(process.env["FUZZ_SEARCHES"] ?? 8);
 const SEARCHES_MS_MAX = 120_000 + SEARCHES * 3000;
 
 /** Answers by the GPU, with the cost of the search. */
