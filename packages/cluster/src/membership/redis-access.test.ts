@@ -89,7 +89,11 @@ test("a Redis that is away is told once, by its address and with the reason, wit
 });
 
 /** Whether a worker that announces itself there is seen, and what was logged. */
-async function membershipIn(url: string, access: RedisAccess, times: { renewMs?: number } = {}) {
+async function membershipIn(
+  url: string,
+  access: RedisAccess,
+  times: { renewMs?: number; pollMs?: number } = {},
+) {
   const logged: string[] = [];
   const note = (event: string, fields?: object): void => void logged.push(event + inspect(fields));
   const log = { ...silentLogger, debug: note, info: note, warn: note, error: note };
@@ -135,7 +139,11 @@ test.skipIf(!isRedisInstalled)(
     ended.push(() => client.disconnect());
     await client.replicaof("127.0.0.1", 1);
 
-    const { store, seen, logged } = await membershipIn(server.url, {}, { renewMs: 20 });
+    const { store, seen, logged } = await membershipIn(
+      server.url,
+      {},
+      { renewMs: 20, pollMs: 200 },
+    );
     await store.announce(announced({ id: "w1" }));
 
     const event = "membership store does not take announcements";

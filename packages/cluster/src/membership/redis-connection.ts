@@ -3,7 +3,7 @@
 // process runs: each new connection uses those in force.
 
 import type { Redis, RedisOptions } from "ioredis";
-import { WinnowError } from "@winnow/core";
+import { WinnowError, systemClock } from "@winnow/core";
 import type { TlsSource } from "../tls/tls-files.ts";
 import { secureOptions } from "../tls/tls-material.ts";
 import { endOnStrayAnswers } from "./redis-answers.ts";
@@ -37,6 +37,8 @@ const RETRY_MS = 50;
 const RETRY_MS_MAX = 500;
 /** Ms after an answer that was refused: each may cost as much as a whole reading of the store. */
 const REFUSED_RETRY_MS = 2000;
+/** Ms between connections that are opened anew because the server takes no writes. */
+const READ_ONLY_RETRY_MS = 10_000;
 
 /** Loads the client library. */
 export async function loadRedis(access: RedisAccess = {}): Promise<OpenRedis> {
@@ -48,13 +50,34 @@ export async function loadRedis(access: RedisAccess = {}): Promise<OpenRedis> {
       isRefused = false;
       return delayMs;
     };
-    const options = { ...CONNECTION, retryStrategy, ...accessOptions(access) };
+    const options = {
+      ...CONNECTION,
+      retryStrategy,
+      reconnectOnError: movedPrimary(),
+      ...accessOptions(access),
+    };
     const redis = new Client(checkedUrl(url, access), options);
     boundReplies(redis);
     redis.on("error", (error) => (isRefused ||= error instanceof RefusedReply));
     // The client reads its options again for each connection.
     redis.on("close", () => Object.assign(redis.options, accessOptions(access)));
     return redis;
+  };
+}
+
+/**
+ * Whether an error means that the connection may lead elsewhere when it is opened anew. After a failover the name or the
+ * address in front of Redis leads to the new primary, but open connections stay with the old one, which is a replica now
+ * and refuses all writes.
+ */
+function movedPrimary(): (error: Error) => boolean {
+  let sinceMs = Number.NEGATIVE_INFINITY;
+  return ({ message }) => {
+    const nowMs = systemClock.nowMs();
+    // Behind other words where a script wrote.
+    if (!message.includes("READONLY") || nowMs - sinceMs < READ_ONLY_RETRY_MS) return false;
+    sinceMs = nowMs;
+    return true;
   };
 }
 

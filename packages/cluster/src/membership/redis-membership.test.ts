@@ -1,5 +1,8 @@
 // The common cases on a real Redis, and its faults: killed, emptied, flushed, frozen, lying.
 
+import { once } from "node:events";
+import { connect, createServer } from "node:net";
+import type { AddressInfo } from "node:net";
 import { silentLogger, workerId } from "@winnow/core";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -16,13 +19,38 @@ import { loadRedis } from "./redis-connection.ts";
 import { LEFT_OUT, readIds, readTexts } from "./redis-reading.ts";
 import { RedisMembership } from "./redis-membership.ts";
 import type { RedisMembershipSettings } from "./redis-membership.ts";
-import { RedisProcess, isRedisInstalled } from "./fixtures/redis-server.ts";
+import { RedisProcess, isRedisInstalled, redisClient } from "./fixtures/redis-server.ts";
 
 const openRedis = await loadRedis();
 const quick = { leaseMs: 1000, renewMs: 100, pollMs: 40, forgottenMs: 500 };
 
 const secretOf = (...keys: string[]): ClusterSecret =>
   new ClusterSecret({ cluster: "default", keys, acceptsUnsigned: false });
+
+/** What stands for a service or a name in front of Redis: new connections go where it leads now, open ones stay. */
+class Forwarder {
+  connections = 0;
+  port: number;
+  readonly #server = createServer((near) => {
+    const far = connect(this.port, "127.0.0.1");
+    this.connections += 1;
+    for (const socket of [near, far]) socket.on("error", () => undefined);
+    near.pipe(far).pipe(near);
+  });
+
+  constructor(port: number) {
+    this.port = port;
+  }
+
+  async listen(): Promise<string> {
+    await once(this.#server.listen(0, "127.0.0.1"), "listening");
+    return `redis://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  close(): void {
+    this.#server.close();
+  }
+}
 
 /** A Redis with workers in it. */
 class RedisStage {
@@ -171,13 +199,43 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
       await stage.command(async (redis) => {
         while (Date.now() < untilMs) {
           for (const id of ["w1", "w2"]) await redis.del(`winnow:default:worker:${id}`);
-          await redis.publish("winnow:default:changed", "");
+          for (let read = 0; read < 3; read += 1) {
+            await redis.publish("winnow:default:changed", "");
+            await new Promise((resolve) => setTimeout(resolve, 10));
+          }
+          // Time in which they renew, and are read.
+          await new Promise((resolve) => setTimeout(resolve, 3 * quick.renewMs));
         }
       });
       await stage.announce({ id: "w0", versions: [{ version: 1 }] });
       await eventually(() => expect(watcher.last?.workers[0]?.versions).toHaveLength(1));
 
       expectNeverFewerThan(4);
+    });
+
+    test("L3: announces itself to the new primary, where the old one stays as a replica", async () => {
+      const next = await RedisProcess.start();
+      const primary = redisClient(next.url);
+      await primary.replicaof("127.0.0.1", stage.server.port);
+      const service = new Forwarder(stage.server.port);
+      const url = await service.listen();
+      const worker = stage.join({ url });
+      const key = "winnow:default:worker:w9";
+      await worker.announce(announced({ id: "w9" }));
+      await watcher.sees("w0 w1 w2 w3 w9");
+
+      await eventually(async () => expect(await primary.exists(key)).toBe(1));
+      await primary.replicaof("NO", "ONE");
+      service.port = next.port;
+      await stage.command((redis) => redis.replicaof("127.0.0.1", next.port));
+      await primary.del(key);
+      await eventually(async () => expect(await primary.exists(key)).toBe(1));
+
+      expect(service.connections).toBeGreaterThan(1);
+      primary.disconnect();
+      await worker.close();
+      service.close();
+      await next.close();
     });
 
     test("ignores hostile records: unsigned, wrongly signed, replayed for another worker", async () => {
