@@ -52,7 +52,8 @@ if (options.list) {
     resumes: options.resume,
     print,
   });
-  const verdict = failed.length === 0 ? "all passed" : `failed: ${failed.join(", ")}`;
+  const passed = results.length === 0 ? "none has such a name: see --list" : "all passed";
+  const verdict = failed.length === 0 ? passed : `failed: ${failed.join(", ")}`;
   print(`${results.length} scenarios, ${verdict}\n${reportFile}`);
   process.exitCode = failed.length === 0 && results.length > 0 ? 0 : 1;
 }

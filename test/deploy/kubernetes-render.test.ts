@@ -129,6 +129,9 @@ describe.skipIf(!existsSync(main))("winnow k8s render (needs a build)", () => {
       ([, name]) => name,
     );
     expect(told).toEqual(["winnow-cluster-secret", "winnow-api-keys", "winnow-metrics-key"]);
+    expect(textOf(flags)).toContain(
+      "# Needs the Secret winnow-api-keys: kubectl -n shop create secret generic winnow-api-keys --from-file=keys=",
+    );
   });
 
   test("with TLS and a Redis elsewhere, its URL is the Secret's alone, and none of its certificates is made here", () => {
@@ -151,7 +154,16 @@ describe.skipIf(!existsSync(main))("winnow k8s render (needs a build)", () => {
       ]);
       expect(env).toContainEqual({ name: "WINNOW_REQUIRE_SECURITY", value: "true" });
     }
-    expect(textOf(flags)).toMatch(/^# Needs the Secret winnow-redis:/m);
+    expect(textOf(flags)).toMatch(
+      /^# Needs the Secret winnow-redis: kubectl .* --from-literal=url='rediss:/m,
+    );
+  });
+
+  test("a store that the image does not read is told, as it needs another image", () => {
+    const needed = (models: string): boolean =>
+      /^# Needs an image with the package that reads gs:/m.test(textOf(["--models", models]));
+
+    expect([needed("gs://bucket/m"), needed("s3://bucket/m")]).toEqual([true, false]);
   });
 
   test("what YAML 1.1 takes for a truth value stays text", () => {

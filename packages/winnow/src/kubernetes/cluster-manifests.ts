@@ -51,7 +51,7 @@ export function clusterManifests(
   request: ClusterRequest,
   folder: string,
   read: ReadText,
-): { readonly manifests: readonly Manifest[]; readonly secrets: readonly string[] } {
+): { readonly manifests: readonly Manifest[]; readonly needs: readonly string[] } {
   checkRequest(request);
   const kustomization: Kustomization = {
     namespace: request.namespace,
@@ -74,7 +74,7 @@ export function clusterManifests(
     manifests: placed.toSorted(
       (a, b) => Number(b.kind === "Namespace") - Number(a.kind === "Namespace"),
     ),
-    secrets: secretsOf(request),
+    needs: [...secretsOf(request), ...packagesOf(request)],
   };
 }
 
@@ -175,15 +175,50 @@ function componentsOf(request: ClusterRequest): string[] {
   return wanted.filter(([, isWanted]) => isWanted).map(([name]) => name);
 }
 
-function secretsOf(request: ClusterRequest): string[] {
-  const needed: [string, boolean][] = [
-    ["winnow-cluster-secret", request.clusterSecret],
-    ["winnow-redis", request.redis === "external"],
-    ["winnow-api-keys", request.tls],
-    ["winnow-metrics-key", request.tls && request.monitoring],
-    ["winnow-ingress-tls", request.ingress !== undefined],
+/** The image has what reads s3://, and a package for another store is the user's to add. */
+function packagesOf({ models }: ClusterRequest): string[] {
+  const store = /^(gs|az):/.exec(models);
+  if (store === null) return [];
+  return [
+    `an image with the package that reads ${store[1]}://: docs/object-stores.md has its lines`,
   ];
-  return needed.filter(([, isNeeded]) => isNeeded).map(([name]) => name);
+}
+
+/** The Secrets that are to be made by hand, with the commands that make them. */
+function secretsOf(request: ClusterRequest): string[] {
+  const scheme = request.tls ? "rediss" : "redis";
+  const needed: [string, string, boolean][] = [
+    [
+      "winnow-cluster-secret",
+      `generic winnow-cluster-secret --from-literal=secrets="$(openssl rand -hex 32)"`,
+      request.clusterSecret,
+    ],
+    [
+      "winnow-redis",
+      `generic winnow-redis --from-literal=url='${scheme}://user:password@redis.example.com:6379'`,
+      request.redis === "external",
+    ],
+    [
+      "winnow-api-keys",
+      "generic winnow-api-keys --from-file=keys=FILE  # a line of winnow keys create for each client",
+      request.tls,
+    ],
+    [
+      "winnow-metrics-key",
+      "generic winnow-metrics-key --from-literal=key=KEY  # by winnow keys create --id prometheus --roles status",
+      request.tls && request.monitoring,
+    ],
+    [
+      "winnow-ingress-tls",
+      "tls winnow-ingress-tls --cert=CHAIN.pem --key=KEY.pem",
+      request.ingress !== undefined,
+    ],
+  ];
+  return needed
+    .filter(([, , isNeeded]) => isNeeded)
+    .map(([name, made]) => {
+      return `the Secret ${name}: kubectl -n ${request.namespace} create secret ${made}`;
+    });
 }
 
 function replicasOf(request: ClusterRequest): NonNullable<Kustomization["replicas"]> {

@@ -7,14 +7,13 @@ import type { Manifest } from "./kustomization.ts";
 /** One document for each object. */
 export function manifestText(rendered: {
   readonly manifests: readonly Manifest[];
-  readonly secrets: readonly string[];
+  /** What must exist before, each with how it is made. */
+  readonly needs: readonly string[];
 }): string {
-  const { manifests, secrets } = rendered;
-  const needs = secrets.map(
-    (name) => `# Needs the Secret ${name}: docs/kubernetes.md says what it holds.\n`,
-  );
+  const { manifests, needs } = rendered;
+  const head = needs.map((need) => `# Needs ${need}\n`);
   const documents = manifests.map((manifest) =>
     stringify(manifest, { version: "1.1", aliasDuplicateObjects: false, lineWidth: 0 }),
   );
-  return `${needs.join("")}${documents.join("---\n")}`;
+  return `${head.join("")}${documents.join("---\n")}`;
 }
