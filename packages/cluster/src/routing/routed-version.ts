@@ -144,7 +144,7 @@ function refusalOf(
     const source = spec.sources[corruptSource]!;
     return refused(
       "DATA_LOSS",
-      `Refused ${name}: what workers read of "${source.tensor}" does not give the checksum stored for it in ${source.file}`,
+      `Refused ${name}: what workers read of "${source.tensor}" in ${source.file} does not give the checksum that the version states for it`,
     );
   }
   if (!facts.tables.every((table) => table.verified)) {

@@ -201,7 +201,7 @@ describe("buildRoutingTable()", () => {
     expect(movies(table).refusal).toMatchObject({
       code: "DATA_LOSS",
       message:
-        'Refused movies/1: what workers read of "candidates" does not give the checksum stored for it in variables.data-00000-of-00001',
+        'Refused movies/1: what workers read of "candidates" in variables.data-00000-of-00001 does not give the checksum that the version states for it',
     });
     expect(movies(table).status).toMatchObject({ state: "END", error: { code: "DATA_LOSS" } });
     expect(table.models.get("movies")!.serving).toBeUndefined();
