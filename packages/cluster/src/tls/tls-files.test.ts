@@ -131,6 +131,27 @@ describe("files of certificates that are replaced", () => {
     expect(place.logged).toHaveLength(1);
   });
 
+  test("that end while they are in force are told once, until they are replaced", async () => {
+    const place = placeOf(authority.issue({ days: 1 }));
+    let afterMs = 0;
+    const files = await open(place, () => Date.now() + afterMs);
+
+    await place.look();
+    expect(place.logged).toEqual([]);
+    afterMs = 2 * 86_400_000;
+    for (let turn = 0; turn < 3; turn += 1) await place.look();
+    expect(place.logged).toEqual([
+      expect.stringMatching(/the certificate has ended.*"certFile":"cert","ended":"\d{4}-/),
+    ]);
+    const { cert, key } = authority.issue({ days: 5 });
+    Object.assign(place.texts, { cert, key });
+    for (let turn = 0; turn < 3; turn += 1) await place.look();
+    files.close();
+
+    expect(place.logged).toHaveLength(2);
+    expect(place.logged[1]).toContain("certificates replaced");
+  });
+
   test("with a fault are told of once, and again as soon as they are good", async () => {
     const old = authority.issue();
     const place = placeOf(old);

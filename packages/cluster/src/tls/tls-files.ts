@@ -10,6 +10,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { WinnowError, readFailureText, toWinnowError } from "@winnow/core";
 import type { Clock, Logger, Timer } from "@winnow/core";
+import { isoTime } from "./clock.ts";
 import { checkMaterial } from "./tls-material.ts";
 import type { TlsFileNames, TlsMaterial } from "./tls-material.ts";
 
@@ -75,6 +76,7 @@ export class TlsFiles implements TlsSource {
   /** The fault of the files as last read, if there is one. */
   #fault: string | undefined;
   #isFaultLogged = false;
+  #isEndLogged = false;
   #timer: Timer | undefined;
   #isClosed = false;
 
@@ -111,6 +113,7 @@ export class TlsFiles implements TlsSource {
   #wait(): void {
     if (this.#isClosed) return;
     this.#timer = this.#parts.clock.setTimer(POLL_MS, () => {
+      this.#noteEnd();
       void this.#look().then(() => this.#wait()); // Never rejects: faults are logged.
     });
   }
@@ -125,6 +128,7 @@ export class TlsFiles implements TlsSource {
       const isOld = texts.cert === cert && texts.key === key && texts.ca === ca;
       if (!isOld) {
         this.#material = checkMaterial(texts, this.#told, wallMs());
+        this.#isEndLogged = false;
         log.info("certificates replaced", { use: this.#use, certFile, caFile });
         for (const listener of this.#listeners) listener(this.#material);
       } else if (this.#isFaultLogged) {
@@ -135,6 +139,16 @@ export class TlsFiles implements TlsSource {
     } catch (error) {
       this.#refuse(toWinnowError(error).message);
     }
+  }
+
+  /** Logs once that the certificate in force has ended: whoever opens a connection refuses it from then on. */
+  #noteEnd(): void {
+    const { expiresMs } = this.#material;
+    if (this.#isEndLogged || expiresMs === undefined || this.#parts.wallMs() < expiresMs) return;
+    this.#isEndLogged = true;
+    const certFile = this.#told.certFile;
+    const ended = { use: this.#use, certFile, ended: isoTime(expiresMs) };
+    this.#parts.log.error("the certificate has ended and is refused until it is replaced", ended);
   }
 
   /** A certificate and its key do not fit while only one of them has been replaced: that is no fault yet. */
