@@ -54,6 +54,7 @@ describe("winnow", () => {
     const up = winnow(["up", "--help"]);
 
     expect(root.code).toBe(0);
+    expect(root.stdout).toContain("Exit codes: 0 done, 1 failed, 2 not accepted");
     for (const command of [
       "up",
       "serve",

@@ -39,6 +39,9 @@ import type { DrainOptions } from "../commands/drain.ts";
 import type { OrderOptions } from "../commands/order.ts";
 
 const INT32_MAX = 2 ** 31 - 1;
+const EXIT_CODES = `
+Exit codes: 0 done, 1 failed, 2 not accepted as it was typed or set; status,
+verify and bench say more with theirs.`;
 
 /** What a command line is made for. */
 export interface CommandLineUse {
@@ -74,6 +77,7 @@ export function createCommandLine(
   const isServing = only !== undefined && Object.hasOwn(supply, only);
   const commands = isServing ? [supply[only]!().command] : allCommands(supply);
   for (const command of commands) root.addCommand(command.exitOverride());
+  root.addHelpText("after", EXIT_CODES);
   return layOutHelp(isServing ? root : addHelpCommands(root));
 }
 
