@@ -8,7 +8,7 @@ import path from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { measureCeilings } from "./gpu-bench/ceilings.mjs";
-import { openGpuDevice, resolveGpuOptions, surveyGpus } from "./gpu-bench/compiled-code.mjs";
+import { listGpus, openGpuDevice, resolveGpuOptions } from "./gpu-bench/compiled-code.mjs";
 import { rounded, writeWhole } from "./gpu-bench/figures.mjs";
 import { markdownOf } from "./gpu-bench/report.mjs";
 import { loadTable, measureCell, openBench } from "./gpu-bench/search-cells.mjs";
@@ -257,7 +257,7 @@ function write() {
 
 async function main() {
   say("look for GPUs");
-  results.survey = await surveyGpus(options);
+  results.survey.gpus = await listGpus().catch(() => []);
   const bench = await openBench(options);
   results.about.device = bench.device.name;
   say(`device ${bench.device.name}`);

@@ -19,7 +19,7 @@ register(
 const from = (file) => import(new URL(`../../dist/${file}`, import.meta.url).href);
 
 export const { openGpuDevice } = await from("gpu/device/device.js");
-export const { surveyGpus } = await from("gpu/gpu-survey.js");
+export const { listGpus, surveyGpus } = await from("gpu/gpu-survey.js");
 export const { createGpuAccelerator } = await from("gpu/accelerator.js");
 export const { gpuOptionsFromEnvironment, resolveGpuOptions } = await from("gpu/gpu-settings.js");
 export const { createReferenceAccelerator } = await from("reference/accelerator.js");

@@ -7,7 +7,7 @@ import { differenceOf, passingTable, queryVectors, randomMask } from "./rows.mjs
 
 const RUNS_LEAST = 3;
 const RUNS_MOST = 1000;
-/** Before the first measurement of a table: a GPU that has waited for its rows has slowed its clock down. */
+/** Before the first measurement of a table: a GPU that has waited for its rows has slowed its clock down, which one in software has not. */
 const WARM_MS = 1000;
 
 /** An accelerator on a device of its own, and what its searches cost. */
@@ -109,7 +109,8 @@ export async function measureCell(bench, table, { batch, k, seconds, endMs, ceil
   const difference = differenceOf(await search(), checked);
   const cell = { rows, dim, k, batch };
   if (difference !== undefined) return { ...cell, wrong: difference };
-  if (!table.isWarm) await repeat(search, { costs, seconds: WARM_MS / 1000, endMs });
+  const warmMs = device.isSoftware ? 0 : WARM_MS;
+  if (!table.isWarm) await repeat(search, { costs, seconds: warmMs / 1000, endMs });
   table.isWarm = true;
   const { wall, pairMs, stageMs } = await turns(search, { device, costs, seconds, endMs });
   const deviceMs = Object.values(stageMs).reduce((sum, ms) => sum + ms, 0);

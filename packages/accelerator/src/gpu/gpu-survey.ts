@@ -52,7 +52,12 @@ export async function surveyGpus(options: GpuOptions): Promise<GpuSurvey> {
 /** A name that no GPU has, so that WebGPU rejects with a list of the GPUs that exist. */
 const NO_NAME = "no GPU has this name";
 
-async function listGpus(): Promise<SurveyedGpu[]> {
+/**
+ * Lists GPUs without opening one: for the benchmark, which opens its own and compares its answers itself.
+ *
+ * @internal
+ */
+export async function listGpus(): Promise<SurveyedGpu[]> {
   const webGpu = await importWebGpu();
   const listed = await webGpu
     .create([`adapter=${NO_NAME}`])
