@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
+import { listGpus } from "./gpu-survey.ts";
 import { SLOW_POLLS } from "./fixtures/slow-polls.ts";
 import { sharedSoftwareGpu } from "./fixtures/software-gpu.ts";
 import { startGpuSurvey } from "./survey-start.ts";
@@ -69,4 +70,11 @@ describe("a survey of GPUs", () => {
       expect(gpus.map(({ isSoftware }) => isSoftware)).toContain(true);
     },
   );
+
+  test.skipIf(device === undefined)(`lists GPUs without opening one ${reason}`, async () => {
+    const gpus = await listGpus();
+
+    expect(gpus.map(({ name }) => name).join()).not.toBe("");
+    expect(gpus[0]!.features).toContain("core-features-and-limits");
+  });
 });
