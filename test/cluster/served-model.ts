@@ -150,7 +150,7 @@ export async function expectExact(
   events: () => Promise<unknown>,
 ): Promise<LoadOutcome> {
   const until = events();
-  const outcome = await runLoad(cluster.urls, answers, { perSecond: 40, atLeast: 61, until });
+  const outcome = await runLoad(cluster.urls, answers, { perSecond: 25, atLeast: 61, until });
 
   expect(outcome.wrong).toEqual([]);
   if (outcome.failed.length > 0) expect.fail(`${outcome.failed.join("\n")}\n${cluster.log()}`);
