@@ -11,8 +11,8 @@ import { afterAll, expect, test } from "vitest";
 import type { ScenarioResult } from "../chaos/scenario-run.ts";
 
 const MINUTES = 1.25;
-/** A part of what `npm run chaos` sends: the faults are as many, and a request begins every 33 ms. */
-const PER_SECOND = 30;
+/** A part of what `npm run chaos` sends: the faults are as many, and a request begins every 50 ms. */
+const PER_SECOND = 20;
 const folder = mkdtempSync(path.join(tmpdir(), "winnow-chaos-"));
 const script = path.join(import.meta.dirname, "../chaos/chaos.mjs");
 
