@@ -1,7 +1,8 @@
 // From request to answer: what does a client wait for, beside what its team would use instead? One
-// instance per request over HTTP, everything on the same cores, the load generator too: Winnow with one
-// worker and with several, a server written by hand (fastify, ONNX Runtime), TensorFlow's own call of the
-// same SavedModel without any server, and the bare scan without any cluster. Ratios within one run count.
+// instance per request over HTTP, then 256 instances outstanding in fewer requests, everything on the
+// same cores, the load generator too: Winnow with one worker and with several, a server written by hand
+// (fastify, ONNX Runtime), TensorFlow's own call of the same SavedModel without any server, and the bare
+// scan without any cluster. Ratios within one run count.
 //
 //   npm run bench:end-to-end                                          three minutes and more
 //   … -- --workers 1 --connections 1,64                               a part of it
@@ -28,6 +29,8 @@ const options = scriptOptions({
   k: { type: "string", default: "10" },
   workers: { type: "string", default: "1,3" },
   connections: { type: "string", default: "1,8,64,256" },
+  /** Connections × instances per request. */
+  batches: { type: "string", default: "64x4,16x16,8x32" },
   seconds: { type: "string", default: "4" },
   warm: { type: "string", default: "5" },
   rounds: { type: "string", default: "1" },
@@ -39,6 +42,14 @@ const [rows, dim, k, seconds] = ["rows", "dim", "k", "seconds"].map((name) =>
   Number(options[name]),
 );
 const connections = options.connections.split(",").map(Number);
+const batches = options.batches.split(",").filter((each) => each !== "");
+const loads = [
+  ...connections.map((count) => ({ name: count, count, instances: 1 })),
+  ...batches.map((each) => {
+    const [count, instances] = each.split("x").map(Number);
+    return { name: `${count} × ${instances} instances`, count, instances };
+  }),
+];
 const FRESH_REQUESTS = 100;
 /** Scores of two exact servers differ in the last bits of a float32 sum. */
 const TOLERANCE = 1e-4;
@@ -48,9 +59,12 @@ const say = (text) => process.stdout.write(`${text}\n`);
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
 
 const TARGET = "/v1/models/movies:predict";
-const requestsOf = ({ host, port }) =>
+const requestsOf = ({ host, port }, instances = 1) =>
   Array.from({ length: 97 }, (_, number) => {
-    const body = JSON.stringify({ instances: [String(((number * 31) % USERS) + 1)] });
+    const users = Array.from({ length: instances }, (_, place) =>
+      String(((number * 31 + place * 7) % USERS) + 1),
+    );
+    const body = JSON.stringify({ instances: users });
     return postBytes({ host, port, path: TARGET, body });
   });
 
@@ -79,7 +93,7 @@ function assertAlike(name, found, expected) {
   }
 }
 
-/** p50 of the first requests of a fresh server, then answers per second and times by connections. */
+/** p50 of the first requests of a fresh server, then answers per second and times by load. */
 async function measure(server) {
   const { host, port } = server;
   const requests = requestsOf(server);
@@ -92,19 +106,19 @@ async function measure(server) {
     answers: FRESH_REQUESTS,
   });
   await load({ host, port, requests, connections: 64, seconds: Number(options.warm) });
-  const byConnections = new Map();
-  for (const count of connections) {
+  const byLoad = new Map();
+  for (const { name, count, instances } of loads) {
     const foreign = watchForeignLoad(server.pids);
     const { times, failures, perSecond } = await load({
       host,
       port,
-      requests,
+      requests: requestsOf(server, instances),
       connections: count,
       seconds,
     });
     const sorted = times.toSorted((a, b) => a - b);
-    byConnections.set(count, {
-      perSecond,
+    byLoad.set(name, {
+      perSecond: perSecond * instances,
       failures,
       p50: percentile(sorted, 0.5),
       p99: percentile(sorted, 0.99),
@@ -116,7 +130,7 @@ async function measure(server) {
       fresh.times.toSorted((a, b) => a - b),
       0.5,
     ),
-    byConnections,
+    byLoad,
   };
 }
 
@@ -207,18 +221,18 @@ const bare = await bareScan(data);
 const calls = await tensorflow(path.join(models, "movies", "1"));
 
 /** The median of a figure over all rounds. */
-const figure = (name, count, field) =>
-  median(found.get(name).map(({ byConnections }) => byConnections.get(count)[field]));
+const figure = (name, under, field) =>
+  median(found.get(name).map(({ byLoad }) => byLoad.get(under)[field]));
 say(
   `${os.cpus()[0].model.trim()}, ${threads} processors, Node ${process.versions.node}; ${rows} × ${dim}, k = ${k}\n`,
 );
 say("| server | connections | answers/s | × by hand | p50 ms | p99 ms | failed | others |");
 say("| --- | --: | --: | --: | --: | --: | --: | --: |");
 for (const { name } of servers) {
-  for (const count of connections) {
-    const value = (field) => figure(name, count, field);
-    const ratio = value("perSecond") / figure(servers[0].name, count, "perSecond");
-    const cells = [name, count, value("perSecond").toFixed(0), ratio.toFixed(1)];
+  for (const { name: under } of loads) {
+    const value = (field) => figure(name, under, field);
+    const ratio = value("perSecond") / figure(servers[0].name, under, "perSecond");
+    const cells = [name, under, value("perSecond").toFixed(0), ratio.toFixed(1)];
     const ends = [
       value("p50").toFixed(2),
       value("p99").toFixed(2),
