@@ -5,12 +5,12 @@ import type { HostCall, HostOperations } from "../host-call.ts";
 import { hashBucketFast } from "../../hashes/farm-hash.ts";
 import { hashBucketOld } from "../../hashes/murmur-hash.ts";
 import { invalid } from "../../node-error.ts";
-import { joined, takeValues } from "../element-positions.ts";
 import { hashBucketStrong } from "../../hashes/sip-hash.ts";
 import type { SipKey } from "../../hashes/sip-hash.ts";
+import type { StringColumn } from "../../../tensor/string-column.ts";
 import type { Tensor } from "../../../tensor/tensor.ts";
 import type { VocabularyIndex } from "../../vocabulary-index.ts";
-import { tensorOf } from "../tensor-memory.ts";
+import { stringsMade, tensorOf, zeros } from "../tensor-memory.ts";
 
 /** Lookups and hashes, by TensorFlow's name. */
 export const lookupOperations: HostOperations = {
@@ -26,13 +26,32 @@ function vocabularyOf(call: HostCall): VocabularyIndex {
   return call.vocabulary;
 }
 
-/** Inputs: keys, and the value of a missing key. */
+/** Inputs: keys, and the value of a missing key. Only values that were asked for are read: there may be millions. */
 function find(call: HostCall): Tensor {
   const index = vocabularyOf(call);
+  const { values } = index.vocabulary;
   const keys = inputAt(call, 0);
-  const missing = index.vocabulary.values.data.length;
-  const positions = index.positionsOf(keys).map((at) => (at < 0 ? missing : at));
-  return takeValues(joined([index.vocabulary.values, scalarAt(call, 1)]), positions, keys.shape);
+  const missing = scalarAt(call, 1);
+  if (missing.dtype !== values.dtype) {
+    throw invalid(`Cannot join ${values.dtype} and ${missing.dtype} values`);
+  }
+  const positions = index.positionsOf(keys);
+  if (values.dtype === "string") {
+    const other = (missing.data as StringColumn).at(0);
+    return stringsMade(keys.shape, (key) => {
+      const at = positions[key]!;
+      return at < 0 ? other : values.data.at(at);
+    });
+  }
+  const data = zeros(values.dtype, keys.shape);
+  const source = values.data as Float64Array;
+  const target = data as unknown as Float64Array;
+  const other = (missing.data as Float64Array)[0]!;
+  for (let key = 0; key < positions.length; key += 1) {
+    const at = positions[key]!;
+    target[key] = at < 0 ? other : source[at]!;
+  }
+  return tensorOf(values.dtype, keys.shape, data);
 }
 
 function size(call: HostCall): Tensor {
