@@ -51,6 +51,20 @@ export class StringColumn {
     return new StringColumn(offsets, bytes);
   }
 
+  /** Parts of some bytes, as a copy: two positions each, the first included and the second not. */
+  static ofParts(source: Uint8Array, places: readonly number[]): StringColumn {
+    const offsets = new Uint32Array(places.length / 2 + 1);
+    for (let part = 0; 2 * part < places.length; part += 1) {
+      offsets[part + 1] = offsets[part]! + places[2 * part + 1]! - places[2 * part]!;
+    }
+    const bytes = new Uint8Array(offsets.at(-1)!);
+    for (let part = 0; 2 * part < places.length; part += 1) {
+      const length = offsets[part + 1]! - offsets[part]!;
+      copyPart(source, bytes, { first: places[2 * part]!, to: offsets[part]!, length });
+    }
+    return new StringColumn(offsets, bytes);
+  }
+
   /** One column after the other, as a copy. @throws WinnowError RESOURCE_EXHAUSTED over 4 GiB in all. */
   static joined(columns: readonly StringColumn[]): StringColumn {
     const steps = StringColumn.joining(columns);
@@ -89,6 +103,11 @@ export class StringColumn {
     return this.offsets[this.length]! - this.offsets[0]!;
   }
 
+  /** Bytes of one string of the column. */
+  lengthAt(index: number): number {
+    return this.offsets[index + 1]! - this.offsets[index]!;
+  }
+
   /** The bytes of one string, a view. @throws RangeError outside the column. */
   at(index: number): Uint8Array {
     if (index < 0 || index >= this.length) throw this.#outside(index);
@@ -125,9 +144,7 @@ export class StringColumn {
     for (let at = 0; at < indices.length; at += 1) {
       const [first, to] = [this.offsets[indices[at]!]!, offsets[at]!];
       const length = offsets[at + 1]! - to;
-      if (length > SHORT_BYTES) bytes.set(this.bytes.subarray(first, first + length), to);
-      else
-        for (let byte = 0; byte < length; byte += 1) bytes[to + byte] = this.bytes[first + byte]!;
+      copyPart(this.bytes, bytes, { first, to, length });
     }
     return new StringColumn(offsets, bytes);
   }
@@ -135,6 +152,15 @@ export class StringColumn {
   #outside(index: number): RangeError {
     return new RangeError(`string ${index} of a column of ${this.length}`);
   }
+}
+
+function copyPart(
+  source: Uint8Array,
+  target: Uint8Array,
+  { first, to, length }: { readonly first: number; readonly to: number; readonly length: number },
+): void {
+  if (length > SHORT_BYTES) target.set(source.subarray(first, first + length), to);
+  else for (let byte = 0; byte < length; byte += 1) target[to + byte] = source[first + byte]!;
 }
 
 /** Strings up to this length are copied byte by byte: that takes less than a view of them. */

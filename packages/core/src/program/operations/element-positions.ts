@@ -6,7 +6,14 @@ import type { NumericArray } from "../../tensor/dtype.ts";
 import { StringColumn } from "../../tensor/string-column.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { invalid } from "../node-error.ts";
-import { outputCount, stringCount, stringsOf, tensorOf, zeros } from "./tensor-memory.ts";
+import {
+  assertTextFits,
+  outputCount,
+  stringCount,
+  stringsMade,
+  tensorOf,
+  zeros,
+} from "./tensor-memory.ts";
 
 /** Position of no value: `takeValues` writes the fill value (0, or an empty string). */
 export const NOWHERE = -1;
@@ -67,8 +74,14 @@ function takeStrings(
   shape: readonly number[],
 ): Tensor {
   stringCount(shape);
-  const strings = Array.from(positions, (at) => (at === NOWHERE ? NO_BYTES : column.at(at)));
-  return stringsOf(shape, strings);
+  if (positions.includes(NOWHERE)) {
+    return stringsMade(shape, (place) => {
+      const at = positions[place]!;
+      return at === NOWHERE ? NO_BYTES : column.at(at);
+    });
+  }
+  assertTextFits(positions.reduce((sum, at) => sum + column.lengthAt(at), 0));
+  return tensorOf("string", shape, column.take(positions));
 }
 
 /** The tensor with another shape of as many values. */
@@ -85,10 +98,9 @@ export function joined(tensors: readonly Tensor[]): Tensor {
   const count = tensors.reduce((sum, { data }) => sum + data.length, 0);
   if (first.dtype === "string") {
     const columns = tensors.map(({ data }) => data as StringColumn);
-    return stringsOf(
-      [count],
-      columns.flatMap((column) => stringList(column)),
-    );
+    stringCount([count]);
+    assertTextFits(columns.reduce((sum, { byteLength }) => sum + byteLength, 0));
+    return tensorOf("string", [count], StringColumn.joined(columns));
   }
   const data = zeros(first.dtype, [count]);
   let at = 0;

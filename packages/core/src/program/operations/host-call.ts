@@ -49,12 +49,18 @@ export function numericAt(call: HostCall, position: number): Exclude<Tensor, Ten
 
 /** An int32 or int64 input as numbers. @throws WinnowError INVALID_ARGUMENT beyond ±2⁵³ */
 export function integersAt(call: HostCall, position: number): number[] {
-  const tensor = numericAt(call, position);
-  return Array.from(tensor.data as ArrayLike<number | bigint>, (value) => {
-    const number = Number(value);
-    if (!Number.isSafeInteger(number)) throw invalid(`${call.op} cannot use ${value}`);
-    return number;
-  });
+  const { data } = numericAt(call, position);
+  const numbers = numbersOf(data);
+  const wrong = numbers.findIndex((number) => !Number.isSafeInteger(number));
+  if (wrong >= 0) throw invalid(`${call.op} cannot use ${data[wrong]}`);
+  return numbers;
+}
+
+/** Values as numbers, those beyond ±2⁵³ rounded. `Array.from` takes ten times as long for many. */
+export function numbersOf(values: ArrayLike<number | bigint>): number[] {
+  const numbers: number[] = [];
+  for (let at = 0; at < values.length; at += 1) numbers.push(Number(values[at]));
+  return numbers;
 }
 
 /** The one value of an int32 or int64 input. @throws WinnowError INVALID_ARGUMENT */

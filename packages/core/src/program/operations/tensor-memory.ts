@@ -54,6 +54,13 @@ export function stringCount(shape: readonly number[]): number {
   throw new WinnowError("RESOURCE_EXHAUSTED", `${text}; shape [${shape.join(",")}] has ${count}`);
 }
 
+/** Refuses texts that are together longer than one operation may give. @throws WinnowError RESOURCE_EXHAUSTED */
+export function assertTextFits(bytes: number): void {
+  if (bytes <= HOST_OUTPUT_BYTES_MAX) return;
+  const text = `A host operation may give ${HOST_OUTPUT_BYTES_MAX} bytes of text, not ${bytes}`;
+  throw new WinnowError("RESOURCE_EXHAUSTED", `${text} and more`);
+}
+
 /** A string tensor of these strings. @throws WinnowError RESOURCE_EXHAUSTED */
 export function stringsOf(shape: readonly number[], strings: readonly Uint8Array[]): Tensor {
   return stringsMade(shape, (at) => strings[at]!);
@@ -71,9 +78,8 @@ export function stringsMade(
   const strings = Array.from({ length: stringCount(shape) }, (_, at) => {
     const string = make(at);
     bytes += string.length;
-    if (bytes <= HOST_OUTPUT_BYTES_MAX) return string;
-    const text = `A host operation may give ${HOST_OUTPUT_BYTES_MAX} bytes of text, not ${bytes}`;
-    throw new WinnowError("RESOURCE_EXHAUSTED", `${text} and more`);
+    assertTextFits(bytes);
+    return string;
   });
   return tensorOf("string", shape, StringColumn.fromBytes(strings));
 }

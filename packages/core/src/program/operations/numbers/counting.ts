@@ -8,6 +8,7 @@ import {
   inputAt,
   integerAt,
   integersAt,
+  numbersOf,
   numericAt,
 } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
@@ -93,7 +94,7 @@ function sparseBincount(call: HostCall): Tensor {
 
 /** Integers that are counted: those beyond 2⁵³ are beyond every histogram, such as the mask of a multi-hot lookup. */
 function countedAt(call: HostCall, position: number): number[] {
-  return Array.from(numericAt(call, position).data as ArrayLike<number | bigint>, Number);
+  return numbersOf(numericAt(call, position).data);
 }
 
 function sizeOf(call: HostCall, position: number): number {

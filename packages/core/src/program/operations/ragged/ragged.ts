@@ -14,6 +14,7 @@ import {
   inputAt,
   integersAt,
   numberAttribute,
+  numbersOf,
   numericAt,
   scalarAt,
   textsAttribute,
@@ -92,7 +93,7 @@ function raggedRange(call: HostCall): Tensor[] {
   const like = numericAt(call, 0);
   const lists = [0, 1, 2].map((position) => {
     const { data, shape } = numericAt(call, position);
-    return { values: Array.from(data as ArrayLike<number | bigint>, Number), shape };
+    return { values: numbersOf(data), shape };
   });
   const lengths = lists.flatMap(({ values, shape }) => (shape.length === 0 ? [] : [values.length]));
   const rows = lengths[0] ?? 1;

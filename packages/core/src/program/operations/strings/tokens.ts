@@ -17,8 +17,15 @@ import {
 } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../../node-error.ts";
+import { StringColumn } from "../../../tensor/string-column.ts";
 import type { Tensor } from "../../../tensor/tensor.ts";
-import { outputCount, stringsOf, tensorOf } from "../tensor-memory.ts";
+import {
+  HOST_OUTPUT_STRINGS_MAX,
+  outputCount,
+  stringCount,
+  stringsOf,
+  tensorOf,
+} from "../tensor-memory.ts";
 import { isBlank, joinBytes } from "./text.ts";
 
 /** Tokens and n-grams, by TensorFlow's name. */
@@ -38,53 +45,90 @@ const lenientDecoder = new TextDecoder("utf-8", { ignoreBOM: true });
 function splitStrings(call: HostCall): Tensor[] {
   const separator = bytesAt(call, 1);
   const cutsMax = numberAttribute(call, "maxsplit", -1);
-  const cut = separator.length === 0 ? cutAtBlanks : cutAt;
-  return tokensOf(call, (text) => (cutsMax === 0 ? [text] : cut(text, separator, cutsMax)));
+  if (cutsMax === 0) return tokensOf(call, ({ from, to }, cuts) => cuts.push(from, to));
+  const cut = separator.length === 0 ? cutAtBlanks(cutsMax) : cutAt(separator, cutsMax);
+  return tokensOf(call, cut);
 }
 
 /** StringSplit: at each byte of the delimiter, or, where that is empty, behind each byte. */
 function splitAtBytes(call: HostCall): Tensor[] {
   const delimiter = new Set(bytesAt(call, 1));
   const skipsEmpty = booleanAttribute(call, "skip_empty", true);
-  return tokensOf(call, (text) =>
-    partsAtBytes(text, delimiter).filter(({ length }) => !skipsEmpty || length > 0),
-  );
+  return tokensOf(call, (text, cuts) => {
+    const add = (from: number, to: number): void => {
+      if (!skipsEmpty || to > from) cuts.push(from, to);
+    };
+    cutAtBytes(text, delimiter, add);
+  });
 }
 
-/** The parts of each string of the first input, as a sparse tensor: indices, values, dense shape. */
-function tokensOf(call: HostCall, partsOf: (text: Uint8Array) => Uint8Array[]): Tensor[] {
+/** A string: the bytes `from` (included) to `to` (excluded) of its column. */
+interface Text {
+  readonly bytes: Uint8Array;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Where tokens begin and end in the bytes of their column: two numbers each. */
+class Cuts {
+  readonly places: number[] = [];
+
+  get count(): number {
+    return this.places.length / 2;
+  }
+
+  /** @throws WinnowError RESOURCE_EXHAUSTED for more tokens than one operation may give */
+  push(from: number, to: number): void {
+    this.places.push(from, to);
+    if (this.count > HOST_OUTPUT_STRINGS_MAX) stringCount([this.count]);
+  }
+}
+
+/** The tokens of each string of the first input, as a sparse tensor: indices, values, dense shape. */
+function tokensOf(call: HostCall, cut: (text: Text, cuts: Cuts) => void): Tensor[] {
   const { data, shape } = stringsAt(call, 0);
   if (shape.length !== 1) throw invalid(`input must be a vector, got shape: [${shape.join(",")}]`);
-  const tokens: Uint8Array[] = [];
-  const indices: bigint[] = [];
-  let longest = 0;
-  for (const [row, string] of stringList(data).entries()) {
-    const parts = partsOf(string);
-    longest = Math.max(longest, parts.length);
-    outputCount([tokens.length + parts.length, 2]);
-    for (const [column, part] of parts.entries()) {
-      tokens.push(part);
-      indices.push(BigInt(row), BigInt(column));
+  const { bytes, offsets } = data;
+  const cuts = new Cuts();
+  const ends = new Uint32Array(data.length);
+  for (let row = 0; row < data.length; row += 1) {
+    cut({ bytes, from: offsets[row]!, to: offsets[row + 1]! }, cuts);
+    ends[row] = cuts.count;
+  }
+  const indices = new BigInt64Array(2 * cuts.count);
+  let [longest, token] = [0, 0];
+  for (const [row, end] of ends.entries()) {
+    longest = Math.max(longest, end - token);
+    const first = token;
+    for (; token < end; token += 1) {
+      indices[2 * token] = BigInt(row);
+      indices[2 * token + 1] = BigInt(token - first);
     }
   }
   return [
-    tensorOf("int64", [tokens.length, 2], BigInt64Array.from(indices)),
-    stringsOf([tokens.length], tokens),
+    tensorOf("int64", [cuts.count, 2], indices),
+    tensorOf("string", [cuts.count], StringColumn.ofParts(bytes, cuts.places)),
     tensorOf("int64", [2], BigInt64Array.of(BigInt(data.length), BigInt(longest))),
   ];
 }
 
-function partsAtBytes(text: Uint8Array, delimiter: ReadonlySet<number>): Uint8Array[] {
-  if (text.length === 0) return [];
-  if (delimiter.size === 0) return Array.from(text, (byte) => Uint8Array.of(byte));
-  const parts: Uint8Array[] = [];
-  let start = 0;
-  for (const [at, byte] of text.entries()) {
-    if (!delimiter.has(byte)) continue;
-    parts.push(text.subarray(start, at));
+function cutAtBytes(
+  { bytes, from, to }: Text,
+  delimiter: ReadonlySet<number>,
+  add: (from: number, to: number) => void,
+): void {
+  if (from === to) return;
+  if (delimiter.size === 0) {
+    for (let at = from; at < to; at += 1) add(at, at + 1);
+    return;
+  }
+  let start = from;
+  for (let at = from; at < to; at += 1) {
+    if (!delimiter.has(bytes[at]!)) continue;
+    add(start, at);
     start = at + 1;
   }
-  return [...parts, text.subarray(start)];
+  add(start, to);
 }
 
 /** UnsortedSegmentJoin: the strings of each segment one after the other, in their order. */
@@ -116,36 +160,36 @@ function joinSegments(call: HostCall): Tensor {
   return stringsOf([count, ...inner], texts);
 }
 
-function cutAtBlanks(text: Uint8Array, _separator: Uint8Array, cutsMax: number): Uint8Array[] {
-  const parts: Uint8Array[] = [];
-  let at = afterBlanks(text, 0);
-  while (at < text.length) {
-    let end = at;
-    while (end < text.length && !isBlank(text[end]!)) end += 1;
-    parts.push(text.subarray(at, end));
-    at = afterBlanks(text, end);
-    if (cutsMax > 0 && parts.length === cutsMax) return [...parts, text.subarray(at)];
-  }
-  return parts;
+function cutAtBlanks(cutsMax: number): (text: Text, cuts: Cuts) => void {
+  return ({ bytes, from, to }, cuts) => {
+    const afterBlanks = (start: number): number => {
+      let at = start;
+      while (at < to && isBlank(bytes[at]!)) at += 1;
+      return at;
+    };
+    let at = afterBlanks(from);
+    for (let tokens = 1; at < to; tokens += 1) {
+      let end = at;
+      while (end < to && !isBlank(bytes[end]!)) end += 1;
+      cuts.push(at, end);
+      at = afterBlanks(end);
+      if (cutsMax > 0 && tokens === cutsMax) return cuts.push(at, to);
+    }
+  };
 }
 
-function afterBlanks(text: Uint8Array, from: number): number {
-  let at = from;
-  while (at < text.length && isBlank(text[at]!)) at += 1;
-  return at;
-}
-
-function cutAt(text: Uint8Array, separator: Uint8Array, cutsMax: number): Uint8Array[] {
-  const bytes = Buffer.from(text.buffer, text.byteOffset, text.byteLength);
-  const parts: Uint8Array[] = [];
-  let at = 0;
-  for (;;) {
-    const found = bytes.indexOf(separator, at);
-    if (found < 0 || (cutsMax > 0 && parts.length === cutsMax)) break;
-    parts.push(text.subarray(at, found));
-    at = found + separator.length;
-  }
-  return [...parts, text.subarray(at)];
+function cutAt(separator: Uint8Array, cutsMax: number): (text: Text, cuts: Cuts) => void {
+  return ({ bytes, from, to }, cuts) => {
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from);
+    let at = 0;
+    for (let tokens = 0; cutsMax <= 0 || tokens < cutsMax; tokens += 1) {
+      const found = text.indexOf(separator, at);
+      if (found < 0) break;
+      cuts.push(from + at, from + found);
+      at = found + separator.length;
+    }
+    cuts.push(from + at, to);
+  };
 }
 
 interface NgramStyle {
