@@ -24,11 +24,11 @@ import { askingVectors, withVectors } from "./program/item-vectors.ts";
 import { knownKeys } from "./program/known-keys.ts";
 import type { KnownKeys } from "./program/known-keys.ts";
 import { runRequest } from "./program/program-execution.ts";
+import type { ProgramParts } from "./program/program-execution.ts";
 import { RequestRun } from "./program/request-run.ts";
 import type { RunTerms } from "./program/request-run.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { RouterSettings } from "./router-settings.ts";
-import type { TableQueryParts } from "./scatter/table-query.ts";
 import type { ProgramStore } from "./versions/program-store.ts";
 import type { Routing } from "./versions/routing.ts";
 import type { Replay } from "./versions/warm-up.ts";
@@ -44,7 +44,7 @@ export interface PredictionParts {
   /** What users have seen; `undefined` where no store is configured. */
   readonly seenItems: SeenItems | undefined;
   /** How steps of a program ask the workers. */
-  readonly query: TableQueryParts;
+  readonly query: ProgramParts;
   /** Called when a request that was admitted, or a replay, has ended. */
   readonly onEnd: () => void;
 }
@@ -54,7 +54,7 @@ export class Predictions {
   readonly #parts: PredictionParts;
   readonly #pins: Pins;
   readonly #traffic: Traffic;
-  readonly #query: TableQueryParts;
+  readonly #query: ProgramParts;
   /** Signatures that have looked up other keys than the ids that they were given. */
   readonly #ownKeys = new WeakSet<SignatureProgram>();
   /** Programs that run. */

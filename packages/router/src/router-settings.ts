@@ -133,6 +133,14 @@ export interface RouterSettings extends RequestLimits {
   /** Default 8 MiB. Bytes of queries that wait for a stream that takes no more; more are sent elsewhere or refused. */
   readonly linkBytesMax: number;
 
+  /**
+   * Default 2. Threads that run operations on long texts, such as those of TextVectorization. More finish several such
+   * requests sooner and take processors from others.
+   */
+  readonly textThreadsMax: number;
+  /** Default 256. Such operations that wait for a thread; more are refused (503). */
+  readonly textQueueMax: number;
+
   /** Default 2048. Requests under way; more are refused at once (503). */
   readonly inFlightRequestsMax: number;
   /**
@@ -242,6 +250,8 @@ const DEFAULTS: RouterSettings = {
   orderTimeoutMs: 5000,
   linkQueriesMax: 8192,
   linkBytesMax: 8 * 2 ** 20,
+  textThreadsMax: 2,
+  textQueueMax: 256,
   inFlightRequestsMax: 2048,
   waitingRowsMax: 65_536,
   heldCandidatesMax: 3_355_442,

@@ -47,6 +47,7 @@ import { byWorkerId } from "./workers/worker-order.ts";
 import type { SavedWorkers } from "./workers/worker-links.ts";
 import { Pins } from "./pins.ts";
 import { Predictions } from "./predictions.ts";
+import { TextThreads } from "./program/text-threads.ts";
 
 /** What a router needs. The process closes these; the router does not. */
 export interface RouterDependencies {
@@ -131,6 +132,7 @@ class ClusterRouter implements Router {
   /** A drain waits until nothing is pinned and nothing runs. */
   readonly #pins: Pins;
   readonly #predictions: Predictions;
+  readonly #texts: TextThreads;
   #idle: (() => void)[] = [];
   /** Whether some table was settled (`isSettled`): the router is ready from then on, once it knows what labels mean. */
   #seenComplete = false;
@@ -214,6 +216,7 @@ class ClusterRouter implements Router {
     this.#shadows = shadowTraffic(environment, settings, { limiter, observer });
     const onEnd = (): void => this.#tellIfIdle();
     this.#pins = new Pins({ known: this.#known, programs: this.#programs, onRelease: onEnd });
+    this.#texts = new TextThreads(environment.clock, settings);
     this.#predictions = new Predictions({
       settings,
       pins: this.#pins,
@@ -233,6 +236,7 @@ class ClusterRouter implements Router {
         tables: this.#routing,
         limiter,
         sliceSizes: new SliceSizes(environment.clock),
+        texts: this.#texts,
       },
       onEnd,
     });
@@ -372,6 +376,7 @@ class ClusterRouter implements Router {
     this.#endFollow();
     this.orders.close();
     this.#warmUp.close();
+    void this.#texts.close();
     this.#routing.close();
     this.#programs.close();
     this.#links.close();

@@ -24,6 +24,7 @@ const ENTRIES = {
   "range-thread": "model/dist/object-store/range-thread.js",
   "dense-process": "accelerator/dist/dense/dense-process.js",
   "parser-thread": "router/dist/http/predict/parser-thread.js",
+  "text-thread": "router/dist/program/text-thread.js",
   "survey-process": "accelerator/dist/gpu/survey-process.js",
 };
 
@@ -45,6 +46,7 @@ const BESIDE = new Map([
   ["worker/dist/compute/compute-start.js", undefined],
   ["worker/dist/compute/compute-thread.js", undefined],
   ["router/dist/http/predict/parser-threads.js", undefined],
+  ["router/dist/program/text-threads.js", undefined],
   ["accelerator/dist/dense/process-start.js", undefined],
   ["accelerator/dist/dense/onnx-runtime.js", undefined],
   ["accelerator/dist/dense/onnx-version.js", undefined],

@@ -435,3 +435,48 @@ describe("a branch", () => {
     expect(outputs.get("name")).toEqual(inputs.get("movie"));
   });
 });
+
+describe("long host steps", () => {
+  const lower = signatureOf([host("StringLower", [0], [2]), host("StringUpper", [2], [3])], {
+    texts: 3,
+  });
+
+  test("are done where the executor says; others are done at once", async () => {
+    const asked: string[] = [];
+    const answer = await runProgram(
+      lower,
+      { inputs },
+      executorsOf({
+        host: (step, given) => {
+          asked.push(step.op);
+          if (step.op !== "StringLower") return undefined;
+          return Promise.resolve([{ ...given[0]!, data: stringTensor(["x", "y"]).data } as Tensor]);
+        },
+      }),
+    );
+
+    expect(asked).toEqual(["StringLower", "StringUpper"]);
+    expect(answer.get("texts")).toEqual(stringTensor(["X", "Y"]));
+  });
+
+  test("that fail elsewhere fail the run as they say", async () => {
+    const failure = new WinnowError("RESOURCE_EXHAUSTED", "too long");
+    const run = runProgram(lower, { inputs }, executorsOf({ host: () => Promise.reject(failure) }));
+
+    await expect(run).rejects.toBe(failure);
+  });
+
+  test("leave the event loop a turn between them, in which a run can be cancelled", async () => {
+    const many = new Map([
+      ["user", stringTensor(["a".repeat(300_000)])],
+      ["movie", stringTensor(["b"])],
+    ]);
+    const abort = new AbortController();
+    setImmediate(() => abort.abort());
+    const run = runProgram(lower, { inputs: many, signal: abort.signal }, executorsOf());
+
+    await expect(run).rejects.toMatchObject({ code: "CANCELLED" });
+    const whole = await runProgram(lower, { inputs: many }, executorsOf());
+    expect(whole.get("texts")).toEqual(stringTensor(["A".repeat(300_000)]));
+  });
+});

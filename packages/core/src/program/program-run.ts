@@ -3,7 +3,7 @@
 // last use.
 //
 //   ready ──host──▶ done at once ─┐
-//     ▲ └──lookup, dense, topK──▶ in flight ──▶ done ─▶ steps that waited for its values
+//     ▲ └──lookup, dense, topK, long host steps──▶ in flight ──▶ done ─▶ steps that waited for its values
 //     └───────────────────────────────────────────────────────┘
 //
 // A step of a branch that is not taken is done at once: what it would have defined is absent, and so
@@ -14,9 +14,11 @@
 import { WinnowError } from "../errors/errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { requireEqualRows } from "../tensor/tensor.ts";
+import { nextLoopTurn } from "../time/loop-turn.ts";
 import { AbortableSignal } from "../time/signal.ts";
 import type { Signal } from "../time/signal.ts";
 import { runHostStep } from "./operations/host-operations.ts";
+import { tensorWork } from "./operations/host-work.ts";
 import { errorAtNode } from "./node-error.ts";
 import type {
   ChoiceStep,
@@ -59,6 +61,12 @@ export interface ProgramExecutors {
   readonly tables: readonly TableSpec[];
   /** `indexVocabularies(ModelProgram.vocabularies)`. */
   readonly vocabularies: readonly VocabularyIndex[];
+  /** A host step that would hold up the event loop, done elsewhere; `undefined`: it is run at once. */
+  host?(
+    step: HostStep,
+    inputs: readonly Tensor[],
+    signal: Signal,
+  ): Promise<readonly Tensor[]> | undefined;
   /** keys `[...]` → float32 `[..., dim]`, at once where the table is in this process. */
   lookup(step: LookupStep, keys: Tensor, signal: Signal): Tensor | Promise<Tensor>;
   dense(
@@ -72,6 +80,9 @@ export interface ProgramExecutors {
   /** Called with the attributes of the items that a search returned, in their order. */
   described?(attributes: Tensor): void;
 }
+
+/** Work of host steps in one turn of the event loop, in the unit of `tensorWork`: a few ms. */
+const TURN_WORK_MAX = 2 ** 18;
 
 /** One request. */
 export interface ProgramRequest {
@@ -109,6 +120,9 @@ class ProgramRun {
   readonly #abort: AbortableSignal | undefined;
   readonly #signal: Signal;
   #isOver = false;
+  /** Work of host steps since the event loop last had a turn, in the unit of `tensorWork`. */
+  #work = 0;
+  #isPaused = false;
   #stepsLeft: number;
   #resolve: (outputs: ReadonlyMap<string, Tensor>) => void = () => undefined;
   #reject: (error: unknown) => void = () => undefined;
@@ -156,16 +170,28 @@ class ProgramRun {
     this.#advance();
   }
 
-  /** Runs all steps that are ready. */
+  /** Runs all steps that are ready, or as many as one turn of the event loop has time for. */
   #advance(): void {
+    if (this.#isPaused) return;
     try {
       while (this.#ready.length > 0 && !this.#isOver) {
+        if (this.#work > TURN_WORK_MAX) return this.#pause();
         this.#begin(this.#ready.pop()!);
       }
       if (this.#stepsLeft === 0) this.#resolve(this.#outputs());
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  #pause(): void {
+    this.#isPaused = true;
+    this.#work = 0;
+    const goOn = (): void => {
+      this.#isPaused = false;
+      this.#advance();
+    };
+    void nextLoopTurn().then(goOn);
   }
 
   #begin(index: number): void {
@@ -181,21 +207,9 @@ class ProgramRun {
       );
       return;
     }
-    if (step.kind === "host") {
-      const { inputs, rowLengths } = this.#inputsOf(step);
-      const outputs = runHostStep(step, inputs, this.#executors.vocabularies);
-      this.#finish(
-        index,
-        step.outputs.map((value, at) => {
-          const output = outputs[at]!;
-          return [value, rowLengths === undefined ? output : { ...output, rowLengths }];
-        }),
-      );
-      return;
-    }
     let asked: MaybeLater<readonly StepOutput[]>;
     try {
-      asked = this.#ask(step);
+      asked = step.kind === "host" ? this.#host(step) : this.#ask(step);
     } catch (error) {
       this.#fail(this.#failureOf(step, error));
       return;
@@ -216,8 +230,23 @@ class ProgramRun {
     );
   }
 
+  #host(step: HostStep): MaybeLater<readonly StepOutput[]> {
+    const { inputs, rowLengths } = this.#inputsOf(step);
+    const named = (outputs: readonly Tensor[]): readonly StepOutput[] =>
+      step.outputs.map((value, at) => {
+        const output = outputs[at]!;
+        return [value, rowLengths === undefined ? output : { ...output, rowLengths }];
+      });
+    const elsewhere = this.#executors.host?.(step, inputs, this.#signal);
+    if (elsewhere !== undefined) return elsewhere.then(named);
+    const outputs = runHostStep(step, inputs, this.#executors.vocabularies);
+    this.#work += tensorWork(inputs) + tensorWork(outputs);
+    return named(outputs);
+  }
+
   /** Adds the node's name to INVALID_ARGUMENT; not to overload or the loss of workers. */
-  #failureOf(step: RemoteStep, error: unknown): unknown {
+  #failureOf(step: RemoteStep | HostStep, error: unknown): unknown {
+    if (step.kind === "host") return error;
     if (step.kind === "dense") {
       return errorOfLengths(error, this.#signature, this.#request.inputs);
     }

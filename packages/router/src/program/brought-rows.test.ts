@@ -20,6 +20,7 @@ import { ItemRows } from "../item-rows.ts";
 import { RequestContext } from "../request-context.ts";
 import type { DescribedTopK } from "./gather.ts";
 import { runRequest } from "./program-execution.ts";
+import { TextThreads } from "./text-threads.ts";
 import { RequestRun } from "./request-run.ts";
 
 const wanted = { version, table: 0 };
@@ -339,13 +340,14 @@ describe("rows that come with a search", () => {
       warmUp: [],
     };
     const admitted = { dueMs: 0, answered: () => undefined };
+    const texts = new TextThreads(bench.clock, { textThreadsMax: 1, textQueueMax: 1 });
     const run = new RequestRun(
       { loaded, version, table: bench.scope().table },
       { signature, inputs: new Map([["user", keys]]), context, itemRows },
       { conditions: NO_CONDITIONS, admitted },
     );
 
-    const answer = await bench.settle(runRequest(bench.parts, run));
+    const answer = await bench.settle(runRequest({ ...bench.parts, texts }, run));
     context.finish();
 
     const expected = asked === 0 ? forged : bench.rowsOf([2, 5]);

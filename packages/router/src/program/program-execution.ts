@@ -17,12 +17,18 @@ import type { Prediction } from "../predictor.ts";
 import { checkKeys } from "../limits/request-limits.ts";
 import type { RouterStage } from "../router-observer.ts";
 import type { TableQueryParts } from "../scatter/table-query.ts";
+import type { TextThreads } from "./text-threads.ts";
 import { querySums, queryTopK } from "./top-k-query.ts";
 import type { RequestRun } from "./request-run.ts";
 import { describedItems, namesWithScores, rankingsOutside, withRankings } from "./uncut-ranking.ts";
 
+/** What the steps of a program need of the router. */
+export interface ProgramParts extends TableQueryParts {
+  readonly texts: TextThreads;
+}
+
 /** Runs a request. @throws WinnowError as `runProgram` does; the signal's reason once the context is aborted */
-export async function runRequest(parts: TableQueryParts, run: RequestRun): Promise<Prediction> {
+export async function runRequest(parts: ProgramParts, run: RequestRun): Promise<Prediction> {
   const { version, signature, inputs, k, context } = run;
   const { signal } = context;
   signal.throwIfAborted();
@@ -38,7 +44,7 @@ export async function runRequest(parts: TableQueryParts, run: RequestRun): Promi
 }
 
 /** How the steps of this request are done, for `runProgram`. */
-function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors {
+function executorsOf(parts: ProgramParts, run: RequestRun): ProgramExecutors {
   const { loaded, conditions, context, version } = run;
   const { program, localTables, denseModels } = loaded;
   const timed = <Result>(
@@ -51,6 +57,7 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
   return {
     tables: program.tables,
     vocabularies: loaded.vocabularies,
+    host: (step, texts, signal) => parts.texts.run(step, texts, signal),
     lookup: (step, keys, signal) => {
       const table = program.tables[step.table];
       checkKeys(table?.name ?? "", keys, parts.settings);

@@ -64,6 +64,7 @@ const MAY_BE_NOTHING: ReadonlySet<string> = new Set([
 /** Upper bounds that follow from a frame or a thread pool. */
 const UPPER_BOUNDS: Readonly<Record<string, number>> = {
   "http.parserThreadsMax": 64,
+  "router.textThreadsMax": 64,
   "http.retryAfterSeconds": 86_400,
   // The number of candidates that the answers of one frame have room for.
   "worker.answerRowsMax": 4_194_304,

@@ -4,6 +4,7 @@
 
 import { StringColumn, tensor } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
+import { revivedTensor, tensorBuffers } from "../../threads/tensor-messages.ts";
 import type { BodyContent, BodyLimits, BodyQuestion } from "./body-reading.ts";
 
 /** How a thread is set up. */
@@ -51,14 +52,14 @@ export function packContent(content: BodyContent): {
   const tensors = [...asked.inputs.values()];
   if (excluded !== undefined) tensors.push(excluded.ids);
   if (included !== undefined) tensors.push(included.ids);
-  return { packed, buffers: [...new Set(tensors.flatMap(buffersOf))] };
+  return { packed, buffers: tensorBuffers(tensors) };
 }
 
 /** Unpacks a content. */
 export function unpackContent({ content, excluded, included }: PackedContent): BodyContent {
   const { asked } = content;
   if (asked === undefined) return content;
-  const inputs = new Map([...asked.inputs].map(([name, given]) => [name, revived(given)]));
+  const inputs = new Map([...asked.inputs].map(([name, given]) => [name, revivedTensor(given)]));
   const exclude = excluded && splitLists(excluded);
   const include = included && splitLists(included);
   return { ...content, asked: { ...asked, inputs, exclude, include } };
@@ -73,16 +74,6 @@ export function contentBytes({ asked }: BodyContent): number {
     if (dtype !== "string") return sum + data.byteLength;
     return sum + data.byteLength + data.offsets.byteLength;
   }, 0);
-}
-
-function buffersOf({ dtype, data }: Tensor): ArrayBuffer[] {
-  const arrays = dtype === "string" ? [data.offsets, data.bytes] : [data];
-  return arrays.map((array) => array.buffer as ArrayBuffer);
-}
-
-function revived(given: Tensor): Tensor {
-  if (given.dtype !== "string") return given;
-  return { ...given, data: new StringColumn(given.data.offsets, given.data.bytes) };
 }
 
 function joinLists(lists: readonly Tensor[]): ListColumn {
@@ -112,7 +103,7 @@ function joinStrings(lists: readonly Tensor[]): Tensor {
 }
 
 function splitLists({ counts, ids }: ListColumn): Tensor[] {
-  const column = revived(ids);
+  const column = revivedTensor(ids);
   let end = 0;
   return Array.from(counts, (count): Tensor => {
     const from = end;

@@ -1,0 +1,38 @@
+// Work that is told before a step runs: too little, and the event loop stands still for what few strings become.
+
+import { expect, test } from "vitest";
+import { stringTensor } from "../../tensor/tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
+import { tensorWork, textWork } from "./host-work.ts";
+import type { Attribute, HostStep } from "../program.ts";
+import { tensorOf } from "./tensor-memory.ts";
+
+const step = (op: string, attributes: Record<string, Attribute> = {}): HostStep => {
+  return { kind: "host", op, node: op, attributes, inputs: [], outputs: [] };
+};
+const integers = (shape: readonly number[], values: readonly number[]): Tensor =>
+  tensorOf("int64", shape, BigInt64Array.from(values, BigInt));
+const texts = (shape: readonly [number, number]): Tensor =>
+  stringTensor(Array<string>(shape[0] * shape[1]).fill("ab"), shape);
+
+test("texts count their bytes and an object each, numbers one", () => {
+  expect(tensorWork([stringTensor(["abc", ""]), integers([4], [1, 2, 3, 4])])).toBe(3 + 64 + 4);
+  expect(textWork(step("StringLower"), [stringTensor(["abc", ""])])).toBe(3 + 64);
+  expect(textWork(step("Add"), [integers([1], [1]), integers([1], [2])])).toBe(0);
+});
+
+test("texts that are broadcast count as often as they are made", () => {
+  expect(textWork(step("AddV2"), [texts([300, 1]), texts([1, 200])])).toBe(60_000 * 32);
+  expect(textWork(step("StringJoin"), [stringTensor(["a"], []), texts([5, 1])])).toBe(
+    1 + 32 + 5 * 34,
+  );
+});
+
+test("crosses count as many as their columns have in each row", () => {
+  const cross = step("SparseCross", { N: 1 });
+  const sparse = [integers([2, 2], [0, 0, 0, 1]), integers([2], [7, 8]), integers([2], [10, 30])];
+  expect(textWork(cross, [...sparse, texts([10, 20])])).toBe(10 * 30 * 20 * 32);
+  // Indices [n, 2] and a separator are no columns.
+  const separator = stringTensor(["_x_"], []);
+  expect(textWork(step("SparseCrossV2", { N: 1 }), [...sparse, separator])).toBe(300 * 32);
+});

@@ -1,0 +1,53 @@
+// How much work a host step is, told from its inputs before it runs: an event loop does little of it itself.
+
+import type { Tensor } from "../../tensor/tensor.ts";
+import type { HostStep } from "../program.ts";
+
+/** What an object for each string costs, in bytes that are read or written. */
+const STRING_WORK = 32;
+
+/**
+ * Values and bytes of text that tensors hold, roughly what it costs to read or write them: a byte of text 1 to 10 ns, a
+ * string 32 times as much, a number 1.
+ */
+export function tensorWork(tensors: readonly Tensor[]): number {
+  let work = 0;
+  for (const { dtype, data } of tensors) {
+    work += dtype === "string" ? data.byteLength + data.length * STRING_WORK : data.length;
+  }
+  return work;
+}
+
+/**
+ * The work of a step, in the unit of `tensorWork`; for crosses and broadcast texts, of what they make of few strings.
+ * 0 for other steps that read no strings.
+ */
+export function textWork(step: HostStep, inputs: readonly Tensor[]): number {
+  const texts = inputs.filter(({ dtype }) => dtype === "string");
+  const isCross = step.op.startsWith("SparseCross");
+  if (texts.length === 0 && !isCross) return 0;
+  const made = isCross ? crossesMost(step, inputs) : broadcastCount(texts);
+  return Math.max(tensorWork(inputs), made * STRING_WORK);
+}
+
+/** Crosses of columns at most: the rows, times the most features of each column, sparse ones (`crossing.ts`) and dense. */
+function crossesMost({ attributes }: HostStep, inputs: readonly Tensor[]): number {
+  const sparse = Number(attributes["N"] ?? 0);
+  const shapes = [
+    ...inputs
+      .slice(2 * sparse, 3 * sparse)
+      .map(({ data }) => Array.from(data as BigInt64Array, Number)),
+    ...inputs.slice(3 * sparse).map(({ shape }) => shape),
+  ].filter(({ length }) => length === 2);
+  const rows = Math.max(0, ...shapes.map(([count = 0]) => count));
+  return shapes.reduce((product, [, features = 0]) => product * features, rows);
+}
+
+/** Values of the shape to which these are broadcast. */
+function broadcastCount(tensors: readonly Tensor[]): number {
+  const axes = Math.max(0, ...tensors.map(({ shape }) => shape.length));
+  const sizes = Array.from({ length: axes }, (_, back) =>
+    Math.max(...tensors.map(({ shape }) => shape.at(-1 - back) ?? 1)),
+  );
+  return sizes.reduce((product, size) => product * size, 1);
+}

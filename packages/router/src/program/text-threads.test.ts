@@ -1,0 +1,112 @@
+// Operations on long texts in a real thread: the same outputs and errors as at once, other work meanwhile, and a place
+// for so many only.
+
+import { StringColumn, runHostStep, stringTensor, tensor } from "@winnow/core";
+import type { Attribute, HostStep, Tensor } from "@winnow/core";
+import { afterEach, expect, test } from "vitest";
+import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
+import { TextThreads } from "./text-threads.ts";
+
+const NEVER = new AbortController().signal;
+const step = (op: string, attributes: Record<string, Attribute> = {}, count = 1): HostStep => {
+  const outputs = Array.from({ length: count }, (_, at) => at);
+  return { kind: "host", op, node: `node_${op}`, attributes, inputs: [], outputs };
+};
+const split = step("StringSplitV2", { maxsplit: -1 }, 3);
+const blank = stringTensor([""], []);
+const words = (count: number): Tensor => stringTensor(["ab ".repeat(count)]);
+const names = Array.from({ length: 100 }, (_, at) => `name ${at}`);
+const ids = tensor(
+  "int64",
+  [1, 100],
+  BigInt64Array.from(names, (_, at) => BigInt(at)),
+);
+
+let threads = threadsOf(2, 4);
+afterEach(async () => {
+  await threads.close();
+  threads = threadsOf(2, 4);
+});
+
+function threadsOf(textThreadsMax: number, textQueueMax: number): TextThreads {
+  return new TextThreads(new ManualClock(), { textThreadsMax, textQueueMax });
+}
+
+test.for<[string, HostStep, Tensor[]]>([
+  ["a split", split, [stringTensor(["ab ".repeat(60_000), "", "c d"]), blank]],
+  ["lower case", step("StringLower"), [stringTensor(["ÄB".repeat(60_000), "", "C"])]],
+  [
+    "a replacement",
+    step("StaticRegexReplace", { pattern: "a+", rewrite: "x" }),
+    [stringTensor([...names, "", "a"].flatMap((name) => Array<string>(50).fill(name)))],
+  ],
+  [
+    "a cross",
+    step("SparseCross", { N: 0, num_buckets: 1000 }, 3),
+    [stringTensor(names, [1, 100]), ids],
+  ],
+])("%s in a thread gives what it gives at once", async ([, asked, inputs]) => {
+  const outputs = await threads.run(asked, inputs, NEVER);
+
+  expect(outputs).toEqual(runHostStep(asked, inputs, []));
+});
+
+test("a text that is a slice goes over without the rest of its column, and stays whole here", async () => {
+  const column = StringColumn.fromText(["never", "A".repeat(200_000), "after"]).slice(1, 2);
+  const slice = tensor("string", [1], column);
+
+  const outputs = await threads.run(step("StringLower"), [slice], NEVER);
+
+  expect(outputs).toEqual([stringTensor(["a".repeat(200_000)])]);
+  expect(slice.data.textAt(0)).toBe("A".repeat(200_000));
+});
+
+test("a refusal of the operation comes back with its code", async () => {
+  const running = threads.run(split, [words(1_100_000), blank], NEVER);
+
+  await expect(running).rejects.toMatchObject({
+    code: "RESOURCE_EXHAUSTED",
+    message: expect.stringContaining("1048576 strings") as string,
+  });
+});
+
+test("little text, and a step that needs a vocabulary, are left to the event loop", () => {
+  const find = { ...step("LookupTableFindV2"), vocabulary: 0 };
+
+  expect(threads.run(split, [words(1000), blank], NEVER)).toBeUndefined();
+  expect(threads.run(find, [words(60_000), blank], NEVER)).toBeUndefined();
+});
+
+test("the event loop turns while a thread works", async () => {
+  let turns = 0;
+  let isOver = false;
+  const turn = (): void => {
+    turns += 1;
+    if (!isOver) setImmediate(turn);
+  };
+  setImmediate(turn);
+
+  await threads.run(split, [words(900_000), blank], NEVER);
+  isOver = true;
+
+  expect(turns).toBeGreaterThan(10);
+});
+
+test("more steps than threads wait; those for which there is no place are refused", async () => {
+  threads = threadsOf(1, 1);
+  const long = [words(200_000), blank];
+  const running = threads.run(split, long, NEVER);
+  const gone = new AbortController();
+  const waiting = threads.run(split, long, gone.signal);
+
+  await expect(threads.run(split, long, NEVER)).rejects.toMatchObject({
+    code: "UNAVAILABLE",
+    message: expect.stringContaining("--text-queue-max") as string,
+  });
+  gone.abort(new Error("the client left"));
+  await expect(waiting).rejects.toThrow("the client left");
+  const after = threads.run(split, long, NEVER);
+  const [first] = (await running)!;
+  expect(first!.shape).toEqual([200_000, 2]);
+  expect((await after)![0]).toEqual(first);
+});
