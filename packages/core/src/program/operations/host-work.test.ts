@@ -28,6 +28,16 @@ test("texts that are broadcast count as often as they are made", () => {
   );
 });
 
+test("a regular expression whose parts repeat counts the square of each text", () => {
+  const text = [stringTensor(["a".repeat(8192), "bb"])];
+  const repeating = step("StaticRegexFullMatch", { pattern: "a+b" });
+  expect(textWork(repeating, text)).toBe(8192 ** 2 + 4);
+  expect(textWork(step("StaticRegexReplace", { pattern: "[!?]" }), text)).toBe(8194 + 64);
+  const given = [...text, stringTensor(["a+b"], [])];
+  expect(textWork(step("RegexFullMatch"), given)).toBe(8192 ** 2 + 4);
+  expect(textWork(step("RegexFullMatch"), [...text, stringTensor(["("], [])])).toBe(8195 + 96);
+});
+
 test("crosses count as many as their columns have in each row", () => {
   const cross = step("SparseCross", { N: 1 });
   const sparse = [integers([2, 2], [0, 0, 0, 1]), integers([2], [7, 8]), integers([2], [10, 30])];

@@ -2,6 +2,7 @@
 
 import type { Tensor } from "../../tensor/tensor.ts";
 import type { HostStep } from "../program.ts";
+import { regexSteps } from "./strings/regex.ts";
 
 /** What an object for each string costs, in bytes that are read or written. */
 const STRING_WORK = 32;
@@ -19,7 +20,8 @@ export function tensorWork(tensors: readonly Tensor[]): number {
 }
 
 /**
- * The work of a step, in the unit of `tensorWork`; for crosses and broadcast texts, of what they make of few strings.
+ * The work of a step, in the unit of `tensorWork`; for crosses and broadcast texts, of what they make of few strings, and for
+ * regular expressions the steps of the worst text.
  * 0 for other steps that read no strings.
  */
 export function textWork(step: HostStep, inputs: readonly Tensor[]): number {
@@ -27,7 +29,8 @@ export function textWork(step: HostStep, inputs: readonly Tensor[]): number {
   const isCross = step.op.startsWith("SparseCross");
   if (texts.length === 0 && !isCross) return 0;
   const made = isCross ? crossesMost(step, inputs) : broadcastCount(texts);
-  return Math.max(tensorWork(inputs), made * STRING_WORK);
+  const steps = step.op.includes("Regex") ? regexSteps(step, inputs) : 0;
+  return Math.max(tensorWork(inputs), made * STRING_WORK, steps);
 }
 
 /** Crosses of columns at most: the rows, times the most features of each column, sparse ones (`crossing.ts`) and dense. */

@@ -7,6 +7,7 @@ import { booleanAttribute, bytesAt, stringsAt, textAttribute } from "../host-cal
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../../node-error.ts";
 import { translateRegex } from "../../regex/regex-translation.ts";
+import type { HostStep } from "../../program.ts";
 import type { Tensor } from "../../../tensor/tensor.ts";
 import { stringsOf, tensorOf, zeros } from "../tensor-memory.ts";
 
@@ -179,11 +180,37 @@ function fullMatch(call: HostCall, pattern: string): Tensor {
 /** Estimated steps that one operation may take: about a second on one core at worst. */
 const STEPS_MAX = 2 ** 28;
 
-/** Refuses text that could block the event loop. @throws WinnowError RESOURCE_EXHAUSTED */
-function checkWork(strings: readonly Uint8Array[], { isRepeating, textBytesMax }: Compiled): void {
+/** Steps that matching a text takes at worst: where parts repeat, each may begin at each character. */
+function stepsOf(length: number, { isRepeating }: Compiled): number {
+  return isRepeating ? length ** 2 : length;
+}
+
+/** Steps that an operation of this file takes at worst; 0 for a pattern that it refuses. */
+export function regexSteps({ op, attributes }: HostStep, inputs: readonly Tensor[]): number {
+  const [texts, pattern] = inputs;
+  if (texts?.dtype !== "string") return 0;
+  const isGiven = !op.startsWith("Static") && pattern?.dtype === "string";
+  let regex: Compiled;
+  try {
+    regex = compiled(
+      isGiven ? characters(pattern.data.at(0)) : String(attributes["pattern"] ?? ""),
+    );
+  } catch {
+    return 0;
+  }
+  let steps = 0;
+  for (let at = 0; at < texts.data.length; at += 1) {
+    steps += stepsOf(texts.data.lengthAt(at), regex);
+  }
+  return steps;
+}
+
+/** Refuses text that would take too long. @throws WinnowError RESOURCE_EXHAUSTED */
+function checkWork(strings: readonly Uint8Array[], regex: Compiled): void {
+  const { textBytesMax } = regex;
   let steps = 0;
   for (const { length } of strings) {
-    steps += isRepeating ? length ** 2 : length;
+    steps += stepsOf(length, regex);
     if (length > textBytesMax) {
       const limit = `this regular expression is matched against at most ${textBytesMax} bytes`;
       throw new WinnowError("RESOURCE_EXHAUSTED", `A string of ${length} bytes: ${limit}`);
