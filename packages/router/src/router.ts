@@ -226,16 +226,11 @@ class ClusterRouter implements Router {
       shadows: this.#shadows,
       seenItems: dependencies.seenItems,
       query: {
-        environment,
-        settings,
+        ...queryMemory(environment, settings),
         peers,
-        budget: new RetryBudget(environment.clock, settings),
-        probes: new HedgeProbes(),
-        rotation: new PlanRotation(),
         observer,
         tables: this.#routing,
         limiter,
-        sliceSizes: new SliceSizes(environment.clock),
         texts: this.#texts,
       },
       onEnd,
@@ -381,6 +376,18 @@ class ClusterRouter implements Router {
     this.#programs.close();
     this.#links.close();
   }
+}
+
+/** What queries leave behind for the next ones, and where they run. */
+function queryMemory(environment: Environment, settings: RouterSettings) {
+  return {
+    environment,
+    settings,
+    budget: new RetryBudget(environment.clock, settings),
+    probes: new HedgeProbes(),
+    rotation: new PlanRotation(),
+    sliceSizes: new SliceSizes(environment.clock),
+  };
 }
 
 function memoryBook(environment: Environment): OrderBook {

@@ -181,8 +181,9 @@ function cutAtBlanks(cutsMax: number): (text: Text, cuts: Cuts) => void {
 function cutAt(separator: Uint8Array, cutsMax: number): (text: Text, cuts: Cuts) => void {
   return ({ bytes, from, to }, cuts) => {
     const text = Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from);
+    const most = cutsMax > 0 ? cutsMax : Infinity;
     let at = 0;
-    for (let tokens = 0; cutsMax <= 0 || tokens < cutsMax; tokens += 1) {
+    for (let tokens = 0; tokens < most; tokens += 1) {
       const found = text.indexOf(separator, at);
       if (found < 0) break;
       cuts.push(from + at, from + found);
