@@ -40,9 +40,13 @@ test("a regular expression whose parts repeat counts the square of each text", (
 
 test("crosses count as many as their columns have in each row", () => {
   const cross = step("SparseCross", { N: 1 });
-  const sparse = [integers([2, 2], [0, 0, 0, 1]), integers([2], [7, 8]), integers([2], [10, 30])];
+  const entries = Array.from({ length: 300 }, (_, at) => at);
+  const places = entries.flatMap((at) => [at % 10, Math.floor(at / 10)]);
+  const sparse = [integers([300, 2], places), integers([300], entries), integers([2], [10, 30])];
   expect(textWork(cross, [...sparse, texts([10, 20])])).toBe(10 * 30 * 20 * 32);
   // Indices [n, 2] and a separator are no columns.
   const separator = stringTensor(["_x_"], []);
   expect(textWork(step("SparseCrossV2", { N: 1 }), [...sparse, separator])).toBe(300 * 32);
+  const few = [texts([1, 3]), texts([1, 4])];
+  expect(textWork(step("SparseCross", { N: 0 }), few)).toBe(tensorWork(few));
 });

@@ -6,6 +6,8 @@ import { regexSteps } from "./strings/regex.ts";
 
 /** What an object for each string costs, in bytes that are read or written. */
 const STRING_WORK = 32;
+/** Work that is done at once however it is counted. */
+const LITTLE_WORK = 2 ** 16;
 
 /**
  * Values and bytes of text that tensors hold, roughly what it costs to read or write them: a byte of text 1 to 10 ns, a
@@ -25,12 +27,25 @@ export function tensorWork(tensors: readonly Tensor[]): number {
  * 0 for other steps that read no strings.
  */
 export function textWork(step: HostStep, inputs: readonly Tensor[]): number {
-  const texts = inputs.filter(({ dtype }) => dtype === "string");
   const isCross = step.op.startsWith("SparseCross");
-  if (texts.length === 0 && !isCross) return 0;
+  // Most steps are small by any measure; this runs for each step of each request.
+  let [work, bytes, most, isText] = [0, 0, 1, isCross];
+  for (const { dtype, data } of inputs) {
+    const { length } = data;
+    most *= Math.max(1, length);
+    if (dtype !== "string") work += length;
+    else {
+      bytes += data.byteLength;
+      work += data.byteLength + length * STRING_WORK;
+      isText = true;
+    }
+  }
+  if (!isText) return 0;
+  if (Math.max(most * STRING_WORK, bytes ** 2) < LITTLE_WORK) return work;
+  const texts = inputs.filter(({ dtype }) => dtype === "string");
   const made = isCross ? crossesMost(step, inputs) : broadcastCount(texts);
   const steps = step.op.includes("Regex") ? regexSteps(step, inputs) : 0;
-  return Math.max(tensorWork(inputs), made * STRING_WORK, steps);
+  return Math.max(work, made * STRING_WORK, steps);
 }
 
 /** Crosses of columns at most: the rows, times the most features of each column, sparse ones (`crossing.ts`) and dense. */
