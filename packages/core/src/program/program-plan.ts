@@ -1,6 +1,7 @@
 // What the interpreter needs to know of a signature before a run: which steps read which value, and
 // how many uses a value has. Computed once per signature and kept as long as the signature lives.
 
+import { tensorWork } from "./operations/host-work.ts";
 import type { SignatureProgram, Step, ValueId } from "./program.ts";
 import { valuesInMask } from "./search/search-mask.ts";
 
@@ -16,6 +17,8 @@ export interface ProgramPlan {
   readonly uses: ReadonlyMap<ValueId, number>;
   /** Whether some steps run only where a predicate says so. */
   readonly hasBranches: boolean;
+  /** Of each step, the work of the constants that it reads, in the unit of `tensorWork`: a table may be among them. */
+  readonly constantWorkOfSteps: readonly number[];
   /** Whether no two steps that leave the interpreter can be under way at once: each waits for another. */
   readonly isChain: boolean;
 }
@@ -90,7 +93,19 @@ function makePlan(signature: SignatureProgram): ProgramPlan {
   const inputsOfSteps = Int32Array.from(valuesOfSteps, (values) => values.length);
   const hasBranches = signature.steps.some(({ when }) => when !== undefined);
   const isChain = formsChain(signature, valuesOfSteps);
-  return { readersOf, valuesOfSteps, inputsOfSteps, uses, hasBranches, isChain };
+  const constants = new Map(signature.constants.map(({ value, tensor }) => [value, tensor]));
+  const constantWorkOfSteps = valuesOfSteps.map((values) =>
+    tensorWork(values.flatMap((value) => constants.get(value) ?? [])),
+  );
+  return {
+    readersOf,
+    valuesOfSteps,
+    inputsOfSteps,
+    uses,
+    hasBranches,
+    constantWorkOfSteps,
+    isChain,
+  };
 }
 
 /** In a chain of n steps, they depend on 0, 1, 2 … n - 1 others of it. */

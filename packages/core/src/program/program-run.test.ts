@@ -459,6 +459,26 @@ describe("long host steps", () => {
     expect(answer.get("texts")).toEqual(stringTensor(["X", "Y"]));
   });
 
+  test("that read a large constant are done at once, as it would go along", async () => {
+    const table = stringTensor(Array.from({ length: 1000 }, (_, at) => `title ${at}`));
+    const gather = host("GatherV2", [9, 8, 7], [3]);
+    const places = tensorOf("int64", [1], BigInt64Array.of(5n));
+    const axis = tensorOf("int32", [], Int32Array.of(0));
+    const signature = {
+      ...signatureOf([gather], { texts: 3 }),
+      constants: [
+        { value: 9, tensor: table },
+        { value: 8, tensor: places },
+        { value: 7, tensor: axis },
+      ],
+    };
+    const elsewhere = executorsOf({ host: () => Promise.reject(new RangeError("asked")) });
+
+    const answer = await runProgram(signature, { inputs }, elsewhere);
+
+    expect(answer.get("texts")).toEqual(stringTensor(["title 5"]));
+  });
+
   test("that fail elsewhere fail the run as they say", async () => {
     const failure = new WinnowError("RESOURCE_EXHAUSTED", "too long");
     const run = runProgram(lower, { inputs }, executorsOf({ host: () => Promise.reject(failure) }));

@@ -61,7 +61,10 @@ export interface ProgramExecutors {
   readonly tables: readonly TableSpec[];
   /** `indexVocabularies(ModelProgram.vocabularies)`. */
   readonly vocabularies: readonly VocabularyIndex[];
-  /** A host step that would hold up the event loop, done elsewhere; `undefined`: it is run at once. */
+  /**
+   * A host step that would hold up the event loop, done elsewhere; `undefined`: it is run at once. Steps that read large
+   * constants always are.
+   */
   host?(
     step: HostStep,
     inputs: readonly Tensor[],
@@ -83,6 +86,9 @@ export interface ProgramExecutors {
 
 /** Work of host steps in one turn of the event loop, in the unit of `tensorWork`: a few ms. */
 const TURN_WORK_MAX = 2 ** 18;
+
+/** Work of the constants of a step that may be done elsewhere, to which they would go along with each request. */
+const CONSTANT_WORK_MAX = 2 ** 14;
 
 /** One request. */
 export interface ProgramRequest {
@@ -209,7 +215,7 @@ class ProgramRun {
     }
     let asked: MaybeLater<readonly StepOutput[]>;
     try {
-      asked = step.kind === "host" ? this.#host(step) : this.#ask(step);
+      asked = step.kind === "host" ? this.#host(index, step) : this.#ask(step);
     } catch (error) {
       this.#fail(this.#failureOf(step, error));
       return;
@@ -230,17 +236,20 @@ class ProgramRun {
     );
   }
 
-  #host(step: HostStep): MaybeLater<readonly StepOutput[]> {
+  #host(index: number, step: HostStep): MaybeLater<readonly StepOutput[]> {
     const { inputs, rowLengths } = this.#inputsOf(step);
     const named = (outputs: readonly Tensor[]): readonly StepOutput[] =>
       step.outputs.map((value, at) => {
         const output = outputs[at]!;
         return [value, rowLengths === undefined ? output : { ...output, rowLengths }];
       });
-    const elsewhere = this.#executors.host?.(step, inputs, this.#signal);
-    if (elsewhere !== undefined) return elsewhere.then(named);
+    const constantWork = this.#plan.constantWorkOfSteps[index]!;
+    if (constantWork <= CONSTANT_WORK_MAX) {
+      const elsewhere = this.#executors.host?.(step, inputs, this.#signal);
+      if (elsewhere !== undefined) return elsewhere.then(named);
+    }
     const outputs = runHostStep(step, inputs, this.#executors.vocabularies);
-    this.#work += tensorWork(inputs) + tensorWork(outputs);
+    this.#work += tensorWork(inputs) - constantWork + tensorWork(outputs);
     return named(outputs);
   }
 

@@ -21,6 +21,10 @@ test("texts count their bytes and an object each, numbers one", () => {
   expect(textWork(step("Add"), [integers([1], [1]), integers([1], [2])])).toBe(0);
 });
 
+test("numbers that become texts count as texts", () => {
+  expect(textWork(step("AsString"), [integers([3], [1, 22, 333])])).toBe(3 * 32);
+});
+
 test("texts that are broadcast count as often as they are made", () => {
   expect(textWork(step("AddV2"), [texts([300, 1]), texts([1, 200])])).toBe(60_000 * 32);
   expect(textWork(step("StringJoin"), [stringTensor(["a"], []), texts([5, 1])])).toBe(

@@ -28,12 +28,14 @@ export function tensorWork(tensors: readonly Tensor[]): number {
  */
 export function textWork(step: HostStep, inputs: readonly Tensor[]): number {
   const isCross = step.op.startsWith("SparseCross");
+  const makesTexts = step.op === "AsString";
+  const numberWork = makesTexts ? STRING_WORK : 1;
   // Most steps are small by any measure; this runs for each step of each request.
-  let [work, bytes, most, isText] = [0, 0, 1, isCross];
+  let [work, bytes, most, isText] = [0, 0, 1, isCross || makesTexts];
   for (const { dtype, data } of inputs) {
     const { length } = data;
     most *= Math.max(1, length);
-    if (dtype !== "string") work += length;
+    if (dtype !== "string") work += length * numberWork;
     else {
       bytes += data.byteLength;
       work += data.byteLength + length * STRING_WORK;
