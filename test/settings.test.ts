@@ -308,7 +308,7 @@ describe("winnow config", () => {
     const settings = JSON.parse(json.stdout) as { name: string; value: unknown; source: string }[];
 
     expect(settings).toContainEqual({ name: "worker-queue-rows-max", value: 7, source: "flag" });
-    expect([typo.status, variable.status]).toEqual([2, 1]);
+    expect([typo.status, variable.status]).toEqual([2, 2]);
     expect(typo.stderr).toContain("Did you mean --worker-queue-rows-max?");
     expect(variable.stderr).toContain("WINNOW_K_MAXX (did you mean WINNOW_K_MAX?)");
   });

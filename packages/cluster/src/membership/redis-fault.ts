@@ -32,6 +32,11 @@ const OF_TLS: Readonly<Record<string, string>> = {
 /** How a connection ends that Redis could not verify, or that has no TLS where Redis expects it, or the other way round. */
 const SILENT: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "ETIMEDOUT"]);
 
+/** Whether a command failed because its connection is not open, such as one that is being opened anew. */
+export function isUnconnected({ message }: Error): boolean {
+  return /^(Stream isn't writeable|Connection is closed)/.test(message);
+}
+
 /** Why a connection to Redis failed or broke. `isSecure`: over TLS. */
 export function redisFault(error: Error, isSecure: boolean): string {
   const { message, code = "" } = error as NodeJS.ErrnoException;

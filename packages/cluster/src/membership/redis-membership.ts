@@ -25,7 +25,7 @@ import type { MembershipReading } from "./membership-fold.ts";
 import { RECORD_CHARACTERS_MAX, decodeRecord } from "./membership-record.ts";
 import type { MembershipRecord } from "./membership-record.ts";
 import type { OpenRedis } from "./redis-connection.ts";
-import { redisFault } from "./redis-fault.ts";
+import { isUnconnected, redisFault } from "./redis-fault.ts";
 import { RefusedReply } from "./redis-reply-bounds.ts";
 import { LEFT_OUT, readIds, readRecords } from "./redis-reading.ts";
 import type { StoredRecord } from "./redis-reading.ts";
@@ -296,7 +296,8 @@ export class RedisMembership implements MembershipStore {
    */
   #tellFailure(readFault: Error): void {
     if (this.#isFailureTold) return;
-    const readsMin = this.#redis.status === "ready" ? 2 : UNCONNECTED_READS;
+    const isOpen = this.#redis.status === "ready" && !isUnconnected(readFault);
+    const readsMin = isOpen ? 2 : UNCONNECTED_READS;
     if (this.#connectionFault === undefined && this.#failures < readsMin) return;
     const message = this.#connectionFault ?? this.#faultOf(readFault);
     this.#isFailureTold = true;
