@@ -38,7 +38,9 @@ export function completedCommand(command: Command, path: readonly string[] = [])
     path,
     description: command.description(),
     flags: [...command.options.filter(({ hidden }) => !hidden).map(completedFlag), HELP],
-    commands: command.commands.map((each) => completedCommand(each, [...path, each.name()])),
+    commands: command.commands
+      .filter((each) => each.name() !== "help")
+      .map((each) => completedCommand(each, [...path, each.name()])),
     argument: argumentOf(command.registeredArguments[0]),
   };
 }
