@@ -3,7 +3,7 @@
 
 import { StringColumn, runHostStep, stringTensor, tensor } from "@winnow/core";
 import type { Attribute, HostStep, Tensor } from "@winnow/core";
-import { afterEach, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import { TextThreads } from "./text-threads.ts";
 
@@ -22,11 +22,10 @@ const ids = tensor(
   BigInt64Array.from(names, (_, at) => BigInt(at)),
 );
 
-let threads = threadsOf(2, 4);
-afterEach(async () => {
-  await threads.close();
-  threads = threadsOf(2, 4);
-});
+// Shared by the tests: to start a thread takes half a second of a processor.
+const threads = threadsOf(2, 4);
+const single = threadsOf(1, 1);
+afterAll(() => Promise.all([threads.close(), single.close()]));
 
 function threadsOf(textThreadsMax: number, textQueueMax: number): TextThreads {
   return new TextThreads(new ManualClock(), { textThreadsMax, textQueueMax });
@@ -86,26 +85,25 @@ test("the event loop turns while a thread works", async () => {
   };
   setImmediate(turn);
 
-  await threads.run(split, [words(900_000), blank], NEVER);
+  await threads.run(split, [words(400_000), blank], NEVER);
   isOver = true;
 
   expect(turns).toBeGreaterThan(10);
 });
 
 test("more steps than threads wait; those for which there is no place are refused", async () => {
-  threads = threadsOf(1, 1);
   const long = [words(200_000), blank];
-  const running = threads.run(split, long, NEVER);
+  const running = single.run(split, long, NEVER);
   const gone = new AbortController();
-  const waiting = threads.run(split, long, gone.signal);
+  const waiting = single.run(split, long, gone.signal);
 
-  await expect(threads.run(split, long, NEVER)).rejects.toMatchObject({
+  await expect(single.run(split, long, NEVER)).rejects.toMatchObject({
     code: "UNAVAILABLE",
     message: expect.stringContaining("--text-queue-max") as string,
   });
   gone.abort(new Error("the client left"));
   await expect(waiting).rejects.toThrow("the client left");
-  const after = threads.run(split, long, NEVER);
+  const after = single.run(split, long, NEVER);
   const [first] = (await running)!;
   expect(first!.shape).toEqual([200_000, 2]);
   expect((await after)![0]).toEqual(first);
