@@ -15,6 +15,7 @@ const step = (op: string, attributes: Record<string, Attribute> = {}, count = 1)
 const split = step("StringSplitV2", { maxsplit: -1 }, 3);
 const blank = stringTensor([""], []);
 const words = (count: number): Tensor => stringTensor(["ab ".repeat(count)]);
+const sentence = "a-word-of-forty-two-bytes-with-its-blank-and ";
 const names = Array.from({ length: 100 }, (_, at) => `name ${at}`);
 const ids = tensor(
   "int64",
@@ -32,8 +33,8 @@ function threadsOf(textThreadsMax: number, textQueueMax: number): TextThreads {
 }
 
 test.for<[string, HostStep, Tensor[]]>([
-  ["a split", split, [stringTensor(["ab ".repeat(60_000), "", "c d"]), blank]],
-  ["lower case", step("StringLower"), [stringTensor(["ÄB".repeat(60_000), "", "C"])]],
+  ["a split", split, [stringTensor([sentence.repeat(4000), "", "c d"]), blank]],
+  ["lower case", step("StringLower"), [stringTensor(["ÄBC".repeat(40_000), "", "C"])]],
   [
     "a replacement",
     step("StaticRegexReplace", { pattern: "a+", rewrite: "x" }),
@@ -92,7 +93,7 @@ test("the event loop turns while a thread works", async () => {
 });
 
 test("more steps than threads wait; those for which there is no place are refused", async () => {
-  const long = [words(200_000), blank];
+  const long = [stringTensor([sentence.repeat(20_000)]), blank];
   const running = single.run(split, long, NEVER);
   const gone = new AbortController();
   const waiting = single.run(split, long, gone.signal);
@@ -105,6 +106,6 @@ test("more steps than threads wait; those for which there is no place are refuse
   await expect(waiting).rejects.toThrow("the client left");
   const after = single.run(split, long, NEVER);
   const [first] = (await running)!;
-  expect(first!.shape).toEqual([200_000, 2]);
-  expect((await after)![0]).toEqual(first);
+  expect(first!.shape).toEqual([20_000, 2]);
+  expect((await after)![0]!.shape).toEqual(first!.shape);
 });
