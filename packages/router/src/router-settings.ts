@@ -138,7 +138,7 @@ export interface RouterSettings extends RequestLimits {
    * requests sooner and take processors from others.
    */
   readonly textThreadsMax: number;
-  /** Default 256. Such operations that wait for a thread; more are refused (503). */
+  /** Default 256. Requests whose operations wait for a thread; more are refused (503). */
   readonly textQueueMax: number;
 
   /** Default 2048. Requests under way; more are refused at once (503). */

@@ -94,18 +94,38 @@ test("the event loop turns while a thread works", async () => {
 
 test("more steps than threads wait; those for which there is no place are refused", async () => {
   const long = [stringTensor([sentence.repeat(20_000)]), blank];
-  const running = single.run(split, long, NEVER);
+  const running = single.run(split, long, new AbortController().signal);
   const gone = new AbortController();
   const waiting = single.run(split, long, gone.signal);
 
-  await expect(single.run(split, long, NEVER)).rejects.toMatchObject({
+  await expect(single.run(split, long, new AbortController().signal)).rejects.toMatchObject({
     code: "UNAVAILABLE",
     message: expect.stringContaining("--text-queue-max") as string,
   });
   gone.abort(new Error("the client left"));
   await expect(waiting).rejects.toThrow("the client left");
-  const after = single.run(split, long, NEVER);
+  const after = single.run(split, long, new AbortController().signal);
   const [first] = (await running)!;
   expect(first!.shape).toEqual([20_000, 2]);
   expect((await after)![0]!.shape).toEqual(first!.shape);
+});
+
+test("a request goes on with what was just made, one step at a time, before another begins", async () => {
+  const one = threadsOf(1, 1);
+  const done: string[] = [];
+  const text = [stringTensor([sentence.repeat(4000)])];
+  const ask = async (name: string, signal: AbortSignal): Promise<void> => {
+    await one.run(step("StringLower"), text, signal);
+    done.push(name);
+  };
+  const [first, second] = [new AbortController().signal, new AbortController().signal];
+  const branches = ["a", "b"].map(async (name) => {
+    await ask(`first ${name}`, first);
+    await ask(`first ${name} again`, first);
+  });
+
+  await Promise.all([...branches, ask("second", second)]);
+
+  await one.close();
+  expect(done).toEqual(["first a", "first a again", "first b", "first b again", "second"]);
 });
