@@ -49,11 +49,14 @@ export function killServed(): void {
   running = [];
 }
 
-/** The status of an answer, or why there is none, and whether the connection was a new one. */
+/** The status of an answer, with its text unless it is 200; or why there is none, and whether the connection was a new one. */
 export function askedBy(agent: Agent, url: string): Promise<number | string> {
   return new Promise((resolve) => {
     const asked = request(url, { agent, method: "POST" }, (answer) => {
-      answer.resume().on("end", () => resolve(answer.statusCode ?? 0));
+      const { statusCode = 0 } = answer;
+      let text = "";
+      answer.setEncoding("utf8").on("data", (part: string) => (text += part));
+      answer.on("end", () => resolve(statusCode === 200 ? statusCode : `${statusCode} ${text}`));
       answer.on("error", ({ message }) => resolve(message));
     });
     asked.on("error", ({ code = "" }: NodeJS.ErrnoException) => {
