@@ -8,7 +8,13 @@ import type { ModelName, SpoilDirectory } from "./answers/model-content.ts";
 
 /** Themes, in the order of the table. */
 type ScenarioGroup =
-  "processes" | "network" | "versions" | "scale" | "Redis" | "machine" | "hostile clients";
+  | "processes"
+  | "network"
+  | "versions"
+  | "scale"
+  | "Redis"
+  | "machine"
+  | "hostile clients";
 
 /** What holds in every window of a scenario. In any scenario, nothing may be wrong and nothing may hang. */
 interface ScenarioPromise {

@@ -11,7 +11,11 @@ import { numberOfDtype } from "@winnow/model";
 type WrittenDtype = Dtype | "half";
 /** A type, by its name; a flag; an integer; a text; integers. */
 type WrittenAttribute =
-  { readonly type: WrittenDtype } | boolean | number | string | readonly number[];
+  | { readonly type: WrittenDtype }
+  | boolean
+  | number
+  | string
+  | readonly number[];
 
 interface WrittenNode {
   readonly name: string;

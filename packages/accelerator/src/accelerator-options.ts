@@ -4,7 +4,12 @@ import { availableParallelism } from "node:os";
 
 /** Instructions the CPU scan may use; each is tried only where the processor has it. */
 export type InstructionSet =
-  "amx" | "avx512-vnni" | "avx2" | "neon-i8mm" | "neon-dotprod" | "portable";
+  | "amx"
+  | "avx512-vnni"
+  | "avx2"
+  | "neon-i8mm"
+  | "neon-dotprod"
+  | "portable";
 
 /** Options of `createAccelerator`. */
 export interface AcceleratorOptions {

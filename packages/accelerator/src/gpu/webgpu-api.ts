@@ -47,7 +47,9 @@ export interface GpuConnection {
   readonly queue: GpuQueue;
   readonly lost: Promise<{ readonly reason: string; readonly message: string }>;
   onuncapturederror:
-    ((event: { readonly error: { readonly message: string } }) => void) | null | undefined;
+    | ((event: { readonly error: { readonly message: string } }) => void)
+    | null
+    | undefined;
   createBuffer(descriptor: {
     readonly size: number;
     readonly usage: number;

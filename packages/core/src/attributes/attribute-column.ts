@@ -36,7 +36,9 @@ export type AttributeValues = StringColumn | Float64Array<ArrayBuffer> | BigInt6
 
 /** Codes, in the narrowest array type that holds them. */
 export type AttributeCodes =
-  Uint8Array<ArrayBuffer> | Uint16Array<ArrayBuffer> | Uint32Array<ArrayBuffer>;
+  | Uint8Array<ArrayBuffer>
+  | Uint16Array<ArrayBuffer>
+  | Uint32Array<ArrayBuffer>;
 
 /** One attribute of some rows. */
 export interface AttributeColumn {

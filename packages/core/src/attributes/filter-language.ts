@@ -12,7 +12,13 @@ import type { Filter, FilterComparison, FilterValue } from "./filter.ts";
 
 /** A JSON value whose objects are maps, so that no member's name has a special meaning in JavaScript. */
 export type JsonValue =
-  null | boolean | number | bigint | string | readonly JsonValue[] | ReadonlyMap<string, JsonValue>;
+  | null
+  | boolean
+  | number
+  | bigint
+  | string
+  | readonly JsonValue[]
+  | ReadonlyMap<string, JsonValue>;
 
 const COMPARISONS: ReadonlyMap<string, FilterComparison> = new Map([
   ["$gt", "gt"],

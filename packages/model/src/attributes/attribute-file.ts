@@ -181,7 +181,8 @@ export class AttributeFile {
 /** Keeps the content of one large file, the last one of this thread, for a while: of several they might not fit. */
 class LastUsed {
   #kept:
-    { readonly file: AttributeFile; readonly items: ReadItems; readonly end: Timer } | undefined;
+    | { readonly file: AttributeFile; readonly items: ReadItems; readonly end: Timer }
+    | undefined;
 
   /** What is kept of a file, from now on for the whole while. */
   itemsOf(file: AttributeFile): ReadItems | undefined {

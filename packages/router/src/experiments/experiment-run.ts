@@ -18,7 +18,8 @@ import type { PartAnswer, Positions } from "./arm-split.ts";
 
 /** The pinned model of an arm, and whether all its partitions have replicas; or why it cannot answer. */
 export type ArmPin<Pinned extends PinnedModel> =
-  { readonly pinned: Pinned; readonly isWhole: boolean } | { readonly error: WinnowError };
+  | { readonly pinned: Pinned; readonly isWhole: boolean }
+  | { readonly error: WinnowError };
 
 /** A request of an experiment, and how the models of its arms are asked. */
 export interface ExperimentRun<Pinned extends PinnedModel> {

@@ -37,7 +37,8 @@ export interface PipelineRun {
   readonly check?: ((pipeline: Pipeline, request: PredictRequest) => void) | undefined;
   /** Which values of an input a model knows; without it nobody can tell. */
   readonly knows?:
-    ((pinned: PinnedModel, question: KnownQuestion) => Promise<KnownKeys>) | undefined;
+    | ((pinned: PinnedModel, question: KnownQuestion) => Promise<KnownKeys>)
+    | undefined;
   /** What a search may bring of the table in which a model looks this input up; `undefined` where that helps nothing. */
   readonly itemRows?:
     | ((

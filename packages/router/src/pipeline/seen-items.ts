@@ -78,7 +78,8 @@ async function readStage(run: PipelineRun, stage: SeenStage): Promise<SeenOutcom
 }
 
 type Reading =
-  { readonly found: readonly SeenMembers[] } | { readonly reason: Degradation["reason"] };
+  | { readonly found: readonly SeenMembers[] }
+  | { readonly reason: Degradation["reason"] };
 
 /** What the store gives in time. @throws the reason of a request that is aborted */
 async function withinBudget(

@@ -225,7 +225,8 @@ class Admission {
   readonly #attributes: RankedAttributes | undefined;
   /** What was found last: of queries that share a filter and a list, it is found once. */
   #last:
-    { readonly text: string; readonly only: Uint32Array; readonly rows: Uint32Array } | undefined;
+    | { readonly text: string; readonly only: Uint32Array; readonly rows: Uint32Array }
+    | undefined;
 
   constructor(
     lists: RowLists,

@@ -56,7 +56,8 @@ export class ClusterWatch {
   #timer: Timer | undefined;
   #view: (ClusterView & { readonly table: unknown; readonly modelsAtMs: number }) | undefined;
   #report:
-    { readonly report: ClusterReport; readonly json: Buffer; readonly atMs: number } | undefined;
+    | { readonly report: ClusterReport; readonly json: Buffer; readonly atMs: number }
+    | undefined;
 
   constructor(parts: ClusterWatchParts) {
     this.#parts = parts;

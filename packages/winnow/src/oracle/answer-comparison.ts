@@ -25,7 +25,15 @@ export interface ComparisonRules {
 /** One place where answers differ. */
 export interface Difference {
   readonly kind:
-    "count" | "id" | "score" | "value" | "form" | "status" | "version" | "arm" | "attributes";
+    | "count"
+    | "id"
+    | "score"
+    | "value"
+    | "form"
+    | "status"
+    | "version"
+    | "arm"
+    | "attributes";
   /** Instance of the request. */
   readonly instance: number;
   /** Place in the list, or in the values of an output, from 0; absent where lengths differ. */

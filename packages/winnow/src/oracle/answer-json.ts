@@ -6,7 +6,13 @@ import { WinnowError, excerpt } from "@winnow/core";
 
 /** A value of an answer; integers that a number cannot hold are bigints. */
 export type AnswerValue =
-  string | number | bigint | boolean | null | readonly AnswerValue[] | AnswerObject;
+  | string
+  | number
+  | bigint
+  | boolean
+  | null
+  | readonly AnswerValue[]
+  | AnswerObject;
 
 /** An object of an answer; without a prototype. */
 export interface AnswerObject {

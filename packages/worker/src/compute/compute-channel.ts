@@ -45,7 +45,9 @@ export type ComputeRequest =
  * which copies the event loop may search.
  */
 export type ComputeAside =
-  { readonly memory: ComputeMemory } | { readonly lost: ThreadProblem } | AdmittedNews;
+  | { readonly memory: ComputeMemory }
+  | { readonly lost: ThreadProblem }
+  | AdmittedNews;
 
 /** Answers requests that arrive on a port, until it is closed. */
 export function serveCompute(port: ThreadPort, host: ComputeHost): void {

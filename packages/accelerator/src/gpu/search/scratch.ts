@@ -13,7 +13,14 @@ const { copySource, copyTarget, mapRead, storage, uniform } = BUFFER_USAGE;
 
 /** A buffer of a scratch. */
 export type ScratchName =
-  "params" | "query" | "scope" | "bounds" | "heads" | "found" | "result" | "staging";
+  | "params"
+  | "query"
+  | "scope"
+  | "bounds"
+  | "heads"
+  | "found"
+  | "result"
+  | "staging";
 
 /** Bytes by buffer; a buffer that is not named is not needed. */
 export type ScratchSizes = Readonly<Partial<Record<ScratchName, number>>>;

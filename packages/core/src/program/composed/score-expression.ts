@@ -10,7 +10,16 @@ import type { HeaderReader } from "../header-reader.ts";
 import { listOf, oneOf, read, refuse, text } from "../header-reader.ts";
 
 type Operation =
-  "add" | "subtract" | "multiply" | "divide" | "negate" | "log" | "exp" | "min" | "max" | "clip";
+  | "add"
+  | "subtract"
+  | "multiply"
+  | "divide"
+  | "negate"
+  | "log"
+  | "exp"
+  | "min"
+  | "max"
+  | "clip";
 
 interface OperationSpec {
   /** Number of operands. */

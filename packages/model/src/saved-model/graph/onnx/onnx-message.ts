@@ -27,7 +27,11 @@ export const ONNX_TYPES: Readonly<Record<Dtype, number>> = {
 
 /** Attributes of ONNX nodes: whole numbers are ints, `{ float }` is a float, a message is a graph. */
 export type OnnxAttribute =
-  number | string | readonly number[] | { readonly float: number } | OnnxMessage;
+  | number
+  | string
+  | readonly number[]
+  | { readonly float: number }
+  | OnnxMessage;
 
 /** A message under construction. */
 export class OnnxMessage {
