@@ -7,7 +7,6 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 /** Files that take half a minute and more, of each kind the longest first. */
 export const LONG_TESTS: readonly string[] = [
   "test/command-line",
-  "test/gpu-bench",
   "test/simulation/simulation",
   "packages/accelerator/src/gpu/search/filter",
   "packages/accelerator/src/gpu/accelerator",
@@ -15,6 +14,8 @@ export const LONG_TESTS: readonly string[] = [
   "packages/model/src/object-store/object-mirror",
   "test/cut-searches",
   "packages/accelerator/src/gpu/search/fast-path-reach",
+  "packages/accelerator/src/gpu/search/device-filters",
+  "packages/cluster/src/membership/redis-membership",
   "test/cluster/oracle",
   "test/cluster/faults",
   "test/cluster/replaced-directories",
@@ -33,14 +34,18 @@ export const LONG_TESTS: readonly string[] = [
   "test/cluster/console",
   "test/cluster/shared-ports",
   "test/cluster/drain",
-  "test/cluster/scale-bench",
 ];
 
-/** Lower is earlier: the project's group, then the place in the list. */
+/**
+ * Lower is earlier: the project's group, in it what runs in processes of its own, then the place in the list. Files that
+ * share processes are not divided by others, since a process ends where the next file may not share it.
+ */
 function rankOf({ moduleId, project }: TestSpecification): number {
-  const place = LONG_TESTS.findIndex((name) => moduleId.endsWith(`/${name}.test.ts`));
+  const { sequence, isolate } = project.config;
   const behind = LONG_TESTS.length;
-  return project.config.sequence.groupOrder * (behind + 1) + (place < 0 ? behind : place);
+  const found = LONG_TESTS.findIndex((name) => moduleId.endsWith(`/${name}.test.ts`));
+  const place = found < 0 ? behind : found;
+  return sequence.groupOrder * (behind + 2) + (isolate ? 0 : 1 + place);
 }
 
 /** Of each group the long files before all others, whose order stays vitest's own. */

@@ -3,9 +3,10 @@
 // not be transformed then, and run after everything else, three files at a time: they mostly wait, and a
 // timing that they assert must hold on a busy machine.
 //
-// Unit tests share two processes, cluster tests three, and in each of them one copy of every module: a process and a
-// copy for each file cost unit tests twice the processor time, and each file of cluster tests some seconds. So a
-// file must leave no state of a module behind; those that cannot are listed in `ALONE`.
+// Tests of the GPU share two processes, as a GPU in software takes all processors; then unit tests share three, since many
+// wait, and then cluster tests three. Each process has one copy of every module: a process and a copy for each file cost unit
+// tests twice the processor time, and each file of cluster tests some seconds. So a file must leave no state of a module
+// behind; those that cannot are listed in `ALONE`.
 
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./longest-first.ts";
@@ -30,6 +31,7 @@ const asked = process.env["TEST_SEED"];
 const seed = String(testSeedOf(asked));
 if (asked === "random") process.stderr.write(`Property tests draw from TEST_SEED=${seed}\n`);
 process.env["TEST_SEED"] = seed;
+const gpuTests = "packages/accelerator/src/gpu/**/*.test.ts";
 const clusterTests = "test/cluster/**/*.test.ts";
 /** Unit tests that need modules of their own. */
 const ALONE: readonly string[] = [
@@ -42,7 +44,8 @@ const ALONE: readonly string[] = [
   // It measures how the memory of its process grows.
   "packages/accelerator/src/gpu/memory/device-memory.test.ts",
 ];
-const UNIT_PROCESSES = 2;
+const GPU_PROCESSES = 2;
+const UNIT_PROCESSES = 3;
 const CLUSTER_PROCESSES = 3;
 
 export default defineConfig({
@@ -64,15 +67,31 @@ export default defineConfig({
         resolve: fromSource,
         ssr: { resolve: fromSource },
         test: {
+          name: "gpu",
+          testTimeout: UNIT_MS_MAX,
+          hookTimeout: UNIT_MS_MAX,
+          include: [gpuTests],
+          exclude: ["**/node_modules/**", ...ALONE],
+          benchmark: { include: [] },
+          isolate: false,
+          maxWorkers: GPU_PROCESSES,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        resolve: fromSource,
+        ssr: { resolve: fromSource },
+        test: {
           name: "unit",
           testTimeout: UNIT_MS_MAX,
           hookTimeout: UNIT_MS_MAX,
           include: ["packages/*/src/**/*.test.ts", "test/**/*.test.ts"],
-          exclude: ["**/node_modules/**", "**/dist/**", clusterTests, ...ALONE],
+          exclude: ["**/node_modules/**", "**/dist/**", gpuTests, clusterTests, ...ALONE],
           benchmark: { include: ["packages/*/src/**/*.bench.ts", "test/**/*.bench.ts"] },
           isolate: false,
           maxWorkers: UNIT_PROCESSES,
-          sequence: { groupOrder: 0 },
+          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -86,7 +105,7 @@ export default defineConfig({
           include: [...ALONE],
           benchmark: { include: [] },
           maxWorkers: UNIT_PROCESSES,
-          sequence: { groupOrder: 0 },
+          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -100,7 +119,7 @@ export default defineConfig({
           benchmark: { include: [] },
           isolate: false,
           maxWorkers: CLUSTER_PROCESSES,
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 2 },
         },
       },
     ],
