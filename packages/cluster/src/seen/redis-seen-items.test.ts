@@ -1,6 +1,7 @@
 // Seen items in a real Redis: what is read, and what happens to readings while it is killed, frozen or crowded.
 
-import type { WinnowError } from "@winnow/core";
+import { inspect } from "node:util";
+import { type WinnowError, silentLogger } from "@winnow/core";
 import type { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { eventually } from "../fixtures/eventually.ts";
@@ -19,12 +20,16 @@ describe.skipIf(!isRedisInstalled)("seen items in Redis", () => {
   let server: RedisProcess;
   let client: Redis;
   let items: RedisSeenItems;
+  let logged: string[] = [];
+  const note = (event: string, fields?: object): void => void logged.push(event + inspect(fields));
+  const log = { ...silentLogger, warn: note, info: note };
 
   beforeEach(async () => {
     server = await RedisProcess.start();
     client = redisClient(server.url);
     client.on("error", () => undefined);
-    items = new RedisSeenItems(openRedis, server.url);
+    logged = [];
+    items = new RedisSeenItems(openRedis, server.url, log);
   });
   afterEach(async () => {
     items.close();
@@ -77,7 +82,7 @@ describe.skipIf(!isRedisInstalled)("seen items in Redis", () => {
     expect(await texts()).toMatchObject({ members: ["a"] });
     await server.kill();
     await expect(items.read(asked())).rejects.toMatchObject({ code: "UNAVAILABLE" });
-    const early = new RedisSeenItems(openRedis, server.url);
+    const early = new RedisSeenItems(openRedis, server.url, silentLogger);
     await expect(early.read(asked())).rejects.toMatchObject({ code: "UNAVAILABLE" });
 
     await server.start();
@@ -85,6 +90,34 @@ describe.skipIf(!isRedisInstalled)("seen items in Redis", () => {
     await eventually(() => items.read(asked()));
     await eventually(() => early.read(asked()));
     early.close();
+  });
+
+  test("that cannot be read are logged once with the reason, and once when they are read again", async () => {
+    await texts();
+    await server.kill();
+    await eventually(async () => {
+      await items.read(asked()).catch(() => undefined);
+      expect(logged).toHaveLength(1);
+    });
+    await Promise.allSettled(Array.from({ length: 20 }, () => items.read(asked())));
+    const { host: store } = new URL(server.url);
+    expect(logged).toEqual([
+      `seen items cannot be read${inspect({ store, message: `connect ECONNREFUSED ${store}` })}`,
+    ]);
+
+    await server.start();
+    await eventually(() => items.read(asked()));
+    await texts();
+    expect(logged.slice(1)).toEqual(["seen items are read againundefined"]);
+  });
+
+  test("of a Redis that is away from the start are logged with the reason, without its password", async () => {
+    const early = new RedisSeenItems(openRedis, "redis://:secret@127.0.0.1:1", log);
+    await expect(early.read(asked())).rejects.toThrow("cannot be reached");
+    early.close();
+    expect(logged).toHaveLength(1);
+    expect(logged[0]).toContain("connect ECONNREFUSED 127.0.0.1:1");
+    expect(logged[0]).not.toContain("secret");
   });
 
   test("fail while Redis stands still: at first after a while, then at once", async () => {

@@ -2,11 +2,12 @@
 // larger than its count, and otherwise as many members; ZREVRANGE gives the members with the largest scores.
 // Commands under way are bounded, also if Redis hangs: a connection that leaves a command unanswered for half
 // a second is closed and opened again, which ends all commands on it. Until the new connection is there,
-// readings fail at once. A reply of more than `REPLY_BYTES_MAX` ends its connection in the same way.
+// readings fail at once, and the log says once why. A reply of more than `REPLY_BYTES_MAX` ends its connection in the same way.
 
-import { WinnowError } from "@winnow/core";
+import { type Logger, WinnowError, excerpt } from "@winnow/core";
 import type { Redis } from "ioredis";
 import type { OpenRedis } from "../membership/redis-connection.ts";
+import { isUnconnected, redisFault } from "../membership/redis-fault.ts";
 import type { SeenItems, SeenMembers, SeenQuestion } from "./seen-items.ts";
 
 /** Members that all readings under way may give together. */
@@ -18,16 +19,22 @@ const REPLY_BYTES_MAX = 16 * 2 ** 20;
 export class RedisSeenItems implements SeenItems {
   readonly #openRedis: OpenRedis;
   readonly #url: string;
+  readonly #log: Logger;
   #redis: Redis | undefined;
   /** Readings that were made before the first connection was there. */
   readonly #opening: { readonly resolve: () => void; readonly reject: () => void }[] = [];
   #hasOpened = false;
+  /** Why the last connection broke or failed; `undefined` while there is one. */
+  #connectionFault: Error | undefined;
+  /** Whether the log has that items are not read, and not yet that they are again. */
+  #isFailureTold = false;
   #underWay = 0;
   #bytesSinceReply = 0;
 
-  constructor(openRedis: OpenRedis, url: string) {
+  constructor(openRedis: OpenRedis, url: string, log: Logger) {
     this.#openRedis = openRedis;
     this.#url = url;
+    this.#log = log;
   }
 
   async read({ key, type, countMax }: SeenQuestion): Promise<SeenMembers> {
@@ -52,16 +59,22 @@ export class RedisSeenItems implements SeenItems {
   async #ask(redis: Redis, { key, type, countMax }: SeenQuestion): Promise<readonly Uint8Array[]> {
     try {
       // One more member than wanted is read from a set, which shows whether there are more.
-      return type === "set"
-        ? ((await redis.callBuffer("SRANDMEMBER", key, countMax + 1)) as Buffer[])
-        : ((await redis.callBuffer("ZREVRANGE", key, 0, countMax - 1)) as Buffer[]);
+      const asked =
+        type === "set"
+          ? redis.callBuffer("SRANDMEMBER", key, countMax + 1)
+          : redis.callBuffer("ZREVRANGE", key, 0, countMax - 1);
+      const members = (await asked) as Buffer[];
+      this.#tellAnswer();
+      return members;
     } catch (cause) {
-      const message = cause instanceof Error ? cause.message : String(cause);
+      const fault = cause instanceof Error ? cause : new Error(String(cause));
+      const { message } = fault;
       // ioredis leaves a command that timed out in its queue until the connection ends.
       if (message === "Command timed out") redis.stream?.destroy();
       const text = `Redis does not tell what was seen: ${message}`;
       // An answer about this key: asked again, Redis would say the same.
       const code = message.startsWith("WRONGTYPE") ? "FAILED_PRECONDITION" : "UNAVAILABLE";
+      if (code === "UNAVAILABLE") this.#tellFailure(fault);
       throw new WinnowError(code, text, { cause });
     } finally {
       this.#bytesSinceReply = 0;
@@ -73,7 +86,9 @@ export class RedisSeenItems implements SeenItems {
     // Commands of a connection that broke fail with it: asked again, a reply that is too large would end the
     // next one.
     redis.options.maxRetriesPerRequest = 0;
-    redis.on("error", () => undefined); // Readings fail, and their answers say so.
+    redis.on("error", (error: Error) => {
+      this.#connectionFault = error;
+    });
     redis.on("connect", () => {
       this.#bytesSinceReply = 0;
       redis.stream.on("data", (chunk: Uint8Array) => {
@@ -83,6 +98,7 @@ export class RedisSeenItems implements SeenItems {
     });
     redis.on("ready", () => {
       this.#hasOpened = true;
+      this.#connectionFault = undefined;
       for (const { resolve } of this.#opening.splice(0)) resolve();
     });
     redis.on("close", () => {
@@ -95,12 +111,37 @@ export class RedisSeenItems implements SeenItems {
   #opened(): Promise<void> {
     return new Promise((resolve, reject) => {
       const text = "Redis with the seen items cannot be reached";
-      const refuse = (): void => reject(new WinnowError("UNAVAILABLE", text));
+      const refuse = (): void => {
+        this.#tellFailure(new Error("Connection is closed."));
+        reject(new WinnowError("UNAVAILABLE", text));
+      };
       this.#opening.push({ resolve, reject: refuse });
     });
+  }
+
+  /** Logs once why nothing is read. Readings may fail before the fault of the connection is known; then a later one logs it. */
+  #tellFailure(readFault: Error): void {
+    if (this.#isFailureTold) return;
+    if (this.#connectionFault === undefined && isOfConnection(readFault)) return;
+    this.#isFailureTold = true;
+    // The host alone, without user and password.
+    const { host: store, protocol } = new URL(this.#url);
+    const message = redisFault(this.#connectionFault ?? readFault, protocol === "rediss:");
+    this.#log.warn("seen items cannot be read", { store, message: excerpt(message) });
+  }
+
+  #tellAnswer(): void {
+    if (!this.#isFailureTold) return;
+    this.#isFailureTold = false;
+    this.#log.info("seen items are read again");
   }
 
   close(): void {
     this.#redis?.disconnect();
   }
+}
+
+/** Whether a reading failed with its connection, whose own fault says more. */
+function isOfConnection(readFault: Error): boolean {
+  return isUnconnected(readFault) || readFault.message.startsWith("Reached the max retries");
 }
