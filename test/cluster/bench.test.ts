@@ -1,6 +1,6 @@
 // `winnow bench` as a person runs it: against a cluster, and against one whose answers are spoilt.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -172,13 +172,17 @@ describe("winnow bench", () => {
     const good = await bench(cluster.url, "--keys", keys, "--model", "movies", ...time, "--json");
     const failed = await bench(cluster.url, "--keys", keys, "--model", "songs", ...time);
     const broken = await bench(cluster.url, "--keys", spoilt, "--model", "movies");
+    const pipe = path.join(directory, "pipe");
+    spawnSync("mkfifo", [pipe]);
+    const unwritten = await bench(cluster.url, "--keys", pipe, "--model", "movies");
     const silent = await bench("http://127.0.0.1:1", ...short);
     const nothing = await bench(cluster.url);
 
     expect(reportOf(good).servers[0]!.load.requests).toBeGreaterThan(0);
-    expect([good, failed, broken, silent, nothing].map(({ code }) => code)).toEqual([
-      0, 1, 2, 2, 2,
+    expect([good, failed, broken, unwritten, silent, nothing].map(({ code }) => code)).toEqual([
+      0, 1, 2, 2, 2, 2,
     ]);
+    expect(unwritten.stderr).toContain("pipe: it is a pipe to which nobody writes");
     expect(failed.stdout).toContain("status 404");
     expect(broken.stderr).toContain("one instance a line");
     expect(silent.stderr).toContain("Nothing answers");

@@ -6,7 +6,7 @@ import { request as plainRequest } from "node:http";
 import { request as secureRequest } from "node:https";
 import { type Clock, WinnowError, readFailureText } from "@winnow/core";
 import { processVariables } from "../process/process-settings.ts";
-import { readShortFile } from "../process/short-file.ts";
+import { readShortFile } from "../process/named-file.ts";
 
 /** How a router is verified, and how this client authenticates itself. */
 export interface RestTrust {

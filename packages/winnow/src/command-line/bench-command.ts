@@ -1,10 +1,10 @@
 // The flags of `winnow bench`, and its exit codes: 0 measured, 1 requests failed or an answer was wrong, 2
 // wrong usage or no server. Ctrl-C ends the measurement and prints the report so far.
 
-import { readFileSync } from "node:fs";
 import { Command, InvalidArgumentError } from "commander";
 import { WinnowError, systemClock } from "@winnow/core";
 import { option, wholeNumber } from "../command-options.ts";
+import { readNamedFile } from "../process/named-file.ts";
 import { addLongCommandOptions, runLongCommand } from "./long-command.ts";
 import type { LongCommandOptions } from "./long-command.ts";
 
@@ -122,9 +122,12 @@ export function benchCommand(): Command {
     });
 }
 
+/** A report that --compare names has some thousands. */
+const REPORT_BYTES_MAX = 64 * 1024 * 1024;
+
 function textOf(file: string): string {
   try {
-    return readFileSync(file, "utf8");
+    return readNamedFile(file, REPORT_BYTES_MAX).toString("utf8");
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new WinnowError("NOT_FOUND", `Cannot read ${file}: ${reason}`, { cause });

@@ -1,7 +1,6 @@
 // `winnow bench`: the throughput and latency of a cluster, up to which load it keeps them, and optionally
 // whether its answers are those of the model files.
 
-import { readFileSync } from "node:fs";
 import { availableParallelism, loadavg } from "node:os";
 import { createDenseEngine } from "@winnow/accelerator";
 import { type Clock, WinnowError, excerpt } from "@winnow/core";
@@ -23,6 +22,7 @@ import type { VersionDirectory } from "../model-source/model-source.ts";
 import { VersionOpener, newestVersionsAt } from "../model-source/object-versions.ts";
 import { type OpenedReference, openReference } from "../oracle/opened-references.ts";
 import type { Reference } from "../oracle/reference.ts";
+import { readNamedFile } from "../process/named-file.ts";
 import type { ProgressOutput } from "../progress-line.ts";
 import { seededRandom } from "../questions/seeded-random.ts";
 import type { RestTrust } from "../access/rest-client.ts";
@@ -167,13 +167,12 @@ function poolsOfKeys({ keys, weights, ...shape }: BenchCommand): readonly AskedP
   return [{ pool, weight, reference: undefined, version: undefined }];
 }
 
-const FILE_BYTES_MAX = 512 * 1024 * 1024;
+/** A text of V8 is no longer than 512 MiB. */
+const FILE_BYTES_MAX = 511 * 1024 * 1024;
 
 function linesOf(file: string): readonly string[] {
   try {
-    const bytes = readFileSync(file);
-    if (bytes.length > FILE_BYTES_MAX) throw new Error(`more than ${FILE_BYTES_MAX} bytes`);
-    return bytes.toString("utf8").split("\n");
+    return readNamedFile(file, FILE_BYTES_MAX).toString("utf8").split("\n");
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new WinnowError("NOT_FOUND", `Cannot read ${file}: ${reason}`, { cause });

@@ -14,7 +14,7 @@
 import { createRequire } from "node:module";
 import { type Command, InvalidArgumentError, type Option } from "commander";
 import { WinnowError, excerpt, nearestName, readFailureText } from "@winnow/core";
-import { readShortFile } from "../process/short-file.ts";
+import { readShortFile } from "../process/named-file.ts";
 import type * as Yaml from "yaml";
 import type { Document, LineCounter, Node, Pair, Scalar } from "yaml";
 

@@ -2,7 +2,6 @@
 // requests, to compare servers.
 
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { WinnowError, excerpt } from "@winnow/core";
 import type { AnswerValue } from "../oracle/answer-json.ts";
 import { isAnswerObject, parseAnswer } from "../oracle/answer-json.ts";
@@ -10,6 +9,7 @@ import type { Difference } from "../oracle/answer-comparison.ts";
 import { ATTRIBUTES, type OutputSpec, isRagged } from "../oracle/answer-records.ts";
 import { isRefusal } from "../oracle/reference-model.ts";
 import type { AnsweredRows, Reference } from "../oracle/reference.ts";
+import { readNamedFile } from "../process/named-file.ts";
 import { requestBody } from "../questions/request-body.ts";
 import type { PlannedRequest, RequestPlan } from "../questions/request-plan.ts";
 import type { RestServer } from "./rest-server.ts";
@@ -105,22 +105,21 @@ interface ReplayedBody {
   readonly instances: number;
 }
 
-const FILE_BYTES_MAX = 1024 * 1024 * 1024;
+/** A text of V8 is no longer than 512 MiB. */
+const FILE_BYTES_MAX = 511 * 1024 * 1024;
 
 /** Reads a file of requests: each line a body, or one instance. @throws WinnowError naming the line */
 export function readRequestsFile(file: string): RequestsFile {
   let bytes: Buffer;
   try {
-    bytes = readFileSync(file);
+    bytes = readNamedFile(file, FILE_BYTES_MAX);
   } catch (cause) {
+    if (cause instanceof RangeError) {
+      const text = `${file} has more than ${FILE_BYTES_MAX} bytes; split it`;
+      throw new WinnowError("RESOURCE_EXHAUSTED", text, { cause });
+    }
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new WinnowError("NOT_FOUND", `Cannot read ${file}: ${reason}`, { cause });
-  }
-  if (bytes.length > FILE_BYTES_MAX) {
-    throw new WinnowError(
-      "RESOURCE_EXHAUSTED",
-      `${file} has more than ${FILE_BYTES_MAX} bytes; split it`,
-    );
   }
   const lines = bytes.toString("utf8").split("\n");
   const bodies = lines.flatMap((line, at) => {

@@ -1,9 +1,10 @@
 // What a run has checked so far, kept in a file if one is named, so that the next run continues there. The
 // file is replaced as a whole, so an interrupted run leaves the state before or after a block of questions.
 
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { WinnowError, excerpt, removeRemains, writeFailureText } from "@winnow/core";
+import { readNamedFile } from "../process/named-file.ts";
 
 /** What a run compares; another comparison needs another file. */
 export interface RunIdentity {
@@ -146,9 +147,12 @@ export class VerificationState {
   }
 }
 
+/** A state has counts, and some hundred questions that failed. */
+const FILE_BYTES_MAX = 64 * 1024 * 1024;
+
 function textOf(file: string): string | undefined {
   try {
-    return readFileSync(file, "utf8");
+    return readNamedFile(file, FILE_BYTES_MAX).toString("utf8");
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     const reason = cause instanceof Error ? cause.message : String(cause);

@@ -1,4 +1,5 @@
-// Reads a file that a person names and that is short by its nature: settings, a key, certificates.
+// Reads a file that a person names: settings, a key, certificates, requests. It may be a pipe that nobody writes to, or a
+// device that never ends.
 
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 
@@ -8,25 +9,39 @@ const WRITER_MS_MAX = 2000;
 const SILENCE_MS_MAX = 60_000;
 /** Ms between two readings of a pipe. */
 const AGAIN_MS = 10;
+/** Room that is made first for a file that tells no length. */
+const FIRST_BYTES = 64 * 1024;
 
 /**
  * The text of a file, without a byte order mark. @throws Error of the system, or of a pipe to which nobody writes;
  * RangeError for a longer file, TypeError for one that is not in UTF-8
  */
 export function readShortFile(file: string, bytesMax: number): string {
+  return new TextDecoder("utf-8", { fatal: true }).decode(readNamedFile(file, bytesMax));
+}
+
+/**
+ * The bytes of a file, which may be long. @throws Error of the system, or of a pipe to which nobody writes; RangeError for
+ * a longer file
+ */
+export function readNamedFile(file: string, bytesMax: number): Buffer {
   const bytes = bytesOf(file, bytesMax);
   if (bytes.length > bytesMax) throw new RangeError(`it has more than ${bytesMax} bytes`);
-  return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  return bytes;
 }
 
 /** At most one byte more than a file may have: a pipe (`--config <(…)`) tells no length, and a device never ends. */
-function bytesOf(file: string, bytesMax: number): Uint8Array {
-  const bytes = new Uint8Array(bytesMax + 1);
+function bytesOf(file: string, bytesMax: number): Buffer {
   // Without this flag, opening a pipe that has no writer waits for one for ever.
   const opened = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
+    const most = bytesMax + 1;
+    let bytes = Buffer.alloc(Math.min(most, Math.max(FIRST_BYTES, fstatSync(opened).size + 1)));
     let end = readFirst(opened, bytes);
-    for (let read = end; read !== 0; end += read) read = readSome(opened, bytes.subarray(end));
+    for (let read = end; read !== 0 && end < most; end += read) {
+      if (end === bytes.length) bytes = Buffer.concat([bytes], Math.min(most, 2 * end));
+      read = readSome(opened, bytes.subarray(end));
+    }
     return bytes.subarray(0, end);
   } finally {
     closeSync(opened);

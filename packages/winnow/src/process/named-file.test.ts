@@ -1,11 +1,11 @@
-// A short file may be a pipe: what a shell gives for `--config <(…)`, and one that nobody ever writes to, which must not
+// A file that a person names may be a pipe: what a shell gives for `--config <(…)`, and one that nobody ever writes to, which must not
 // keep a process waiting for ever.
 
 import { spawn, spawnSync } from "node:child_process";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
-import { readShortFile } from "./short-file.ts";
+import { readNamedFile, readShortFile } from "./named-file.ts";
 
 const folder = temporaryDirectory();
 
@@ -34,4 +34,15 @@ test("more than may be read of a pipe is refused", () => {
   spawn("sh", ["-c", 'cat /dev/zero > "$0"', file], { stdio: "ignore" });
 
   expect(() => readShortFile(file, 100)).toThrow("it has more than 100 bytes");
+});
+
+test("a device that never ends is read no further than a file may be long", () => {
+  expect(() => readNamedFile("/dev/zero", 2 ** 20)).toThrow("it has more than 1048576 bytes");
+});
+
+test("a pipe gives as much as its writer writes, beyond what was first made room for", () => {
+  const file = namedPipe("large");
+  spawn("sh", ["-c", 'head -c 300000 /dev/zero > "$0"', file], { stdio: "ignore" });
+
+  expect(readNamedFile(file, 2 ** 20)).toHaveLength(300_000);
 });
