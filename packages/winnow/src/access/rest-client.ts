@@ -79,6 +79,13 @@ function authoritiesIn(file: string): string {
  */
 const NOT_SAMPLED = "00-77696e6e6f772061736b7320697473ff-77696e6e6f770001-00";
 
+/** The id of all requests of a command to the routers that it started itself. `starter`: the number of its process. */
+export const ownRequestId = (starter: number): string => `winnow-starter-${starter}`;
+
+function ownHeaders(): Readonly<Record<string, string>> {
+  return { traceparent: NOT_SAMPLED, "x-request-id": ownRequestId(process.pid) };
+}
+
 /** Sends requests; one client is made for each command. */
 export class RestClient {
   readonly #ca: string | undefined;
@@ -88,7 +95,7 @@ export class RestClient {
   /** Makes a client. @throws WinnowError as `readTrust` */
   constructor({ isOwnProcess = false, ...trust }: RestTrust = {}) {
     const { headers, ca } = readTrust(trust);
-    this.#headers = isOwnProcess ? { ...headers, traceparent: NOT_SAMPLED } : headers;
+    this.#headers = isOwnProcess ? { ...headers, ...ownHeaders() } : headers;
     this.#ca = ca;
     this.#isOwnProcess = isOwnProcess;
   }

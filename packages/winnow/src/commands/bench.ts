@@ -184,7 +184,7 @@ async function poolsOfModels(
   load: (version: VersionDirectory, newest: readonly VersionDirectory[]) => Promise<Reference>,
 ): Promise<readonly AskedPool[]> {
   const { models, weights, batch, k, zipf, seed } = command;
-  const versions = await newestVersionsAt(models!);
+  const versions = await newestVersionsAt(models!, { flag: "--models" });
   const names = versions.map(({ model }) => model);
   const missing = [...weights.keys()].find((name) => !names.includes(name));
   if (missing !== undefined) {

@@ -33,6 +33,7 @@ import {
   monitoringOf,
   openModelConfig,
 } from "../model-config/config-flags.ts";
+import { ownRequestId } from "../access/rest-client.ts";
 import { sharingName } from "../local-cluster/page-messages.ts";
 import { SharedMetrics } from "../local-cluster/shared-metrics.ts";
 import { readyToListen, tellReady } from "../local-cluster/sharing-start.ts";
@@ -160,11 +161,11 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   config?.follow((changed) => router.setLabels(labelsOf(changed)));
   metrics.watch(router);
   watch.watch(router);
-  const accessParts = {
-    ...environment,
-    // The access log is written even if little else is logged.
-    log: processLog({ level: "info", process: name, format }),
-  };
+  const { random } = environment;
+  // The access log is written even if little else is logged.
+  const accessLog = processLog({ level: "info", process: name, format });
+  const starterId = isChildProcess() ? ownRequestId(process.ppid) : undefined;
+  const accessParts = { log: accessLog, random, starterId };
   const observer = withAccessLog(watch.http(metrics.http), options.accessLog, accessParts);
   const grpcObserver = withGrpcAccessLog(watch.grpc(metrics.grpc), options.accessLog, accessParts);
   const http = createHttpServer(router, httpOptions, {

@@ -73,7 +73,7 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
   );
   const config = await openModelConfig(options, { clock: systemClock, log });
   const versions = await (config === undefined
-    ? versionsOf(source)
+    ? versionsOf(source, options)
     : configuredVersions(config.initial.models));
   const { grpcPort = 0 } = options;
   const ofCluster = localClusterShape(options, {
@@ -210,9 +210,14 @@ async function loadedStates(
   }
 }
 
-function versionsOf(source: ModelSource): Promise<VersionDirectory[]> {
-  if (source.kind === "directory") return servedVersionsAt(source.directory);
-  return namedVersionsAt(source.model, source.basePath);
+function versionsOf(
+  source: ModelSource,
+  { models, model_base_path: basePath }: UpOptions,
+): Promise<VersionDirectory[]> {
+  const ofModel = basePath === undefined ? undefined : "--model_base_path";
+  const flag = models === undefined ? ofModel : "--models";
+  if (source.kind === "directory") return servedVersionsAt(source.directory, flag);
+  return namedVersionsAt(source.model, source.basePath, flag);
 }
 
 /** Models that a cluster was started for. */

@@ -166,7 +166,7 @@ async function verifyFiles(
   hasOwnFields: boolean,
   parts: RunParts,
 ): Promise<readonly VerifiedModel[]> {
-  const newest = await newestVersionsAt(parts.command.models!);
+  const newest = await newestVersionsAt(parts.command.models!, { flag: "--models" });
   const wanted = wantedOf(newest, parts.command);
   const engine = createDenseEngine();
   const opener = new VersionOpener();

@@ -117,7 +117,7 @@ describe("the models below a directory", () => {
         Promise.resolve(folders.get(`${scheme}://${bucket}/${prefix}`) ?? []),
     };
 
-    const found = await newestVersionsAt("s3://bucket/models", store);
+    const found = await newestVersionsAt("s3://bucket/models", { store });
 
     expect(found).toEqual([
       { model: "movies", version: 7, directory: "s3://bucket/models/movies/7" },
@@ -143,6 +143,14 @@ describe("the models below a directory", () => {
     expect(() => newestVersions(file)).toThrow(
       `${file} is no directory; one that may work is ${folder}`,
     );
+  });
+
+  test("of a directory that is not there are told with the flag that named it", async () => {
+    const missing = path.join(folder, "missing");
+    await expect(newestVersionsAt(missing, { flag: "--models" })).rejects.toThrow(
+      `There is no directory ${missing} (--models)`,
+    );
+    expect(() => newestVersions(missing)).toThrow(/There is no directory .*missing$/u);
   });
 
   test("are told to be missing in words where a link leads to a file", () => {

@@ -88,23 +88,23 @@ export interface VersionDirectory {
 
 /**
  * The newest version of every model that a path leads to: a version directory itself, a model's directory, or
- * a directory of models.
+ * a directory of models. `flag` is the one that named the path, for errors.
  * @throws WinnowError NOT_FOUND saying what is there instead, and what would work
  */
-export function newestVersions(directory: string): VersionDirectory[] {
+export function newestVersions(directory: string, flag?: string): VersionDirectory[] {
   const absolute = path.resolve(directory);
   if (!isDirectory(absolute)) {
     if (existsSync(absolute)) {
       const holder = path.dirname(absolute);
       throw new WinnowError(
         "NOT_FOUND",
-        `${absolute} is no directory; one that may work is ${holder}`,
+        `${absolute}${flag === undefined ? "" : ` (${flag})`} is no directory; one that may work is ${holder}`,
       );
     }
     const text = `There is no directory ${absolute}`;
-    const remedy =
-      absolute === DEFAULT_DIRECTORY ? "; name the one of your models with --models" : "";
-    throw new WinnowError("NOT_FOUND", `${text}${remedy}`);
+    const isUnnamed = absolute === DEFAULT_DIRECTORY;
+    const remedy = isUnnamed ? "; name the one of your models with --models" : "";
+    throw new WinnowError("NOT_FOUND", text + (flag === undefined ? remedy : ` (${flag})`));
   }
   if (holdsModel(absolute)) {
     const version = Number(path.basename(absolute));

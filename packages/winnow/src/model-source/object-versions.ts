@@ -30,13 +30,17 @@ type Folders = Pick<ObjectStore, "folders">;
 
 /**
  * The newest version of every model that a path or URL leads to: a version itself, a model's directory, or a directory
- * of models. @throws WinnowError NOT_FOUND saying what would work; as the store does
+ * of models. `flag` is the one that named it, for errors. @throws WinnowError NOT_FOUND saying what would work; as the store
+ * does
  */
 export async function newestVersionsAt(
   location: string,
-  store: Folders = objectStores(storeEnvironment()),
+  {
+    flag,
+    store = objectStores(storeEnvironment()),
+  }: { readonly flag?: string | undefined; readonly store?: Folders } = {},
 ): Promise<VersionDirectory[]> {
-  if (!isObjectUrl(location)) return newestVersions(location);
+  if (!isObjectUrl(location)) return newestVersions(location, flag);
   const names = await store.folders(parseObjectUrl(location));
   const segments = location.replace(/\/+$/, "").split("/");
   const own = newestAmong(names, segments.at(-1)!, location);
@@ -61,14 +65,18 @@ export async function newestVersionsAt(
 export async function namedVersionsAt(
   model: string,
   basePath: string,
+  flag?: string,
 ): Promise<VersionDirectory[]> {
-  const versions = await servedVersionsAt(basePath);
+  const versions = await servedVersionsAt(basePath, flag);
   return versions.map(({ version, directory }) => ({ model, version, directory }));
 }
 
 /** Like `newestVersionsAt`; in directories the newest versions that workers serve, if there are any. */
-export async function servedVersionsAt(location: string): Promise<VersionDirectory[]> {
-  const newest = await newestVersionsAt(location);
+export async function servedVersionsAt(
+  location: string,
+  flag?: string,
+): Promise<VersionDirectory[]> {
+  const newest = await newestVersionsAt(location, { flag });
   return newest.map((found) =>
     isObjectUrl(found.directory) ? found : (servedInstead(found) ?? found),
   );

@@ -39,12 +39,31 @@ function logOf(logged: AccessLogged, requests: readonly AnsweredRequest[], chanc
   let at = 0;
   const random = (): number => chances[at++ % chances.length]!;
   const observer = { answered: (request: AnsweredRequest) => void told.push(request) };
-  const both = withAccessLog(observer, logged, { log, random });
+  const both = withAccessLog(observer, logged, { log, random, starterId: "winnow-starter-7" });
   for (const request of requests) both.answered(request);
   return { lines, told };
 }
 
 describe("the access log", () => {
+  test("has no line for what the command that started the router asks, and one for any other with its id", () => {
+    const asked = { ...SOUND, requestId: "winnow-starter-7", instances: 0 };
+    const { lines, told } = logOf("all", [
+      { ...asked, api: "status" },
+      { ...asked, api: "status", status: 404, code: "NOT_FOUND" },
+      { ...asked, api: "list" },
+      { ...asked, api: "status", status: 401, code: "UNAUTHENTICATED" },
+      { ...asked, api: "predict" },
+      { ...asked, api: "status", requestId: "winnow-starter-8" },
+    ]);
+
+    expect(told).toHaveLength(6);
+    expect(lines.map((line) => [line?.["api"], line?.["requestId"], line?.["status"]])).toEqual([
+      ["status", "winnow-starter-7", 401],
+      ["predict", "winnow-starter-7", 200],
+      ["status", "winnow-starter-8", 200],
+    ]);
+  });
+
   test("has a line for each request, without what says nothing", () => {
     const { lines, told } = logOf("all", [SOUND, { ...FAILED, coverage: 0.5 }]);
 

@@ -18,6 +18,8 @@ export function accessLoggedOf(text: string): AccessLogged | undefined {
 interface LogParts {
   readonly log: Logger;
   readonly random: () => number;
+  /** The request id of the command that started this router, which asks for states many times a second until it is ready. */
+  readonly starterId?: string | undefined;
 }
 
 /** An observer of HTTP requests that logs them and calls another observer. */
@@ -31,6 +33,7 @@ export function withAccessLog(
     ...observer,
     answered(request) {
       observer.answered(request);
+      if (isOfStarter(request, parts)) return;
       if (isLogged(logged, request.status >= 400, parts))
         parts.log.info("request", fieldsOf(request));
     },
@@ -52,6 +55,17 @@ export function withGrpcAccessLog(
         parts.log.info("request", callFieldsOf(call));
     },
   };
+}
+
+/** What the starter asks for. A client that takes its id can hide no prediction so, nor a key that is refused. */
+const STARTER_APIS: ReadonlySet<string> = new Set(["status", "list"]);
+const STARTER_STATUSES: ReadonlySet<number> = new Set([200, 404, 503]);
+
+function isOfStarter(
+  { api, requestId, status }: AnsweredRequest,
+  { starterId }: LogParts,
+): boolean {
+  return requestId === starterId && STARTER_APIS.has(api) && STARTER_STATUSES.has(status);
 }
 
 function isLogged(logged: AccessLogged, isFailure: boolean, { random }: LogParts): boolean {
