@@ -164,6 +164,8 @@ case("Where", {"condition": c([False, False], b)})
 case("Softmax", {"logits": c([[0, -INF, 1], [-1e9, -1e9, -1e9], [3e38, -3e38, 0]])})
 case("LogSoftmax", {"logits": c([[0, 1, 2], [-1e9, 0, 1e9], [5, 5, 5]])})
 case("SelectV2", {"condition": c([[True], [False]], b), "t": randoms(3), "e": c(-1e9)})
+case("SelectV2", {"condition": c([[True], [False]], b), "t": c([True, False, True], b), "e": c(False, b)})
+case("SelectV2", {"condition": c([True, False, True], b), "t": c(True, b), "e": c([[False, True, False], [True, False, True]], b)})
 for axis in (-1, 0, 1):
     case("OneHot", {"indices": c([[0, 2], [-1, 5]], i32), "depth": c(3, i32), "on_value": c(0.9), "off_value": c(0.1)}, {"depth", "on_value", "off_value"}, axis=axis)
 for axis in (0, 1, -1):
@@ -340,6 +342,7 @@ for perm in ([1, 0], [0, 1]):
     case("Transpose", {"x": randoms(2, 3), "perm": c(perm, i32)}, {"perm"})
 case("Select", {"condition": c([True, False], b), "x": randoms(2, 3), "y": c(NAN, f32, [2, 3])})
 case("Select", {"condition": c(True, b), "x": randoms(2), "y": c(NAN, f32, [2])})
+case("Select", {"condition": c([True, False], b), "x": c([[True, False], [True, True]], b), "y": c([[False, True], [True, False]], b)})
 for to in (i32, i64, f32, f64, b):
     case("Cast", {"x": c([0.0, 1.9, -1.9, 2.5, -0.4, 1e6])}, DstT=to)
     case("Cast", {"x": c([0, 1, -1, 70000], i32)}, DstT=to)

@@ -115,6 +115,18 @@ case("StringJoin", {"inputs": [c(["a", "b"], s), c("-", s), c(["x", "日"], s)]}
 case("StringJoin", {"inputs": [c("p", s), c("q", s)]}, separator=", ")
 case("StringJoin", {"inputs": [c(["a", "b"], s), c(["x"], s)]}, separator="")
 
+for values, kw in [
+    ([c([3, 1, 2, 5, 4, 9, -7], i64), c(5, i32)], {}),
+    ([c(["a\"b", "é\n'", b"\x01\\\x7f"], s), c("s\tx", s)], {}),
+    ([c([[1, 2], [3, 4]], i32), c([[[1], [2]], [[3], [4]]], i64)], {}),
+    ([c(np.arange(64).reshape(8, 8), i32), c(np.arange(14).reshape(7, 2), i64)], {"summarize": 2}),
+    ([c([1, 2, 3, 4], i32), c([True, False], b)], {"summarize": 0}),
+    ([c([1, 2, 3, 4, 5, 6, 7, 8, 9], i32), c([], f32)], {"summarize": -1}),
+    ([c(np.zeros([0, 3]), f32), c(np.zeros([2, 0]), f32)], {}),
+    ([c([1.5, 0.1, 1e10, np.nan, -np.inf, 1e-7, 123456789.0, -0.0, 1 / 3], f32), c([0.1, 1 / 3, 1e300, 2e-5], f64)], {"summarize": 9}),
+]:
+    case("StringFormat", {"inputs": values}, **{"template": "all {} of {}!", "placeholder": "{}", "summarize": 3, **kw})
+
 ints = [0, 1, -1, 7, -12345, 2**31 - 1, -(2**31)]
 for dtype, values in [(i32, ints), (i64, ints + [2**63 - 1, -(2**63)]), (u8, [0, 255]), (b, [True, False])]:
     case("AsString", {"input": c(values, dtype)}, precision=-1, scientific=False, shortest=False, width=-1, fill="")

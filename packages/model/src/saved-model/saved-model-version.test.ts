@@ -244,6 +244,18 @@ describe("what real exports become", () => {
     expect(stepsOf(name)).toEqual(steps);
   });
 
+  test("ids that Keras takes by the rows of a search are those of the item table", () => {
+    const version = openModelVersion(path.join(RECORDED_MODELS, "keras_rs_retrieval", "1"));
+    version.close();
+
+    expect(stepsOf("keras_rs_retrieval", "serve")).toEqual(["lookup", "dense", "topK"]);
+    expect(stepsOf("keras_rs_retrieval", "ids_alone")).toEqual(["lookup", "dense", "topK"]);
+    const items = version.program.tables.flatMap((table) =>
+      table.kind === "candidate" ? table : [],
+    );
+    expect(items.filter(({ idDtype }) => idDtype === "int32")).toHaveLength(2);
+  });
+
   test("exclusions are handled after one search that both signatures share", () => {
     const version = openModelVersion(path.join(RECORDED_MODELS, "exclusions", "1"));
     version.close();

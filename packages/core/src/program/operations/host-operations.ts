@@ -36,6 +36,7 @@ import { selectionOperations } from "./arrays/selection.ts";
 import { shapeOperations } from "./arrays/shape.ts";
 import { slicingOperations } from "./arrays/slicing.ts";
 import { sparseOperations } from "./ragged/sparse.ts";
+import { tensorTextOperations } from "./strings/tensor-text.ts";
 import { textOperations } from "./strings/text.ts";
 import { textNumberOperations } from "./strings/text-number.ts";
 import { tokenOperations } from "./strings/tokens.ts";
@@ -68,6 +69,7 @@ const THEMES: readonly HostOperations[] = [
   shapeOperations,
   slicingOperations,
   sparseOperations,
+  tensorTextOperations,
   textOperations,
   textNumberOperations,
   tokenOperations,

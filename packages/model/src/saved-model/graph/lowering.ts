@@ -15,7 +15,7 @@ import type { Handler, Lowering, Visit } from "./lowered-nodes.ts";
 import { constantValue } from "./graph-value.ts";
 import type { GraphValue } from "./graph-value.ts";
 import { visitLoop } from "./loops/loops.ts";
-import { visitIdentifierLookup } from "./scores/identifier-lookup.ts";
+import { visitCountedFromEnd, visitIdentifierLookup } from "./scores/identifier-lookup.ts";
 import { inLaterWords, visitReference } from "./reference-variables.ts";
 import { visitSparseProduct, visitSparseSegments } from "./lookups/sparse-features.ts";
 import { visitApproximateTopK, visitTopK } from "./scores/retrieval.ts";
@@ -44,6 +44,7 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
     "Scann>ScannSearchBatched",
     (lowering, visit) => visitScannSearch(lowering, visit, (plain) => visitWide(lowering, plain)),
   ],
+  ["SelectV2", visitCountedFromEnd],
   ["StridedSlice", visitPrefix],
   ["Slice", visitPrefix],
   ["ConcatV2", concatenated],

@@ -118,7 +118,7 @@ export an exact index in place of another:
     hint: "Random numbers come of training (dropout, sampling): call the model with training=False when exporting",
   },
   {
-    ops: /^(Print|PrintV2|StringFormat)$/,
+    ops: /^(Print|PrintV2)$/,
     hint: "Leave tf.print out of the exported function",
   },
   {
@@ -127,7 +127,9 @@ export an exact index in place of another:
   },
   {
     ops: /^XlaCallModule$/,
-    hint: "For a model of JAX, convert with jax2tf.convert(..., native_serialization=False)",
+    hint: `For a model of JAX, convert with jax2tf.convert(..., native_serialization=False); a model of Keras that was \
+trained on JAX is exported by TensorFlow: model.save("m.keras"), then with KERAS_BACKEND=tensorflow \
+keras.saving.load_model("m.keras").export("export/1", format="tf_saved_model")`,
   },
   {
     ops: /^(Decode(Jpeg|Png|Image|Bmp|Gif|AndCropJpeg)|ResizeBilinear|ResizeNearestNeighbor)$/,

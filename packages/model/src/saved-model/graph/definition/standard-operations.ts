@@ -62,7 +62,7 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   "output:out_type | out_type=int32": "LowerBound,Shape,Size,UpperBound",
   "output:output_type | output_type=int64": "ArgMax,ArgMin",
   "output:string":
-    "AsString,DecodeBase64,EncodeBase64,ReduceJoin,RegexReplace,StaticRegexReplace,StringJoin,StringLower,StringStrip," +
+    "AsString,DecodeBase64,EncodeBase64,ReduceJoin,RegexReplace,StaticRegexReplace,StringFormat,StringJoin,StringLower,StringStrip," +
     "StringUpper,Substr,UnicodeEncode",
   "merged:T": "DynamicStitch,ParallelDynamicStitch",
   "output_handle:variant":

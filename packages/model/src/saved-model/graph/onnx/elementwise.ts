@@ -50,7 +50,6 @@ const RENAMED: Readonly<Record<string, string>> = {
   Relu: "Relu",
   Rint: "Round",
   Round: "Round",
-  SelectV2: "Where",
   Selu: "Selu",
   Sigmoid: "Sigmoid",
   Sign: "Sign",
@@ -93,6 +92,7 @@ export const elementwise: Translators = {
     t.node("Clip", [t.name(0), t.model.scalar(t.dtype(0), 0), t.model.scalar(t.dtype(0), 6)]),
   Rsqrt: (t) => t.node("Reciprocal", [t.node("Sqrt", t.names)]),
   Select: select,
+  SelectV2: (t) => chosen(t, ...t.names),
   Xdivy: (t) => unlessFirstZero(t, t.node("Div", t.names)),
   Xlogy: (t) => unlessFirstZero(t, t.node("Mul", [t.name(0), t.node("Log", [t.name(1)])])),
   Square: (t) => t.node("Mul", [t.name(0), t.name(0)]),
@@ -180,6 +180,14 @@ function ofFloats(t: Translation): readonly string[] {
   return t.names;
 }
 
+/** The values where a mask is true, and `otherwise` (nothing: false) elsewhere; ONNX Runtime's Where knows no booleans. */
+export function chosen(t: Translation, ...[mask, values, otherwise]: string[]): string {
+  if (t.outputDtype !== "bool") return t.node("Where", [mask!, values!, otherwise!]);
+  const kept = t.node("And", [mask!, values!]);
+  if (!otherwise) return kept;
+  return t.node("Or", [kept, t.node("And", [t.node("Not", [mask!]), otherwise])]);
+}
+
 function filledLike(t: Translation, value: number): string {
   return t.node("Expand", [t.model.scalar(t.outputDtype, value), t.node("Shape", [t.name(0)])]);
 }
@@ -188,10 +196,10 @@ function filledLike(t: Translation, value: number): string {
 function select(t: Translation): string {
   const [condition, values] = [t.value(0).shape?.length, t.value(1).shape?.length];
   if (condition === 0 || (condition !== undefined && condition === values)) {
-    return t.node("Where", t.names);
+    return chosen(t, ...t.names);
   }
   if (condition !== 1) throw t.untranslatable("needs values of a known rank");
   const axes = Array.from({ length: t.rank(1) - 1 }, (_, index) => index + 1);
   const rows = t.node("Unsqueeze", [t.name(0), t.model.integers(axes)]);
-  return t.node("Where", [rows, t.name(1), t.name(2)]);
+  return chosen(t, rows, t.name(1), t.name(2));
 }

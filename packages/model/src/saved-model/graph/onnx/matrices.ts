@@ -2,6 +2,7 @@
 // keeps. A matrix is the last two axes; positions are compared with each other, once for all matrices.
 
 import type { Translation, Translators } from "./translation.ts";
+import { chosen } from "./elementwise.ts";
 import { shapeOf, sizesOf } from "./sizes.ts";
 import type { Size } from "./sizes.ts";
 
@@ -54,19 +55,11 @@ function bandPart(t: Translation): string {
   const isBelow = t.node("GreaterOrEqual", [distance, t.model.integers(-lower)]);
   const isAbove = t.node("LessOrEqual", [distance, t.model.integers(upper)]);
   const isKept = lower < 0 ? isAbove : upper < 0 ? isBelow : t.node("And", [isBelow, isAbove]);
-  return kept(t, isKept, t.name(0), zero(t));
+  return chosen(t, isKept, t.name(0), zero(t));
 }
 
 function zero(t: Translation): string {
   return t.dtype(0) === "bool" ? "" : t.model.scalar(t.dtype(0), 0);
-}
-
-/** The values where a mask is true, and `otherwise` elsewhere; ONNX Runtime selects no booleans. */
-function kept(t: Translation, ...[mask, values, otherwise]: [string, string, string]): string {
-  if (t.dtype(0) !== "bool") return t.node("Where", [mask, values, otherwise]);
-  if (otherwise === "") return t.node("And", [mask, values]);
-  const others = t.node("And", [t.node("Not", [mask]), otherwise]);
-  return t.node("Or", [t.node("And", [mask, values]), others]);
 }
 
 function requireMainDiagonal(t: Translation, position: number): void {
@@ -85,7 +78,7 @@ function diagonalMatrix(t: Translation): string {
   const size = sizesOf(t, 0).at(-1);
   if (size === undefined) throw t.untranslatable("is given a scalar");
   const values = t.node("Unsqueeze", [t.name(0), t.model.integers([-1])]);
-  return kept(t, mainDiagonal(t, [size, size]), values, t.name(4));
+  return chosen(t, mainDiagonal(t, [size, size]), values, t.name(4));
 }
 
 /** The values on the diagonal, picked from each matrix as one row. */
@@ -108,5 +101,5 @@ function withDiagonal(t: Translation): string {
   const isSquare = typeof sizes[0] === "number" && sizes[0] === sizes[1];
   if (!isSquare) throw t.untranslatable("needs a square matrix of a known size");
   const values = t.node("Unsqueeze", [t.name(1), t.model.integers([-1])]);
-  return kept(t, mainDiagonal(t, sizes), values, t.name(0));
+  return chosen(t, mainDiagonal(t, sizes), values, t.name(0));
 }

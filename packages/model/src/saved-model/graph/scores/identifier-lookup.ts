@@ -1,8 +1,9 @@
 // Identifiers by a lookup table: a table from row numbers to ids, asked with the rows that a search
 // found. Where the table holds every row of the candidates, its values in the order of rows are the
 // identifiers of the candidate table, which is cut with them. Any other lookup stays an operation.
+// And identifiers as Keras takes them (`ops.take`): from rows that are counted from the end where negative.
 
-import { constantValue, producerOf } from "../graph-value.ts";
+import { constantValue, integerOf, producerOf } from "../graph-value.ts";
 import type { GraphValue } from "../graph-value.ts";
 import type { Lowering, Visit } from "../lowered-nodes.ts";
 import { gatherIdentifiers } from "./retrieval.ts";
@@ -31,4 +32,26 @@ function searchedRows({ registry, partsOfOne }: Lowering, indices: GraphValue): 
   const search = rows.producer;
   if (search?.kind !== "topK" || search.outputs[1] !== rows) return undefined;
   return registry.tables[search.table]?.spec.rows;
+}
+
+/** Handles SelectV2: `where(rows < 0, rows + n, rows)` is `rows` where a search found them, which are never negative. */
+export function visitCountedFromEnd(
+  lowering: Lowering,
+  { inputs }: Visit,
+): readonly GraphValue[] | undefined {
+  const [condition, moved, rows] = inputs;
+  if (rows === undefined || searchedRows(lowering, rows) === undefined) return undefined;
+  const bound = scalarBeside(rows, condition, "Less");
+  const isCounted = integerOf(bound) === 0 && scalarBeside(rows, moved, "AddV2", "Add");
+  return isCounted ? [rows] : undefined;
+}
+
+/** The scalar behind `first` in an operation of one of these names. */
+function scalarBeside(
+  first: GraphValue,
+  value: GraphValue | undefined,
+  ...ops: readonly string[]
+): GraphValue | undefined {
+  const [left, right] = (value && producerOf(value, ...ops)?.inputs) ?? [];
+  return left === first && right?.shape?.length === 0 ? right : undefined;
 }
