@@ -256,6 +256,10 @@ describe("what real exports become", () => {
     expect(items.filter(({ idDtype }) => idDtype === "int32")).toHaveLength(2);
   });
 
+  test("titles of an inverse StringLookup are ids of the item table, its row for unknown keys too", () => {
+    expect(stepsOf("keras_rs_retrieval", "titles")).toEqual(["lookup", "dense", "topK"]);
+  });
+
   test("exclusions are handled after one search that both signatures share", () => {
     const version = openModelVersion(path.join(RECORDED_MODELS, "exclusions", "1"));
     version.close();

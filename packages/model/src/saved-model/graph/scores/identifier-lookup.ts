@@ -1,5 +1,5 @@
 // Identifiers by a lookup table: a table from row numbers to ids, asked with the rows that a search
-// found. Where the table holds every row of the candidates, its values in the order of rows are the
+// found. Where the table holds every row of the candidates but a few first ones, its values in the order of rows are the
 // identifiers of the candidate table, which is cut with them. Any other lookup stays an operation.
 // And identifiers as Keras takes them (`ops.take`): from rows that are counted from the end where negative.
 
@@ -13,13 +13,13 @@ export function visitIdentifierLookup(
   lowering: Lowering,
   { inputs }: Visit,
 ): readonly GraphValue[] | undefined {
-  const [table, keys] = inputs;
+  const [table, keys, missing] = inputs;
   if (table?.resource?.kind !== "table" || keys === undefined) return undefined;
   const indices = producerOf(keys, "Cast")?.inputs[0] ?? keys;
   const rows = searchedRows(lowering, indices);
   if (rows === undefined) return undefined;
   const { name } = table.resource;
-  const tensor = lowering.sources.tables.valuesByRow(name, rows);
+  const tensor = lowering.sources.tables.valuesByRow(name, { rows, missing: missing?.constant });
   if (tensor === undefined) return undefined;
   const source = constantValue(tensor, { kind: "constant", name, tensor });
   const identifiers = gatherIdentifiers(lowering, source, indices);

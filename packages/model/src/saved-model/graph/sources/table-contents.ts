@@ -1,7 +1,7 @@
 // What the lookup tables of a graph hold, found by following the initialiser: each table is filled
 // either from two constants (LookupTableImportV2) or from a text file in `assets/`.
 
-import { WinnowError, excerpt, indexVocabularies } from "@winnow/core";
+import { StringColumn, WinnowError, excerpt, indexVocabularies } from "@winnow/core";
 import type { Tensor, Vocabulary, VocabularyIndex } from "@winnow/core";
 import type { TextVocabulary } from "../../partitions/stored-table.ts";
 import type { VersionFiles } from "../../version-files.ts";
@@ -83,11 +83,14 @@ export class TableContents {
 
   /**
    * A table's values for the keys 0 to `rows` - 1, one after another, where it holds all of these
-   * keys; the same tensor for the same question. @throws WinnowError DATA_LOSS as `distinct`
+   * keys, but for a few first ones, whose value is `missing`; the same tensor for the same question.
+   * @throws WinnowError DATA_LOSS as `distinct`
    */
-  valuesByRow(name: string, rows: number): Tensor | undefined {
-    const question = `${rows} ${name}`;
-    if (!this.#byRow.has(question)) this.#byRow.set(question, byRow(this.distinct(name), rows));
+  valuesByRow(name: string, { rows, missing }: ValuesWanted): Tensor | undefined {
+    const question = `${rows} ${missing === undefined ? "" : textAt(missing, 0)} ${name}`;
+    if (!this.#byRow.has(question)) {
+      this.#byRow.set(question, byRow(this.distinct(name), { rows, missing }));
+    }
     return this.#byRow.get(question);
   }
 
@@ -114,10 +117,22 @@ export class TableContents {
   }
 }
 
-/** Values of keys that count the rows; `undefined` where a key is missing or is no row number. */
-function byRow(index: VocabularyIndex, rows: number): Tensor | undefined {
+/** How many of the first rows a table may lack: those that inverse lookup layers keep for padding and unknown keys. */
+const FIRST_LACKED_MAX = 8;
+
+interface ValuesWanted {
+  readonly rows: number;
+  /** The value of keys that the table lacks, a scalar. */
+  readonly missing: Tensor | undefined;
+}
+
+/** Values of keys that count the rows; `undefined` where a later key is missing or is no row number. */
+function byRow(index: VocabularyIndex, { rows, missing }: ValuesWanted): Tensor | undefined {
   const { keys, values } = index.vocabulary;
-  if (keys.data.length < rows || (keys.dtype !== "int32" && keys.dtype !== "int64")) {
+  if (
+    keys.data.length < rows - FIRST_LACKED_MAX ||
+    (keys.dtype !== "int32" && keys.dtype !== "int64")
+  ) {
     return undefined;
   }
   const shape = [rows];
@@ -130,7 +145,32 @@ function byRow(index: VocabularyIndex, rows: number): Tensor | undefined {
           data: BigInt64Array.from({ length: rows }, (_, row) => BigInt(row)),
         };
   const positions = index.positionsOf(asked);
-  return positions.includes(-1) ? undefined : valuesAt(values, positions);
+  const lacked = positions.lastIndexOf(-1) + 1;
+  if (lacked === 0) return valuesAt(values, positions);
+  const areFirst = positions.subarray(0, lacked).every((at) => at === -1);
+  if (!areFirst || lacked > FIRST_LACKED_MAX || missing === undefined) return undefined;
+  const known = valuesAt(values, positions.subarray(lacked));
+  return known && behind(valuesAt(missing, new Int32Array(lacked)), known);
+}
+
+/** The vector `last` behind `first`; `undefined` where their types differ. */
+function behind(first: Tensor | undefined, last: Tensor): Tensor | undefined {
+  if (first?.dtype === "string" && last.dtype === "string") {
+    const data = StringColumn.joined([first.data, last.data]);
+    return { dtype: "string", shape: [data.length], data };
+  }
+  const count = (first?.data.length ?? 0) + last.data.length;
+  if (first?.dtype === "int32" && last.dtype === "int32") {
+    const data = new Int32Array(count);
+    data.set(first.data);
+    data.set(last.data, first.data.length);
+    return { dtype: "int32", shape: [count], data };
+  }
+  if (first?.dtype !== "int64" || last.dtype !== "int64") return undefined;
+  const data = new BigInt64Array(count);
+  data.set(first.data);
+  data.set(last.data, first.data.length);
+  return { dtype: "int64", shape: [count], data };
 }
 
 /** Values that can be identifiers, at these positions; `undefined` for values of another type. */
