@@ -161,7 +161,7 @@ export {
   HOST_OUTPUT_STRINGS_MAX,
   HOST_OUTPUT_VALUES_MAX,
 } from "./program/operations/tensor-memory.ts";
-export { textWork } from "./program/operations/host-work.ts";
+export { stepWork } from "./program/operations/host-work.ts";
 export type { ProgramExecutors, ProgramRequest } from "./program/program-run.ts";
 export type {
   Attribute,

@@ -134,8 +134,8 @@ export interface RouterSettings extends RequestLimits {
   readonly linkBytesMax: number;
 
   /**
-   * Default 2. Threads that run operations on long texts, such as those of TextVectorization. More finish several such
-   * requests sooner and take processors from others.
+   * Default 2. Threads that run operations on long texts, such as those of TextVectorization, or many numbers. More finish
+   * several such requests sooner and take processors from others.
    */
   readonly textThreadsMax: number;
   /** Default 256. Requests whose operations wait for a thread; more are refused (503). */

@@ -19,6 +19,7 @@ import { AbortableSignal } from "../time/signal.ts";
 import type { Signal } from "../time/signal.ts";
 import { runHostStep } from "./operations/host-operations.ts";
 import { tensorWork } from "./operations/host-work.ts";
+import { lookedUpInTurns } from "./lookup-turns.ts";
 import { errorAtNode } from "./node-error.ts";
 import type {
   ChoiceStep,
@@ -248,7 +249,10 @@ class ProgramRun {
       const elsewhere = this.#executors.host?.(step, inputs, this.#signal);
       if (elsewhere !== undefined) return elsewhere.then(named);
     }
-    const outputs = runHostStep(step, inputs, this.#executors.vocabularies);
+    const { vocabularies } = this.#executors;
+    const inTurns = lookedUpInTurns(step, inputs, { vocabularies, signal: this.#signal });
+    if (inTurns !== undefined) return inTurns.then(named);
+    const outputs = runHostStep(step, inputs, vocabularies);
     this.#work += tensorWork(inputs) - constantWork + tensorWork(outputs);
     return named(outputs);
   }

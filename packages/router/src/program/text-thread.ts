@@ -1,4 +1,4 @@
-// The thread that runs host steps on long texts, one at a time. It ends when its port closes.
+// The thread that runs host steps on long texts and many numbers, one at a time. It ends when its port closes.
 
 import { parentPort } from "node:worker_threads";
 import { answerCalls, runHostStep } from "@winnow/core";

@@ -45,6 +45,39 @@ test.for<[string, HostStep, Tensor[]]>([
     step("SparseCross", { N: 0, num_buckets: 1000 }, 3),
     [stringTensor(names, [1, 100]), ids],
   ],
+  [
+    "a selection of numbers",
+    step("SelectV2"),
+    [
+      tensor(
+        "bool",
+        [300_000],
+        Uint8Array.from({ length: 300_000 }, (_, at) => at % 2),
+      ),
+      tensor(
+        "float32",
+        [300_000],
+        Float32Array.from({ length: 300_000 }, (_, at) => at),
+      ),
+      tensor("float32", [], Float32Array.of(-1)),
+    ],
+  ],
+  [
+    "numbers that are made of few",
+    step("Mul"),
+    [
+      tensor(
+        "int64",
+        [1100, 1],
+        BigInt64Array.from({ length: 1100 }, (_, at) => BigInt(at)),
+      ),
+      tensor(
+        "int64",
+        [1000],
+        BigInt64Array.from({ length: 1000 }, (_, at) => BigInt(at)),
+      ),
+    ],
+  ],
 ])("%s in a thread gives what it gives at once", async ([, asked, inputs]) => {
   const outputs = await threads.run(asked, inputs, NEVER);
 
@@ -68,6 +101,12 @@ test("a refusal of the operation comes back with its code", async () => {
     code: "RESOURCE_EXHAUSTED",
     message: expect.stringContaining("1048576 strings") as string,
   });
+});
+
+test("as many numbers as instances of usual models have are left to the event loop", () => {
+  const features = tensor("float32", [4096, 64], new Float32Array(4096 * 64));
+
+  expect(threads.run(step("Mul"), [features, features], NEVER)).toBeUndefined();
 });
 
 test("little text, and a step that needs a vocabulary, are left to the event loop", () => {

@@ -1,13 +1,13 @@
 // Threads for host steps that read or make so much text that the event loop would stand still: a megabyte that
-// TextVectorization cuts into words takes a second. Other requests are answered meanwhile. Steps that look texts up
-// in a vocabulary stay, as it would have to go along.
+// TextVectorization cuts into words takes a second. So do steps that read or make very many numbers. Other requests are
+// answered meanwhile. Steps that look keys up in a vocabulary stay, as it would have to go along: `lookedUpInTurns`.
 //
 // What a step makes of a text is as long as the text, and stays until the last step has read it. So no more requests than
 // there are threads have such steps under way, and of each request one at a time, the newest first: it goes on with what
 // was just made before it begins with another branch. The others wait with nothing but their inputs.
 
 import { Worker } from "node:worker_threads";
-import { WinnowError, entryBeside, nextLoopTurn, textWork } from "@winnow/core";
+import { WinnowError, entryBeside, nextLoopTurn, stepWork } from "@winnow/core";
 import type { Clock, HostStep, Signal, Tensor } from "@winnow/core";
 import { BoundedThreads } from "../threads/bounded-threads.ts";
 import { copiedTensor, revivedTensor, tensorBuffers } from "../threads/tensor-messages.ts";
@@ -24,7 +24,7 @@ export interface TextThreadLimits {
   readonly textQueueMax: number;
 }
 
-/** Work, in the unit of `textWork`, that the event loop does itself: 4096 short strings, or 128 KiB. */
+/** Work, in the unit of `stepWork`, that the event loop does itself: 4096 short strings, 128 KiB, or a million numbers. */
 const WORK_MAX = 2 ** 17;
 /** A step of at least so much work is a giant; one thread is left to others. */
 const GIANT_WORK = 2 ** 22;
@@ -65,7 +65,7 @@ export class TextThreads {
           execArgv: [],
         }),
       full: () => this.#full(),
-      does: "runs operations on long texts",
+      does: "runs operations on long texts and many numbers",
     });
   }
 
@@ -80,7 +80,7 @@ export class TextThreads {
     signal: Signal,
   ): Promise<readonly Tensor[]> | undefined {
     if (step.vocabulary !== undefined) return undefined;
-    const work = textWork(step, inputs);
+    const work = stepWork(step, inputs);
     if (work <= WORK_MAX) return undefined;
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
@@ -154,7 +154,7 @@ export class TextThreads {
   }
 
   #full(): WinnowError {
-    const text = `Operations on long texts of ${this.#limits.textQueueMax} requests wait already`;
+    const text = `Operations on long texts or many numbers of ${this.#limits.textQueueMax} requests wait already`;
     return new WinnowError("UNAVAILABLE", `${text} (--text-queue-max); try again`);
   }
 }

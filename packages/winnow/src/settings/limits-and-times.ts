@@ -107,7 +107,7 @@ const ROUTER: readonly Line[] = [
   ["orderTimeoutMs", 5000, "time of one worker's answer to an order"],
   ["linkQueriesMax", 8192, "queries under way on the stream to one worker"],
   ["linkBytesMax", 8 * MEBIBYTE, "bytes of queries that wait for such a stream"],
-  ["textThreadsMax", 2, "threads that run operations on long texts"],
+  ["textThreadsMax", 2, "threads that run operations on long texts or many numbers"],
   ["textQueueMax", 256, "requests whose operations wait for a thread; more get 503"],
   ["inFlightRequestsMax", 2048, "requests under way; more are refused at once (503)"],
   [
