@@ -1,5 +1,5 @@
-"""Makes SavedModels whose searches ask for more than a fixed k of all items, under savedmodels/, and
-records what TensorFlow answers for them.
+"""Makes SavedModels whose searches ask for more than a fixed k of all items, and one for Classify and Regress, under
+savedmodels/, and records what TensorFlow answers for them.
 
     TF_ENABLE_ONEDNN_OPTS=0 python record_searches.py [name ...]
 
@@ -7,6 +7,9 @@ Needs tensorflow 2.21; Winnow itself does not. The weights are random. The forma
 record_savedmodels.py.
 """
 
+import base64
+import json
+import pathlib
 import sys
 
 from recording import randoms, record, spec
@@ -835,6 +838,84 @@ def one_query(directory):
 
     tf.saved_model.save(module, directory, signatures={name: signature(f) for name, f in ONE_QUERY.items()})
     return [(item, {"item": item}, name) for name in ONE_QUERY for item in ("item 07", "item 31", "unknown")]
+
+
+# --- Classify and Regress --------------------------------------------------------------------------
+
+
+@model
+def example_classes(directory):
+    """A classifier and a regressor of tf.Examples, as TensorFlow 1's estimators export them: signatures for
+    Classify and Regress. `requests.json` has requests as TensorFlow Serving's clients write them."""
+    v1 = tf.compat.v1
+    features = {
+        "user": tf.io.FixedLenFeature([], tf.string),
+        "age": tf.io.FixedLenFeature([1], tf.int64, default_value=[30]),
+        "taste": tf.io.FixedLenFeature([3], tf.float32, default_value=[0.5, 0.25, -1.0]),
+    }
+    with tf.Graph().as_default() as graph, v1.Session(graph=graph) as session:
+        examples = v1.placeholder(tf.string, [None], name="examples")
+        parsed = v1.io.parse_example(examples, features)
+        table = v1.get_variable("users", initializer=randoms(20, 4), use_resource=True)
+        row = tf.strings.to_hash_bucket_fast(parsed["user"], 20)
+        parts = [tf.gather(table, row), tf.cast(parsed["age"], tf.float32) / 50.0, parsed["taste"]]
+        values = tf.concat(parts, axis=1)
+        logits = tf.matmul(values, v1.get_variable("classes", initializer=randoms(8, 3), use_resource=True))
+        rating = tf.matmul(values, v1.get_variable("rating", initializer=randoms(8, 1), use_resource=True))
+        labels = tf.tile(tf.constant([["drama", "war", "b\u00fccher \"x\""]]), [tf.shape(values)[0], 1])
+        scores = tf.nn.softmax(logits)
+        session.run(v1.global_variables_initializer())
+        classify, regress = v1.saved_model.classification_signature_def, v1.saved_model.regression_signature_def
+        builder = v1.saved_model.Builder(directory)
+        builder.add_meta_graph_and_variables(
+            session,
+            ["serve"],
+            {
+                "serving_default": classify(examples, labels, scores),
+                "scores": classify(examples, None, scores),
+                "labels": classify(examples, labels, None),
+                "rating": regress(examples, rating),
+                "ratings": regress(examples, tf.squeeze(rating, 1)),
+                "squares": regress(examples, tf.concat([rating, rating], 1)),
+                "flat": classify(examples, None, tf.squeeze(rating, 1)),
+                "both": v1.saved_model.predict_signature_def({"examples": examples}, {"a": scores, "b": rating}),
+            },
+        )
+        builder.save()
+
+    def serialized(values):
+        feature = {}
+        for name, value in values.items():
+            value = value if isinstance(value, list) else [value]
+            if isinstance(value[0], dict):
+                value = [base64.b64decode(each["b64"]) for each in value]
+            if isinstance(value[0], (str, bytes)):
+                value = [each.encode() if isinstance(each, str) else each for each in value]
+                feature[name] = tf.train.Feature(bytes_list=tf.train.BytesList(value=value))
+            elif isinstance(value[0], float):
+                feature[name] = tf.train.Feature(float_list=tf.train.FloatList(value=value))
+            else:
+                feature[name] = tf.train.Feature(int64_list=tf.train.Int64List(value=[int(each) for each in value]))
+        example = tf.train.Example(features=tf.train.Features(feature=feature))
+        return example.SerializeToString(deterministic=True)
+
+    ann = {"user": "u01", "age": 44, "taste": [1.0, 2.0, 3.0]}
+    bodies = [
+        {"examples": [ann]},
+        {"examples": [{"user": "nobody", "age": [-7]}, ann, {"user": {"b64": "/wA="}, "other": [True, False]}]},
+        {"context": {"age": 61, "taste": [0.125, 1e-3, -2.5]}, "examples": [{"user": "u02"}, ann, {"user": "u03", "age": 52}]},
+    ]
+    requests, cases = [], []
+    for signature in ["serving_default", "scores", "labels", "rating", "ratings"]:
+        for body in bodies:
+            common = serialized(body.get("context", {})) if "context" in body else b""
+            inputs = {"inputs": [common + serialized(example) for example in body["examples"]]}
+            cases.append(("known", inputs, signature))
+            method = "regress" if signature.startswith("rating") else "classify"
+            requests.append({"method": method, "body": json.dumps({"signature_name": signature, **body})})
+    text = ",\n".join(json.dumps(request) for request in requests)
+    (pathlib.Path(directory).parent / "requests.json").write_text(f"[\n{text}\n]\n")
+    return [("known", cases[1][1]), *cases, ("error", {"inputs": [serialized({"age": 1})]})]
 
 
 if __name__ == "__main__":

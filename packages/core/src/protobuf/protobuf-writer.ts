@@ -44,6 +44,11 @@ export class ProtobufWriter {
     return this.#bytes.subarray(0, this.#at);
   }
 
+  /** Bytes written so far. */
+  get size(): number {
+    return this.#at;
+  }
+
   /** An integer: int32, int64, enum or uint64. A negative one takes ten bytes. */
   int(field: number, value: number | bigint): this {
     const tag = field * 8 + VARINT;

@@ -19,6 +19,7 @@ import type { Degradation, UnknownUsers } from "../predictor.ts";
 import type { HttpObserver, MetricsPage } from "../http/http-observer.ts";
 import { ROUTER_GAUGES } from "./router-gauges.ts";
 import type { WatchedRouter } from "./router-gauges.ts";
+import { PREDICTION_APIS } from "./prediction-apis.ts";
 import type { RouterObserver } from "../router-observer.ts";
 
 /** Where a request came in. */
@@ -180,9 +181,6 @@ function stagesRecorder(
   };
 }
 
-/** Kinds of requests that a model answers; "infer" and "ModelInfer" are the Open Inference Protocol's. */
-const PREDICTIONS: ReadonlySet<string> = new Set(["predict", "Predict", "infer", "ModelInfer"]);
-
 /**
  * Records TensorFlow Serving's two metrics for predict requests. Its label for the API differs between REST
  * and gRPC.
@@ -203,7 +201,7 @@ function servingRecorder(registry: Registry): Recorder {
     registers,
   });
   return ({ api, code, elapsedMs }, model, entrypoint) => {
-    if (!PREDICTIONS.has(api)) return;
+    if (!PREDICTION_APIS.has(api)) return;
     counts.add(1, model, code);
     if (code !== "OK") return;
     latencies.observe(elapsedMs * 1000, model, api, entrypoint);

@@ -6,6 +6,7 @@ import type { Clock, Timer } from "@winnow/core";
 import type { GrpcObserver } from "../grpc/grpc-observer.ts";
 import type { HttpObserver } from "../http/http-observer.ts";
 import type { RouterObserver } from "../router-observer.ts";
+import { PREDICTION_APIS } from "../metrics/prediction-apis.ts";
 import { bounded, modelReports, workerReports } from "./cluster-report.ts";
 import type { ObservedCluster } from "./cluster-report.ts";
 import { EventLog, eventsBetween } from "./cluster-events.ts";
@@ -79,7 +80,7 @@ export class ClusterWatch {
       ...observer,
       answered: (request) => {
         observer.answered(request);
-        if (request.api === "predict" || request.api === "infer") this.#note(request);
+        if (PREDICTION_APIS.has(request.api)) this.#note(request);
       },
     };
   }
@@ -90,7 +91,7 @@ export class ClusterWatch {
       ...observer,
       answered: (call) => {
         observer.answered(call);
-        if (call.api === "Predict" || call.api === "ModelInfer") this.#note(call);
+        if (PREDICTION_APIS.has(call.api)) this.#note(call);
       },
     };
   }

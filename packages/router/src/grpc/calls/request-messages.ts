@@ -71,7 +71,8 @@ export function readStatusRequest(bytes: Uint8Array): ModelSpec | undefined {
 
 const EMPTY_SPEC: ModelSpec = { name: "", signatureName: "" };
 
-function readModelSpec(reader: ProtobufReader, before: ModelSpec = EMPTY_SPEC): ModelSpec {
+/** Reads a `ModelSpec`, merged into one that came before. */
+export function readModelSpec(reader: ProtobufReader, before: ModelSpec = EMPTY_SPEC): ModelSpec {
   let { name, version, label, signatureName } = before;
   while (reader.next()) {
     if (reader.field === 1) name = reader.text();
@@ -104,6 +105,7 @@ function readEntry(reader: ProtobufReader, into: Map<string, Uint8Array>): void 
   into.set(key, value);
 }
 
-function tooManyNames(namesMax: number): WinnowError {
+/** The error for a request that lists more names than it may. */
+export function tooManyNames(namesMax: number): WinnowError {
   return new WinnowError("INVALID_ARGUMENT", `The request lists more than ${namesMax} names`);
 }

@@ -120,15 +120,6 @@ describe("GetModelStatus", () => {
 });
 
 describe("what Winnow does not run", () => {
-  test.each(["Classify", "Regress", "MultiInference"])("%s says so", async (method) => {
-    const { prediction } = await start();
-
-    await expect(prediction.call(method, {})).rejects.toMatchObject({
-      code: status.UNIMPLEMENTED,
-      details: `Cannot run ${method}: Winnow answers Predict, GetModelMetadata and GetModelStatus`,
-    });
-  });
-
   const config = {
     config: {
       model_config_list: {

@@ -15,6 +15,8 @@ import { contextOfCall } from "./call-context.ts";
 import type { CancellableCall } from "./call-context.ts";
 import type { AnsweredCall, GrpcObserver } from "../grpc-observer.ts";
 import type { GrpcSettings } from "../grpc-settings.ts";
+import type { ExampleMethod } from "../../examples/example-signature.ts";
+import { classifyOrRegress, multiInference } from "../calls/examples-call.ts";
 import { getModelMetadata } from "../calls/metadata-call.ts";
 import { predict } from "../calls/predict-call.ts";
 import type { GrpcAnswer, GrpcCall } from "../calls/predict-call.ts";
@@ -88,10 +90,16 @@ export class ServingHandlers {
       ...this.#method("GetModelMetadata", (call) =>
         getModelMetadata(this.#predictor, call, this.#settings),
       ),
-      ...this.#method("Classify", () => notRun("Classify")),
-      ...this.#method("Regress", () => notRun("Regress")),
-      ...this.#method("MultiInference", () => notRun("MultiInference")),
+      ...this.#method("Classify", (call) => this.#classifyOrRegress(call, "classify")),
+      ...this.#method("Regress", (call) => this.#classifyOrRegress(call, "regress")),
+      ...this.#method("MultiInference", (call) =>
+        multiInference(this.#predictor, call, this.#settings),
+      ),
     };
+  }
+
+  #classifyOrRegress(call: GrpcCall, method: ExampleMethod): Promise<GrpcAnswer> {
+    return classifyOrRegress(this.#predictor, { ...call, method }, this.#settings);
   }
 
   /** `ModelService`. */
@@ -268,11 +276,4 @@ function tellingsOf(
   const { bytes, instances, degradations, unknownUsers } = outcome;
   const version = outcome.version?.toString();
   return { code: "OK", instances, version, answerBytes: bytes.length, degradations, unknownUsers };
-}
-
-function notRun(api: string): never {
-  throw new WinnowError(
-    "UNIMPLEMENTED",
-    `Cannot run ${api}: Winnow answers Predict, GetModelMetadata and GetModelStatus`,
-  );
 }

@@ -2,24 +2,10 @@
 // together by hand (model_servers/http_rest_api_util.cc, ToJsonString), hence the odd line breaks
 // and `signature_def` twice. Winnow adds the stages of a pipeline and the arms of an experiment.
 
-import type { Dtype, ModelProgram, SignatureProgram, SignatureTensor } from "@winnow/core";
+import type { ModelProgram, SignatureProgram, SignatureTensor } from "@winnow/core";
 import { stageWords } from "@winnow/core";
+import { DTYPE_NAMES } from "../../dtype-names.ts";
 import { protobufJson } from "./status-document.ts";
-
-const DTYPE_NAMES: Readonly<Record<Dtype, string>> = {
-  float32: "DT_FLOAT",
-  float64: "DT_DOUBLE",
-  int8: "DT_INT8",
-  uint8: "DT_UINT8",
-  int16: "DT_INT16",
-  uint16: "DT_UINT16",
-  int32: "DT_INT32",
-  uint32: "DT_UINT32",
-  int64: "DT_INT64",
-  uint64: "DT_UINT64",
-  bool: "DT_BOOL",
-  string: "DT_STRING",
-};
 
 /** What the document describes. */
 export interface DescribedModel {

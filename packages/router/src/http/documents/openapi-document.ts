@@ -100,6 +100,36 @@ const PREDICT = (of: string): object => ({
   },
 });
 
+/** What is asked with tf.Examples. */
+const EXAMPLES = (
+  method: string,
+  of: string,
+  { summary, schema }: { readonly summary: string; readonly schema: string },
+): object => ({
+  operationId: `${method}${of}`,
+  summary,
+  requestBody: {
+    required: true,
+    description: "JSON, whatever Content-Type says; packed if Content-Encoding contains gzip",
+    content: json({ $ref: "#/components/schemas/ExamplesRequest" }),
+  },
+  responses: {
+    "200": {
+      description: "A result for each example, in order",
+      content: json({ $ref: `#/components/schemas/${schema}` }),
+    },
+    ...FAILURES,
+  },
+});
+const CLASSIFY = {
+  summary: "Classify tf.Examples, with a signature made for it",
+  schema: "ClassifyResponse",
+};
+const REGRESS = {
+  summary: "The value of each tf.Example, with a signature made for it",
+  schema: "RegressResponse",
+};
+
 const INFERENCE_READY = { $ref: "#/components/schemas/InferenceReady" } as const;
 
 const INFER = (of: string): object => ({
@@ -165,6 +195,8 @@ function modelPaths(): Record<string, object> {
   const paths: Record<string, object> = {};
   for (const { at, of, parameters } of places) {
     paths[`${at}:predict`] = { parameters, post: PREDICT(of) };
+    paths[`${at}:classify`] = { parameters, post: EXAMPLES("classify", of, CLASSIFY) };
+    paths[`${at}:regress`] = { parameters, post: EXAMPLES("regress", of, REGRESS) };
     paths[at] = { parameters, get: STATUS(of) };
     paths[`${at}/metadata`] = { parameters, get: METADATA(of) };
   }
@@ -197,6 +229,8 @@ function inferencePaths(): Record<string, object> {
   for (const { at, of, parameters } of places) {
     const ready = document(`inferenceModelReady${of}`, "Does it answer?", "InferenceModelReady");
     const model = document(`inferenceModel${of}`, "Versions, inputs, outputs", "InferenceModel");
+    paths[`${at}:classify`] = { parameters, post: EXAMPLES("classify", of, CLASSIFY) };
+    paths[`${at}:regress`] = { parameters, post: EXAMPLES("regress", of, REGRESS) };
     paths[at] = { parameters, get: model };
     paths[`${at}/ready`] = { parameters, get: ready };
     paths[`${at}/infer`] = { parameters, post: INFER(of) };
@@ -207,6 +241,13 @@ function inferencePaths(): Record<string, object> {
 const STATE = { enum: ["START", "LOADING", "AVAILABLE", "UNLOADING", "END"] };
 
 const INFERENCE_TENSOR = { $ref: "#/components/schemas/InferenceTensor" } as const;
+
+const EXAMPLE = {
+  type: "object",
+  description:
+    "Features by name: a value or a list of values, all texts, all integers and booleans, or all other numbers",
+  additionalProperties: {},
+} as const;
 
 const SCHEMAS = {
   Error: {
@@ -257,6 +298,37 @@ const SCHEMAS = {
     type: "object",
     description: "Numbers may be NaN, Infinity and -Infinity, as TensorFlow Serving writes them",
     properties: { predictions: { type: "array", items: {} }, outputs: {} },
+  },
+  ExamplesRequest: {
+    type: "object",
+    required: ["examples"],
+    properties: {
+      signature_name: { type: "string", default: "serving_default" },
+      context: { ...EXAMPLE, description: "Features that all examples have in common" },
+      examples: { type: "array", minItems: 1, items: EXAMPLE },
+    },
+  },
+  ClassifyResponse: {
+    type: "object",
+    description: "Of each example the classes, each a label and a score",
+    properties: {
+      results: {
+        type: "array",
+        items: {
+          type: "array",
+          items: {
+            type: "array",
+            prefixItems: [{ type: "string" }, { type: "number" }],
+            minItems: 2,
+            maxItems: 2,
+          },
+        },
+      },
+    },
+  },
+  RegressResponse: {
+    type: "object",
+    properties: { results: { type: "array", items: { type: "number" } } },
   },
   ModelList: {
     type: "object",

@@ -2,7 +2,7 @@
 // can therefore run on the event loop or in a thread (`body-parser.ts`), with the same result and the same
 // messages. The order of the checks is TensorFlow Serving's.
 
-import { checkExamples } from "./examples-request.ts";
+import { readExamples } from "./examples-request.ts";
 import type { JsonReader } from "../json/json-reader.ts";
 import {
   parseRequestBody,
@@ -51,6 +51,18 @@ export interface BodyContent {
   readonly asked?: AskedPrediction | undefined;
 }
 
+/** Of requests that classify or regress, which have none. */
+const NO_EXTENSIONS: RequestExtensions & Pick<AskedPrediction, "ignored"> = {
+  k: undefined,
+  exclude: undefined,
+  include: undefined,
+  filter: undefined,
+  attributes: undefined,
+  vectors: undefined,
+  explain: undefined,
+  ignored: [],
+};
+
 /**
  * Reads a body, whose bytes are given up; `document` holds it until it reads another body.
  * @throws WinnowError INVALID_ARGUMENT, or RESOURCE_EXHAUSTED for more than `jsonValuesMax` values
@@ -65,8 +77,8 @@ export function readContent(
   parseRequestBody(document, bytes);
   const signatureName = readSignatureName(document);
   if (question.kind === "examples") {
-    checkExamples(document);
-    return { signatureName };
+    const examples = readExamples(document, limits);
+    return { signatureName, asked: { ...examples, ...NO_EXTENSIONS } };
   }
   const { signatures } = question;
   if (signatures === undefined) return { signatureName };

@@ -1,8 +1,11 @@
-// How faulty classify and regress requests are refused, and sound ones too.
+// How faulty classify and regress requests are refused, and what tf.Examples the others become.
 
 import { afterEach, describe, expect, test } from "vitest";
+import { messageType } from "../../grpc/fixtures/grpc-client.ts";
 import { send } from "../fixtures/http-client.ts";
+import { JsonReader } from "../json/json-reader.ts";
 import { closeAll, errorOf, start } from "../server/fixtures/running-server.ts";
+import { readExamples } from "./examples-request.ts";
 
 afterEach(closeAll);
 
@@ -28,8 +31,7 @@ describe("a classify request", () => {
     ['{"signature_name": "x", "examples": [{"a": 1}]}', "No signature was found with the name: x"],
     [
       '{"examples": [{"a": [1, 2], "b": ["x", {"b64": ""}], "c": 0.5}]}',
-      "Expected classification signature method_name to be tensorflow/serving/classify. " +
-        "Was: tensorflow/serving/predict",
+      'No classification inputs found in SignatureDef: its input is "input_1", not "inputs"',
     ],
   ])("with the body %s is refused", async (body, message) => {
     const { port, predictor } = await start();
@@ -40,5 +42,64 @@ describe("a classify request", () => {
     expect(received.status).toBe(400);
     expect(errorOf(received.text)).toContain(message);
     expect(predictor.pins).toBe(0);
+  });
+});
+
+/** The examples of a body, as protobufjs reads them. */
+function examplesIn(body: string, instancesMax = 10): readonly unknown[] {
+  const document = new JsonReader({ valuesMax: 1000 });
+  document.parse(Buffer.from(body));
+  const { inputs, instances } = readExamples(document, { instancesMax });
+  const { data, shape } = inputs.get("inputs")!;
+  expect(shape).toEqual([instances]);
+  if (Array.isArray(data) || !("at" in data)) throw new TypeError("not strings");
+  const type = messageType("tensorflow.Example");
+  return Array.from({ length: instances }, (_, at) => type.deserialize(data.at(at) as Uint8Array));
+}
+
+describe("the examples of a request", () => {
+  test("hold bytes, floats and integers of 64 bits", () => {
+    const body = `{"examples": [
+      {"a": [9223372036854775807, -9223372036854775808, true, false], "b": [0.5, 1e39, -0.0]},
+      {"c": ["é", {"b64": "/wA="}], "none": []}
+    ]}`;
+
+    expect(examplesIn(body)).toMatchObject([
+      {
+        features: {
+          feature: {
+            a: { int64_list: { value: ["9223372036854775807", "-9223372036854775808", "1", "0"] } },
+            b: { float_list: { value: [0.5, Infinity, -0] } },
+          },
+        },
+      },
+      {
+        features: {
+          feature: {
+            c: {
+              bytes_list: {
+                value: [
+                  [0xc3, 0xa9],
+                  [0xff, 0],
+                ].map((bytes) => Uint8Array.from(bytes)),
+              },
+            },
+            none: {},
+          },
+        },
+      },
+    ]);
+  });
+
+  test("are as many as a request may have instances", () => {
+    expect(() => examplesIn('{"examples": [{}, {}, {}]}', 2)).toThrow(/3 instances/);
+  });
+
+  test("do not repeat a long context thousands of times", () => {
+    const context = `{"a": "${"x".repeat(100_000)}"}`;
+    const examples = Array.from({ length: 200 }, () => "{}").join(",");
+    const body = `{"context": ${context}, "examples": [${examples}]}`;
+
+    expect(() => examplesIn(body, 4096)).toThrow(/would take 20\d{6} bytes in 200 examples/);
   });
 });

@@ -1,24 +1,45 @@
 // The body of a classify or regress request, checked as TensorFlow Serving checks it (util/json_tensor.cc,
-// FillClassifyRegressRequestFromJson). Winnow does not run such signatures; the checks exist so that a faulty
-// request gets the same error as there.
+// FillClassifyRegressRequestFromJson), becomes serialized tf.Examples, which the graph parses
+// (tensorflow/core/example/example.proto):
+//
+//   {"context": {"country": "NZ"}, "examples": [{"user_id": 42, "genres": ["Drama", "War"]}, …]}
 
-import { WinnowError, excerpt } from "@winnow/core";
-import type { ModelProgram } from "@winnow/core";
+import { ProtobufWriter, WinnowError, excerpt, tensor } from "@winnow/core";
+import { exampleColumn } from "../../examples/example-column.ts";
+import { EXAMPLES_INPUT } from "../../examples/example-signature.ts";
+import { checkInstances } from "../../limits/request-limits.ts";
+import type { RequestLimits } from "../../limits/request-limits.ts";
 import { dumpValue } from "../json/json-dump.ts";
 import { KIND } from "../json/json-reader.ts";
 import type { JsonReader, ValueIndex } from "../json/json-reader.ts";
+import type { PredictInputs } from "./predict-request.ts";
+import { bigIntegerOf } from "./tensor-leaves.ts";
 import { decodeBase64Object, isBase64Object } from "./tensor-reader.ts";
 
 const ROOT: ValueIndex = 0;
 const CONTEXT: Uint8Array = Buffer.from("context");
 const EXAMPLES: Uint8Array = Buffer.from("examples");
 const TYPE_NAMES = ["Null", "False", "True", "Object", "Array", "String", "Number", "Number"];
-const INT64_LIMIT = 2 ** 63;
+const INT64_LIMIT = 2n ** 63n;
 
-/** Refuses bodies that are not lists of examples. @throws WinnowError INVALID_ARGUMENT. */
-export function checkExamples(document: JsonReader): void {
+/** `Example.features`, and `Features.feature`, a map. */
+const FEATURES = 1;
+const FEATURE = 1;
+const KEY = 1;
+const VALUE = 2;
+/** The list of `Feature` that holds values of a kind, whose own field of values is `VALUES`. */
+const LIST_OF = { bytes: 1, float: 2, int64: 3 } as const;
+const VALUES = 1;
+
+type FeatureKind = keyof typeof LIST_OF;
+
+/** Reads the list of examples. @throws WinnowError INVALID_ARGUMENT */
+export function readExamples(
+  document: JsonReader,
+  limits: Pick<RequestLimits, "instancesMax">,
+): PredictInputs {
   const context = document.member(ROOT, CONTEXT);
-  if (context >= 0) checkExample(document, context);
+  const common = context < 0 ? new Uint8Array() : serialized(document, context);
   const examples = document.member(ROOT, EXAMPLES);
   if (examples < 0) {
     refuseWhole(document, "When method is classify, key 'examples' is expected and was not found");
@@ -26,48 +47,74 @@ export function checkExamples(document: JsonReader): void {
   if (document.kinds[examples] !== KIND.array) {
     refuseWhole(document, "Expecting 'examples' value to be an list/array");
   }
-  if (document.from[examples] === 0) refuseWhole(document, "'examples' value is an empty array");
-  for (const example of childrenOf(document, examples)) checkExample(document, example);
+  const instances = document.from[examples]!;
+  if (instances === 0) refuseWhole(document, "'examples' value is an empty array");
+  checkInstances(instances, limits);
+  const each = Array.from(childrenOf(document, examples), (one) => serialized(document, one));
+  const column = exampleColumn(common, each);
+  const inputs = new Map([[EXAMPLES_INPUT, tensor("string", [instances], column)]]);
+  return { format: "row", instances, inputs };
 }
 
-/** The error for a well-formed request for `method`. */
-export function examplesError(
-  method: "classify" | "regress",
-  program: ModelProgram,
-  signatureName: string,
-): WinnowError {
-  const wanted = signatureName === "" ? "serving_default" : signatureName;
-  const signature = program.signatures.find((candidate) => candidate.name === wanted);
-  if (signature === undefined) {
-    return invalid(`No signature was found with the name: ${excerpt(wanted)}`);
-  }
-  const methodName = `tensorflow/serving/${method}`;
-  const noun = method === "classify" ? "classification" : "regression";
-  if (signature.methodName !== methodName) {
-    return invalid(
-      `Expected ${noun} signature method_name to be ${methodName}. Was: ${signature.methodName}`,
-    );
-  }
-  return new WinnowError("UNIMPLEMENTED", `Cannot run ${methodName}; ask with :predict`);
-}
-
-function checkExample(document: JsonReader, example: ValueIndex): void {
+/** An object of features as a serialized tf.Example. */
+function serialized(document: JsonReader, example: ValueIndex): Uint8Array {
   if (document.kinds[example] !== KIND.object) {
     const type = TYPE_NAMES[document.kinds[example]!];
     throw invalid(`Example must be JSON object but got JSON ${type}`);
   }
   const end = document.to[example]!;
+  const writer = new ProtobufWriter();
+  writer.begin(FEATURES);
   for (let key = example + 1; key < end; key = document.next(key + 1)) {
-    const name = excerpt(Buffer.from(document.bytesOf(key)).toString("utf8"));
+    const name = document.bytesOf(key);
     const isList = document.kinds[key + 1] === KIND.array;
-    const values = isList ? childrenOf(document, key + 1) : [key + 1];
-    checkFeature(document, name, values);
+    const values = isList ? [...childrenOf(document, key + 1)] : [key + 1];
+    const kind = checkedKind(document, excerpt(Buffer.from(name).toString("utf8")), values);
+    writer.begin(FEATURE).bytes(KEY, name).begin(VALUE);
+    if (kind !== undefined) writeValues(writer, kind, { document, values });
+    writer.end().end();
   }
+  return writer.end().finish();
 }
 
-/** The values of one feature are all bytes, all floats or all int64. */
-function checkFeature(document: JsonReader, name: string, values: Iterable<ValueIndex>): void {
-  let expected: string | undefined;
+/** Values of one kind. */
+interface FeatureValues {
+  readonly document: JsonReader;
+  readonly values: readonly ValueIndex[];
+}
+
+function writeValues(
+  writer: ProtobufWriter,
+  kind: FeatureKind,
+  { document, values }: FeatureValues,
+): void {
+  writer.begin(LIST_OF[kind]);
+  for (const value of values) {
+    if (kind === "bytes") writer.bytes(VALUES, bytesAt(document, value));
+    else if (kind === "float") writer.float(VALUES, document.numbers[value]!);
+    else writer.int(VALUES, integerAt(document, value));
+  }
+  writer.end();
+}
+
+function bytesAt(document: JsonReader, value: ValueIndex): Uint8Array {
+  const isObject = document.kinds[value] === KIND.object;
+  return isObject ? decodeBase64Object(document, value) : document.bytesOf(value);
+}
+
+function integerAt(document: JsonReader, value: ValueIndex): bigint {
+  const kind = document.kinds[value];
+  if (kind === KIND.integer) return bigIntegerOf(document, value);
+  return kind === KIND.true ? 1n : 0n;
+}
+
+/** The values of one feature are all bytes, all floats or all int64; of none there is no kind. */
+function checkedKind(
+  document: JsonReader,
+  name: string,
+  values: readonly ValueIndex[],
+): FeatureKind | undefined {
+  let expected: FeatureKind | undefined;
   for (const value of values) {
     const kind = featureKindOf(document, value);
     if (kind === undefined) {
@@ -78,14 +125,14 @@ function checkFeature(document: JsonReader, name: string, values: Iterable<Value
     if (kind !== expected) {
       throw invalid(`Unexpected element type in feature: ${name} expecting type: ${expected}`);
     }
-    if (document.kinds[value] === KIND.object) decodeBase64Object(document, value);
-    if (kind === "int64" && document.numbers[value]! >= INT64_LIMIT) {
+    if (kind === "int64" && integerAt(document, value) >= INT64_LIMIT) {
       throw invalid(`Feature: ${name} has uint64_t element. Only int64_t is supported.`);
     }
   }
+  return expected;
 }
 
-function featureKindOf(document: JsonReader, value: ValueIndex): string | undefined {
+function featureKindOf(document: JsonReader, value: ValueIndex): FeatureKind | undefined {
   switch (document.kinds[value]!) {
     case KIND.string:
       return "bytes";

@@ -4,10 +4,11 @@
 //   body ─▶ pin ─▶ parse ─▶ signature ─▶ inputs, k, exclude ─▶ predict ─▶ write ─▶ answer
 //           └── released once, whatever happens after it ────────────────┘
 //
-// A request of the Open Inference Protocol goes the same way; only its reading and writing differ.
+// Requests of the Open Inference Protocol, and those that classify or regress, go the same way; only their reading and
+// writing differ.
 
 import { WinnowError } from "@winnow/core";
-import type { VersionKey } from "@winnow/core";
+import type { SignatureProgram, VersionKey } from "@winnow/core";
 import { degradedText, unknownUsersText } from "../../predictor.ts";
 import type {
   Degradation,
@@ -19,7 +20,10 @@ import type {
 } from "../../predictor.ts";
 import { inferenceAnswer } from "./inference/inference-response.ts";
 import type { BodyParser } from "./body-parser.ts";
-import type { AskedPrediction, BodyContent } from "./body-reading.ts";
+import { exampleSignature } from "../../examples/example-signature.ts";
+import type { ExampleMethod } from "../../examples/example-signature.ts";
+import type { AskedPrediction, BodyContent, BodyQuestion } from "./body-reading.ts";
+import { writeExampleResults } from "./examples-response.ts";
 import type { HttpAnswer } from "../http-answer.ts";
 import { signatureNamed } from "./predict-request.ts";
 import { writePrediction, writeShortPrediction } from "./predict-response.ts";
@@ -37,6 +41,8 @@ export interface PredictCall {
   readonly context: RequestContext;
   /** For the Open Inference Protocol: bytes of the JSON, if binary data follow it. */
   readonly inference?: { readonly jsonBytes: number | undefined } | undefined;
+  /** For a request of tf.Examples: what is asked. */
+  readonly examples?: ExampleMethod | undefined;
 }
 
 /** An answer, the number of its instances, and the fraction of the partitions that it covers. */
@@ -72,7 +78,7 @@ export class PredictHandler {
       const pinned = pinnedOf(pinning);
       context.signal.throwIfAborted();
       const prediction = await this.#predictor.predict(pinned, request);
-      const writing = context.stage("write", () => this.#write(prediction, asked));
+      const writing = context.stage("write", () => this.#write(prediction, asked, call.examples));
       const answer = writing instanceof Promise ? await writing : writing;
       const { coverage, degradations = [], unknownUsers = [] } = prediction;
       const { instances, ignored } = asked;
@@ -89,10 +95,8 @@ export class PredictHandler {
   ): ReadRequest | Promise<ReadRequest> {
     const signatures =
       pinning.status === "fulfilled" ? pinning.value.program.signatures : undefined;
-    const { body, context, inference } = call;
-    const question = inference
-      ? ({ kind: "infer", signatures, ...inference } as const)
-      : ({ kind: "predict", signatures } as const);
+    const { body, context } = call;
+    const question = questionOf(call, signatures);
     const reading = this.#parser.read(body, question, context.signal);
     const requestOf = (content: BodyContent): ReadRequest =>
       this.#requestOf(call, pinnedOf(pinning), content);
@@ -100,12 +104,15 @@ export class PredictHandler {
   }
 
   #requestOf(
-    { context, allowPartial, header }: PredictCall,
+    { context, allowPartial, header, examples }: PredictCall,
     { program }: PinnedModel,
     { signatureName, asked }: BodyContent,
   ): ReadRequest {
     if (asked === undefined) throw new RangeError("a body was read without its inputs");
-    const signature = signatureNamed(program.signatures, signatureName);
+    const signature =
+      examples === undefined
+        ? signatureNamed(program.signatures, signatureName)
+        : exampleSignature(program, examples, signatureName);
     // Copied one by one: V8 copies the rest of an object by looking up each name.
     const request = {
       signature,
@@ -126,7 +133,8 @@ export class PredictHandler {
 
   #write(
     prediction: Prediction,
-    { format, ignored, inference }: AskedPrediction,
+    { format, ignored, inference, instances }: AskedPrediction,
+    method: ExampleMethod | undefined,
   ): HttpAnswer | Promise<HttpAnswer> {
     const { limits } = this.#predictor;
     if (inference !== undefined) {
@@ -141,6 +149,10 @@ export class PredictHandler {
       headers: headersOf(prediction, ignored),
       body,
     });
+    if (method !== undefined) {
+      const { outputs } = prediction;
+      return writeExampleResults({ method, outputs, instances }, limits).then(answerOf);
+    }
     const short = writeShortPrediction(prediction, format, limits);
     if (short !== undefined) return answerOf(short);
     return writePrediction(prediction, format, limits).then(answerOf);
@@ -151,6 +163,15 @@ export class PredictHandler {
 interface ReadRequest {
   readonly request: PredictRequest;
   readonly asked: AskedPrediction;
+}
+
+/** How the body of a request is to be read. */
+function questionOf(
+  { inference, examples }: PredictCall,
+  signatures: readonly SignatureProgram[] | undefined,
+): BodyQuestion {
+  if (inference !== undefined) return { kind: "infer", signatures, ...inference };
+  return examples === undefined ? { kind: "predict", signatures } : { kind: "examples" };
 }
 
 /** The headers of an answer; the type is that of JSON. */

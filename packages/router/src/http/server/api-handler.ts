@@ -6,7 +6,6 @@ import { Transfers, WinnowError, excerpt } from "@winnow/core";
 import type { Clock, HeldMemory } from "@winnow/core";
 import type { Degradation, Predictor, UnknownUsers } from "../../predictor.ts";
 import { BodyParser } from "../predict/body-parser.ts";
-import { examplesError } from "../predict/examples-request.ts";
 import { emptyAnswer, errorAnswer, jsonAnswer, pageAnswer, textAnswer } from "../http-answer.ts";
 import type { HttpAnswer } from "../http-answer.ts";
 import type { HttpObserver, MetricsPage, PageFiles, ReportPage } from "../http-observer.ts";
@@ -104,7 +103,9 @@ export class ApiHandler {
   answer(route: Route, call: ApiCall): ApiAnswer | Promise<ApiAnswer> {
     if (route.kind === "predict") return this.#predict(route.model, call);
     if (isInference(route)) return this.#inference(route, call);
-    if (route.kind === "examples") return this.#classifyOrRegress(route, call);
+    if (route.kind === "examples") {
+      return this.#predict(route.model, call, { examples: route.method });
+    }
     if (route.kind === "metadata") return this.#metadata(route.model);
     if (route.kind === "outside") return this.#outside(route, call);
     return { answer: this.#simple(route, call) };
@@ -144,7 +145,9 @@ export class ApiHandler {
     if (!this.#settings.ownPaths) return { answer: pageAnswer(404) };
     switch (route.kind) {
       case "infer":
-        return this.#predict(route.model, call, { jsonBytes: jsonBytesOf(call.request) });
+        return this.#predict(route.model, call, {
+          inference: { jsonBytes: jsonBytesOf(call.request) },
+        });
       case "v2-model":
         return this.#describeModel(route);
       case "v2-server":
@@ -178,7 +181,7 @@ export class ApiHandler {
   async #predict(
     model: NamedModel,
     call: ApiCall,
-    inference?: PredictCall["inference"],
+    how: Pick<PredictCall, "inference" | "examples"> = {},
   ): Promise<ApiAnswer> {
     this.#admit();
     const body = await this.#read(call);
@@ -196,7 +199,8 @@ export class ApiHandler {
           allowPartial,
           header,
           context,
-          inference,
+          inference: how.inference,
+          examples: how.examples,
         });
       } finally {
         this.#inFlight--;
@@ -222,25 +226,6 @@ export class ApiHandler {
       "UNAVAILABLE",
       `All ${this.#settings.inFlightMax} places for requests are taken; try again`,
     );
-  }
-
-  async #classifyOrRegress(route: Kind<"examples">, call: ApiCall): Promise<ApiAnswer> {
-    const body = await this.#read(call);
-    try {
-      const { signatureName } = await this.#parser.read(
-        body,
-        { kind: "examples" },
-        call.context.signal,
-      );
-      const pinned = await pinModel(this.#predictor, route.model);
-      try {
-        throw examplesError(route.method, pinned.program, signatureName);
-      } finally {
-        pinned.release();
-      }
-    } finally {
-      body.close();
-    }
   }
 
   async #metadata(model: NamedModel): Promise<ApiAnswer> {
