@@ -77,7 +77,7 @@ const routers = new Map<number, Router>();
 let base = "";
 
 async function until(isTrue: () => boolean): Promise<void> {
-  const endMs = systemClock.nowMs() + 60_000;
+  const endMs = systemClock.nowMs() + 300_000;
   while (!isTrue()) {
     if (systemClock.nowMs() > endMs) throw new Error("waited in vain");
     await new Promise((resolve) => {

@@ -1,7 +1,8 @@
 // Keys with real processes: made by the command, read again when their file changes, asked for on every
 // door, and told nowhere.
 
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -164,7 +165,7 @@ describe("a cluster with keys", () => {
   });
 });
 
-test("--require-security names what is missing and does not start; without it a warning does", () => {
+test("--require-security names what is missing and does not start; without it a warning does", async () => {
   const args = [
     script,
     "router",
@@ -179,11 +180,16 @@ test("--require-security names what is missing and does not start; without it a 
     encoding: "utf8",
     timeout: WAIT_MS,
   });
-  const warned = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 4000 });
+  const warned = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "pipe"] });
+  let told = "";
+  warned.stderr.setEncoding("utf8").on("data", (part: string) => (told += part));
+  await expect.poll(() => told, { timeout: WAIT_MS }).toContain("router listening");
+  warned.kill("SIGKILL");
+  await once(warned, "exit");
 
   expect(refused.status).toBe(1);
   expect(refused.stderr).toContain(
     "FAILED_PRECONDITION: --require-security: on --host 0.0.0.0 there is missing: TLS for clients",
   );
-  expect(warned.stderr.match(/others on the network can reach this process/g)).toHaveLength(1);
+  expect(told.match(/others on the network can reach this process/g)).toHaveLength(1);
 });
