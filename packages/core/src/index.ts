@@ -83,6 +83,11 @@ export {
   validateHostStep,
 } from "./program/operations/host-operations.ts";
 export {
+  EXAMPLES_INPUT,
+  ExampleInput,
+  exampleColumn,
+} from "./program/operations/examples/example-input.ts";
+export {
   decodeProgram,
   decodeProgramPackage,
   encodeProgram,

@@ -2,7 +2,7 @@
 // damaged or do not fit the model.
 
 import { ProtobufWriter, crc32c, maskChecksum } from "@winnow/core";
-import type { SignatureProgram } from "@winnow/core";
+import type { SignatureProgram, StringColumn } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { requestsOf } from "./warm-up.ts";
@@ -98,16 +98,46 @@ describe("warm-up records", () => {
     );
   });
 
-  test("of other calls than Predict are passed over", () => {
-    const regress = new ProtobufWriter().message(3, (message) => message.text(1, "x")).finish();
+  test("of other calls than Predict, Classify and Regress are passed over", () => {
+    const others = [4, 5, 7].map((field) =>
+      new ProtobufWriter().message(field, (message) => message.text(1, "x")).finish(),
+    );
 
-    expect(read(file(regress, log()))).toHaveLength(1);
+    expect(read(file(...others, log()))).toHaveLength(1);
+  });
+
+  test.each([
+    ["Classify", 2],
+    ["Regress", 3],
+  ])("of %s give their examples, each behind the context", (_, field) => {
+    const record = new ProtobufWriter().message(field, (logged) =>
+      logged.message(1, (request) => {
+        request.message(1, (spec) => spec.text(1, "any").text(3, "rate"));
+        request.message(2, (input) =>
+          input.message(2, (list) => list.text(1, "one").text(2, "c:").text(1, "two")),
+        );
+      }),
+    );
+    const rate = {
+      ...signature,
+      name: "rate",
+      inputs: [{ ...signature.inputs[0]!, name: "inputs" }],
+    };
+    const [request] = requestsOf(file(record.finish()), [rate]);
+
+    const { data, shape } = request!.inputs.get("inputs")!;
+    expect(request!.signature).toBe("rate");
+    expect([shape, (data as StringColumn).toText()]).toEqual([[2], ["c:one", "c:two"]]);
   });
 
   test.each([
     [log({ signature: "rank" }), 'Cannot run warm-up record 1: there is no signature "rank"'],
     [log({ input: "movie" }), 'Cannot run warm-up record 1: Missing input "user"'],
     [log({ dtype: FLOAT, users: [], rows: 1 }), 'Input "user" must be string, not float32'],
+    [
+      new ProtobufWriter().message(2, (logged) => logged.message(1, () => undefined)).finish(),
+      "Cannot run warm-up record 1: Input is empty.",
+    ],
     [log({ rows: 2 ** 30 }), "has more than 16777216 values, at warm-up record 1"],
     [new Uint8Array([0xff]), "warm-up record 1"],
   ])("are refused by number when the model does not take them", (record, message) => {

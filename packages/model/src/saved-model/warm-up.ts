@@ -2,9 +2,16 @@
 // `assets.extra/tf_serving_warmup_requests`, a TFRecord file of `tensorflow.serving.PredictionLog`.
 // As in TensorFlow Serving (servables/tensorflow/saved_model_warmup_util.cc) there are at most
 // 1000, and a request that the model does not accept fails the version's load. Logs of calls other
-// than Predict are skipped.
+// than Predict, Classify and Regress are skipped.
 
-import { WinnowError, elementCount, signatureOf } from "@winnow/core";
+import {
+  EXAMPLES_INPUT,
+  ExampleInput,
+  WinnowError,
+  elementCount,
+  signatureOf,
+  tensor,
+} from "@winnow/core";
 import type { ProtobufReader, SignatureProgram, Tensor, WarmUpRequest } from "@winnow/core";
 import { messageReader } from "./message.ts";
 import { readShape, readTensorProto } from "./graph/definition/tensor-proto.ts";
@@ -69,19 +76,26 @@ function checked(
   signatures: readonly SignatureProgram[],
   what: string,
 ): SignatureProgram | undefined {
+  return named(what, () => signatureOf(request, signatures));
+}
+
+/** What `work` gives; its errors name the record. */
+function named<Made>(what: string, work: () => Made): Made {
   try {
-    return signatureOf(request, signatures);
+    return work();
   } catch (error) {
     if (!(error instanceof WinnowError)) throw error;
     throw new WinnowError(error.code, `Cannot run ${what}: ${error.message}`, { cause: error });
   }
 }
 
+/** Fields of `PredictionLog`; each log has its request in the same field. */
 const PREDICT_LOG = 6;
-const PREDICT_REQUEST = 1;
+const EXAMPLE_LOGS: ReadonlySet<number> = new Set([2, 3]);
+const LOGGED_REQUEST = 1;
 const DEFAULT_SIGNATURE = "serving_default";
 
-/** PredictionLog → its PredictRequest. */
+/** PredictionLog → the request of Predict, Classify or Regress. */
 function readLog(
   log: ProtobufReader,
   what: string,
@@ -89,24 +103,28 @@ function readLog(
 ): WarmUpRequest | undefined {
   let request: WarmUpRequest | undefined;
   while (log.next()) {
-    if (log.field !== PREDICT_LOG) continue;
-    const predict = log.message();
-    while (predict.next()) {
-      if (predict.field === PREDICT_REQUEST) request = readRequest(predict.message(), what, budget);
+    const read =
+      log.field === PREDICT_LOG
+        ? readRequest
+        : EXAMPLE_LOGS.has(log.field)
+          ? readExamplesRequest
+          : undefined;
+    if (read === undefined) continue;
+    const logged = log.message();
+    while (logged.next()) {
+      if (logged.field === LOGGED_REQUEST) request = read(logged.message(), what, budget);
     }
   }
   return request;
 }
 
-/** PredictRequest: model_spec = 1 { signature_name = 3 }, inputs = 2. */
+/** PredictRequest: model_spec = 1, inputs = 2. */
 function readRequest(request: ProtobufReader, what: string, budget: ElementBudget): WarmUpRequest {
   const inputs = new Map<string, Tensor>();
   let signature = DEFAULT_SIGNATURE;
   while (request.next()) {
-    if (request.field === 1) {
-      const spec = request.message();
-      while (spec.next()) if (spec.field === 3) signature = spec.text() || DEFAULT_SIGNATURE;
-    } else if (request.field === 2) {
+    if (request.field === 1) signature = signatureNameIn(request.message());
+    else if (request.field === 2) {
       const { key, value } = readEntry(request.message());
       const name = `${what}, input "${key}"`;
       takeElements(value, name, budget);
@@ -114,6 +132,32 @@ function readRequest(request: ProtobufReader, what: string, budget: ElementBudge
     }
   }
   return { signature, inputs };
+}
+
+/** ClassificationRequest and RegressionRequest: model_spec = 1, input = 2. */
+function readExamplesRequest(
+  request: ProtobufReader,
+  what: string,
+  budget: ElementBudget,
+): WarmUpRequest {
+  const input = new ExampleInput(() => takeFrom(budget, 1, what));
+  let signature = DEFAULT_SIGNATURE;
+  while (request.next()) {
+    if (request.field === 1) signature = signatureNameIn(request.message());
+    else if (request.field === 2) input.read(request.message());
+  }
+  const column = named(what, () => input.column());
+  return {
+    signature,
+    inputs: new Map([[EXAMPLES_INPUT, tensor("string", [column.length], column)]]),
+  };
+}
+
+/** ModelSpec: signature_name = 3. */
+function signatureNameIn(spec: ProtobufReader): string {
+  let name = "";
+  while (spec.next()) if (spec.field === 3) name = spec.text();
+  return name || DEFAULT_SIGNATURE;
 }
 
 function readEntry(entry: ProtobufReader): { readonly key: string; readonly value: Uint8Array } {
@@ -135,8 +179,12 @@ function takeElements(tensor: Uint8Array, what: string, budget: ElementBudget): 
   while (reader.next()) {
     if (reader.field !== 2) continue;
     const shape = readShape(reader.message()) ?? [];
-    budget.left -= shape.some((size) => size < 0) ? 0 : elementCount(shape);
+    takeFrom(budget, shape.some((size) => size < 0) ? 0 : elementCount(shape), what);
   }
+}
+
+function takeFrom(budget: ElementBudget, values: number, what: string): void {
+  budget.left -= values;
   if (budget.left >= 0) return;
   const text = `${WARM_UP_FILE} has more than ${ELEMENTS_MAX} values, at ${what}`;
   throw new WinnowError("INVALID_ARGUMENT", text);

@@ -2,14 +2,12 @@
 // (servables/tensorflow/classifier.cc, PreProcessClassification; regressor.cc, PreProcessRegression). The name of the
 // method that a signature states does not matter, as there unless a flag says so: TensorFlow 2 states "predict" for all.
 
-import { WinnowError, excerpt } from "@winnow/core";
+import { EXAMPLES_INPUT, WinnowError, excerpt } from "@winnow/core";
 import type { ModelProgram, SignatureProgram } from "@winnow/core";
 
 /** What may be asked with tf.Examples. */
 export type ExampleMethod = "classify" | "regress";
 
-/** The input that takes serialized tf.Examples, of shape [instances]. */
-export const EXAMPLES_INPUT = "inputs";
 /** The output of a regression: float32 of shape [instances] or [instances, 1]. */
 export const REGRESSION_OUTPUT = "outputs";
 /** The outputs of a classification, of which one may be missing: string and float32, of shape [instances, classes]. */

@@ -2,17 +2,16 @@
 // (servables/tensorflow/classifier.cc, regressor.cc, multi_inference.cc). Each is a prediction of a signature that takes
 // serialized tf.Examples; MultiInference runs several of one version.
 
-import { WinnowError, excerpt, tensor } from "@winnow/core";
-import type { ModelProgram, Tensor } from "@winnow/core";
-import { exampleColumn } from "../../examples/example-column.ts";
+import { EXAMPLES_INPUT, WinnowError, excerpt, tensor } from "@winnow/core";
+import type { ExampleInput, ModelProgram, Tensor } from "@winnow/core";
 import { classificationsOf, regressionsOf } from "../../examples/example-results.ts";
-import { EXAMPLES_INPUT, exampleSignature } from "../../examples/example-signature.ts";
+import { exampleSignature } from "../../examples/example-signature.ts";
 import type { ExampleMethod } from "../../examples/example-signature.ts";
 import type { PinnedModel, Predictor } from "../../predictor.ts";
 import { inTurns } from "../../program/turns.ts";
 import type { GrpcSettings } from "../grpc-settings.ts";
 import { readExamplesRequest, readMultiInferenceRequest } from "./example-messages.ts";
-import type { ExampleInput, InferenceTask } from "./example-messages.ts";
+import type { InferenceTask } from "./example-messages.ts";
 import { writeExamplesAnswer, writeInferenceAnswer } from "./examples-answer.ts";
 import type { ExamplesAnswer } from "./examples-answer.ts";
 import { requiredSpec, targetOf } from "./model-target.ts";
@@ -119,9 +118,9 @@ function checkModel(spec: ModelSpec | undefined, model: string): void {
 type StringTensor = Extract<Tensor, { readonly dtype: "string" }>;
 
 /** The serialized examples as an input. @throws WinnowError INVALID_ARGUMENT where there are none */
-function columnOf({ context, examples }: ExampleInput): StringTensor {
-  if (examples.length === 0) throw invalid("Input is empty.");
-  return tensor("string", [examples.length], exampleColumn(context, examples));
+function columnOf(input: ExampleInput): StringTensor {
+  const column = input.column();
+  return tensor("string", [column.length], column);
 }
 
 async function answerOf(

@@ -4,9 +4,14 @@
 //
 //   {"context": {"country": "NZ"}, "examples": [{"user_id": 42, "genres": ["Drama", "War"]}, …]}
 
-import { ProtobufWriter, WinnowError, excerpt, tensor } from "@winnow/core";
-import { exampleColumn } from "../../examples/example-column.ts";
-import { EXAMPLES_INPUT } from "../../examples/example-signature.ts";
+import {
+  EXAMPLES_INPUT,
+  ProtobufWriter,
+  WinnowError,
+  exampleColumn,
+  excerpt,
+  tensor,
+} from "@winnow/core";
 import { checkInstances } from "../../limits/request-limits.ts";
 import type { RequestLimits } from "../../limits/request-limits.ts";
 import { dumpValue } from "../json/json-dump.ts";
