@@ -1,10 +1,10 @@
 // How the tests run. Unit tests resolve packages to their source by an export condition, so they
 // need no build. Cluster tests start real processes from `dist/`, import packages from there too, which need
-// not be transformed then, and run after everything else, three files at a time: they mostly wait, and a
+// not be transformed then, and run after everything else, four files at a time: they mostly wait, and a
 // timing that they assert must hold on a busy machine.
 //
 // Tests of the GPU share two processes, as a GPU in software takes all processors; then unit tests share three, since many
-// wait, and then cluster tests three. Each process has one copy of every module: a process and a copy for each file cost unit
+// wait, and then cluster tests four. Each process has one copy of every module: a process and a copy for each file cost unit
 // tests twice the processor time, and each file of cluster tests some seconds. So a file must leave no state of a module
 // behind; those that cannot are listed in `ALONE`.
 
@@ -46,7 +46,7 @@ const ALONE: readonly string[] = [
 ];
 const GPU_PROCESSES = 2;
 const UNIT_PROCESSES = 3;
-const CLUSTER_PROCESSES = 3;
+const CLUSTER_PROCESSES = 4;
 
 export default defineConfig({
   test: {

@@ -8,8 +8,8 @@ import { StringColumn } from "../../../tensor/string-column.ts";
 
 /** Bytes that a context may take in all examples: a request of some KB could ask for GB. */
 const REPEATED_BYTES_MAX = 16 * 2 ** 20;
-/** Parts in which a context may come: one, but for a sender that wants it merged. */
-const CONTEXT_PARTS_MAX = 64;
+/** Parts in which lists and a context may come: one, but for a sender that wants them merged. */
+const PARTS_MAX = 64;
 
 /** Fields of `Input`, of which the last one counts, and of the messages in them. */
 const KINDS: ReadonlySet<number> = new Set([1, 2]);
@@ -22,6 +22,7 @@ export const EXAMPLES_INPUT = "inputs";
 /** The examples of one request. */
 export class ExampleInput {
   readonly #onExample: (examples: number) => void;
+  #lists = 0;
   #kind = 0;
   #context: Uint8Array[] = [];
   #examples: Uint8Array[] = [];
@@ -36,6 +37,8 @@ export class ExampleInput {
     while (input.next()) {
       const kind = input.field;
       if (!KINDS.has(kind)) continue;
+      this.#lists += 1;
+      if (this.#lists > PARTS_MAX) throw invalid(`The input comes in more than ${PARTS_MAX} parts`);
       if (this.#kind !== kind) [this.#kind, this.#context, this.#examples] = [kind, [], []];
       this.#readList(input.message());
     }
@@ -48,8 +51,8 @@ export class ExampleInput {
         this.#examples.push(list.view());
         this.#onExample(this.#examples.length);
       } else if (list.field === CONTEXT && this.#kind === CONTEXT) {
-        if (this.#context.length === CONTEXT_PARTS_MAX) {
-          throw invalid(`The context comes in more than ${CONTEXT_PARTS_MAX} parts`);
+        if (this.#context.length === PARTS_MAX) {
+          throw invalid(`The context comes in more than ${PARTS_MAX} parts`);
         }
         this.#context.push(list.view());
       }
