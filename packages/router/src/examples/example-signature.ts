@@ -13,7 +13,8 @@ export const REGRESSION_OUTPUT = "outputs";
 /** The outputs of a classification, of which one may be missing: string and float32, of shape [instances, classes]. */
 export const CLASSIFICATION_OUTPUTS = { labels: "classes", scores: "scores" } as const;
 
-const DEFAULT_SIGNATURE = "serving_default";
+/** The signature of a request that names none. */
+export const DEFAULT_SIGNATURE = "serving_default";
 const NOUNS = { classify: "classification", regress: "regression" } as const;
 
 /**

@@ -5,7 +5,7 @@
 import { EXAMPLES_INPUT, WinnowError, excerpt, tensor } from "@winnow/core";
 import type { ExampleInput, ModelProgram, Tensor } from "@winnow/core";
 import { classificationsOf, regressionsOf } from "../../examples/example-results.ts";
-import { exampleSignature } from "../../examples/example-signature.ts";
+import { DEFAULT_SIGNATURE, exampleSignature } from "../../examples/example-signature.ts";
 import type { ExampleMethod } from "../../examples/example-signature.ts";
 import type { PinnedModel, Predictor } from "../../predictor.ts";
 import { inTurns } from "../../program/turns.ts";
@@ -18,7 +18,6 @@ import { requiredSpec, targetOf } from "./model-target.ts";
 import type { GrpcAnswer, GrpcCall } from "./predict-call.ts";
 import type { ModelSpec } from "./request-messages.ts";
 
-const DEFAULT_SIGNATURE = "serving_default";
 const METHODS: ReadonlyMap<string, ExampleMethod> = new Map([
   ["tensorflow/serving/classify", "classify"],
   ["tensorflow/serving/regress", "regress"],

@@ -58,7 +58,9 @@ export class BodyParser {
   ): BodyContent | Promise<BodyContent> {
     const { settings, limits } = this.#parts;
     if (body.bytes <= settings.smallBodyBytes) {
-      return readContent(this.#document, bytesOf(body), { question, limits });
+      const content = readContent(this.#document, bytesOf(body), { question, limits });
+      // Examples repeat their context: they may be far longer than the body.
+      return question.kind === "examples" ? this.#held(body, content) : content;
     }
     return this.#readLarge(body, question, signal);
   }
@@ -68,8 +70,11 @@ export class BodyParser {
     question: BodyQuestion,
     signal: Signal,
   ): Promise<BodyContent> {
-    const content = await this.#threads.read(body, plainQuestion(question), signal);
-    // From here on the columns are accounted for instead of the bytes.
+    return this.#held(body, await this.#threads.read(body, plainQuestion(question), signal));
+  }
+
+  /** The content, whose columns are accounted for from here on instead of the bytes. @throws WinnowError UNAVAILABLE */
+  #held(body: RequestBody, content: BodyContent): BodyContent {
     if (!body.hold(contentBytes(content))) {
       const { settings, onGivenUp } = this.#parts;
       onGivenUp("memory");

@@ -103,3 +103,22 @@ describe("the examples of a request", () => {
     expect(() => examplesIn(body, 4096)).toThrow(/would take 20\d{6} bytes in 200 examples/);
   });
 });
+
+test("a small body whose context makes long examples is counted as these", async () => {
+  const { port, predictor } = await start({ bodyBytesInFlightMax: 2 ** 20 });
+  const context = `{"a": "${"x".repeat(10_000)}"}`;
+  const examples = Array.from({ length: 300 }, () => "{}").join(",");
+  const body = `{"context": ${context}, "examples": [${examples}]}`;
+
+  const received = await send(port, {
+    method: "POST",
+    path: "/v1/models/retrieval:classify",
+    body,
+  });
+
+  expect([received.status, errorOf(received.text)]).toEqual([
+    503,
+    expect.stringContaining("may hold 1048576 bytes"),
+  ]);
+  expect(predictor.pins).toBe(0);
+});

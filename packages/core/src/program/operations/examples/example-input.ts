@@ -7,7 +7,7 @@ import type { ProtobufReader } from "../../../protobuf/protobuf-reader.ts";
 import { StringColumn } from "../../../tensor/string-column.ts";
 
 /** Bytes that a context may take in all examples: a request of some KB could ask for GB. */
-const REPEATED_BYTES_MAX = 16 * 2 ** 20;
+const REPEATED_BYTES_MAX = 4 * 2 ** 20;
 /** Parts in which lists and a context may come: one, but for a sender that wants them merged. */
 const PARTS_MAX = 64;
 
