@@ -274,7 +274,18 @@ describe("pipeline.yaml", () => {
     expect(() => parse(text)).toThrow(/Cannot read pipeline\.yaml, line 1/);
   });
 
-  test("is refused when it nests deeply, without a stack that overflows", () => {
-    expect(() => parse(`inputs: ${"[".repeat(20_000)}`)).toThrow(/Cannot read pipeline\.yaml/);
+  test.each(["[", "{ a: ", "- ", "? ", "- ? ", "a: [{ "])(
+    "is refused when it nests %j deeply, without a stack that overflows",
+    (opening) => {
+      const text = `inputs:\n${opening.repeat(10_000)}`;
+      expect(() => parse(text)).toThrow(
+        /line 2, the file: nests lists and maps deeper than 128 levels$/,
+      );
+    },
+  );
+
+  test("is refused when a second document follows", () => {
+    const refusal = new RegExp(`line ${whole.split("\n").length}, the file: has a second document`);
+    expect(() => parse(`${whole}---\n${whole}`)).toThrow(refusal);
   });
 });
