@@ -531,6 +531,23 @@ describe("the rule for", () => {
   });
 });
 
+test("a bound of fields counts those of nested messages and of groups, wherever they are read", () => {
+  const bytes = [0x0a, 4, 0x10, 1, 0x10, 2, 0x1b, 0x10, 1, 0x1c, 0x10, 3];
+  const read = (left: number): unknown => {
+    const reader = readerOf(bytes, { ...SHORT, fields: { left } });
+    return faultOf(() => {
+      while (reader.next()) {
+        if (reader.field !== 1) continue;
+        const nested = reader.message();
+        while (nested.next());
+      }
+    })?.kind;
+  };
+
+  expect(read(7)).toBeUndefined();
+  for (let left = 0; left < 7; left += 1) expect(read(left)).toBe("fields");
+});
+
 test("any bytes end in fields or in a fault", () => {
   const walk = (reader: ProtobufReader, depth: number): void => {
     while (reader.next()) {

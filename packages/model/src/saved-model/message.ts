@@ -68,6 +68,8 @@ function textOf(fault: ProtobufFault): string {
       return `packed field ${fault.field} with a part of a number`;
     case "integer":
       return "a number beyond 2^53";
+    case "fields":
+      return "too many fields";
     case "text":
       return "a text that is not UTF-8";
   }

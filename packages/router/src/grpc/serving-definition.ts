@@ -34,14 +34,8 @@ export function encodeMessage(type: string, message: object): Buffer {
   return messageType(type).serialize(message);
 }
 
-/** Decodes a request of a method. @throws Error as protobufjs does */
-export function decodeMessage(type: string, bytes: Uint8Array): unknown {
-  return messageType(type).deserialize(Buffer.from(bytes));
-}
-
 interface MessageType {
   serialize(message: object): Buffer;
-  deserialize(bytes: Buffer): unknown;
 }
 
 function messageType(name: string): MessageType {

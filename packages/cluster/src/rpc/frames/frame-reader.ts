@@ -190,22 +190,11 @@ export class FrameReader extends ProtobufReader {
 }
 
 function refuse(fault: ProtobufFault): WinnowError {
-  switch (fault.kind) {
-    case "tag":
-      return malformed("frame", `${fault.tag} is no field`);
-    case "wire":
-      return malformed("frame", `wire type ${fault.wire} is not known`);
-    case "varint":
-      if (!fault.isCut) return malformed("frame", "a number has more than ten bytes");
-      return malformed("frame", "is cut off");
-    case "size":
-      return malformed("frame", "is cut off");
-    case "group":
-    case "integer":
-    case "layout":
-    case "packed":
-    case "prefix":
-    case "text":
-      return malformed("frame", `a field cannot be read: ${fault.kind}`);
-  }
+  const { kind } = fault;
+  if (kind === "tag") return malformed("frame", `${fault.tag} is no field`);
+  if (kind === "wire") return malformed("frame", `wire type ${fault.wire} is not known`);
+  if (kind === "size" || (kind === "varint" && fault.isCut))
+    return malformed("frame", "is cut off");
+  if (kind === "varint") return malformed("frame", "a number has more than ten bytes");
+  return malformed("frame", `a field cannot be read: ${kind}`);
 }

@@ -1,10 +1,12 @@
 // HandleReloadConfigRequest: a new list of models for a running server. Workers hold the lists, so the call
 // is UNIMPLEMENTED unless the process that runs the router passes a `ReloadModels`.
 
-import { WinnowError, excerpt } from "@winnow/core";
+import { WinnowError } from "@winnow/core";
 import type { RequestContext } from "../../request-context.ts";
 import type { GrpcAnswer, GrpcCall } from "./predict-call.ts";
-import { decodeMessage, encodeMessage } from "../serving-definition.ts";
+import { encodeMessage } from "../serving-definition.ts";
+import { readReloadRequest } from "./reload-message.ts";
+import type { PolicyMessage } from "./reload-message.ts";
 
 /** One model of a reload, as models.config lists it. */
 export interface ReloadedModel {
@@ -50,69 +52,39 @@ export async function reloadConfig(
   return { bytes, instances: 0 };
 }
 
-interface ModelConfig {
-  readonly name: string;
-  readonly base_path: string;
-  readonly model_platform: string;
-  readonly model_version_policy: PolicyMessage | null;
-  readonly version_labels: Readonly<Record<string, string>>;
-}
-
-interface PolicyMessage {
-  readonly policy_choice?: "latest" | "all" | "specific";
-  readonly latest?: { readonly num_versions: number };
-  readonly specific?: { readonly versions: readonly string[] };
-}
-
-interface ReloadConfigRequest {
-  readonly config: {
-    readonly model_config_list?: { readonly config: readonly ModelConfig[] } | null;
-  } | null;
-}
-
 function readModels(bytes: Uint8Array): ReloadedModel[] {
-  const { config } = readRequest(bytes);
-  const list = config?.model_config_list;
-  if (list === undefined || list === null) {
+  const models = readReloadRequest(bytes);
+  if (models === undefined) {
     throw new WinnowError(
       "INVALID_ARGUMENT",
       "ServerModelConfig type not supported by HandleReloadConfigRequest. " +
         "Only ModelConfigList is currently supported",
     );
   }
-  return list.config.map((model) => ({
-    name: model.name,
-    basePath: model.base_path,
-    platform: model.model_platform,
-    versions: policyOf(model.model_version_policy),
-    labels: new Map(
-      Object.entries(model.version_labels).map(([label, text]) => [label, versionOf(text)]),
-    ),
+  return models.map(({ name, basePath, platform, policy, labels }) => ({
+    name,
+    basePath,
+    platform,
+    versions: policyOf(policy),
+    labels: new Map([...labels].map(([label, version]) => [label, versionOf(version)])),
   }));
 }
 
-function readRequest(bytes: Uint8Array): ReloadConfigRequest {
-  try {
-    return decodeMessage("tensorflow.serving.ReloadConfigRequest", bytes) as ReloadConfigRequest;
-  } catch (cause) {
-    throw new WinnowError("INVALID_ARGUMENT", "Cannot read the message", { cause });
-  }
-}
-
-function policyOf(policy: PolicyMessage | null): VersionPolicy {
-  switch (policy?.policy_choice) {
+function policyOf(policy: PolicyMessage): VersionPolicy {
+  switch (policy.kind) {
     case "all":
       return { kind: "all" };
     case "specific":
-      return { kind: "specific", versions: (policy.specific?.versions ?? []).map(versionOf) };
+      return { kind: "specific", versions: policy.versions.map(versionOf) };
     case "latest":
-    case undefined:
-      return { kind: "latest", count: Math.max(1, policy?.latest?.num_versions ?? 1) };
+      return { kind: "latest", count: Math.max(1, policy.count) };
+    case "none":
+      return { kind: "latest", count: 1 };
   }
 }
 
-function versionOf(text: string): number {
-  const version = Number(text);
+function versionOf(given: bigint): number {
+  const version = Number(given);
   if (Number.isSafeInteger(version)) return version;
-  throw new WinnowError("INVALID_ARGUMENT", `Cannot serve version ${excerpt(text)}`);
+  throw new WinnowError("INVALID_ARGUMENT", `Cannot serve version ${given}`);
 }

@@ -12,7 +12,7 @@ import {
 } from "@winnow/core";
 import type { Dtype, NumericDtype, ProtobufReader, ProtobufWriter, Tensor } from "@winnow/core";
 import { DATATYPES } from "../../http/predict/inference/inference-datatypes.ts";
-import { damaged, readerOf } from "../client-message.ts";
+import { damaged, valuesReaderOf } from "../client-message.ts";
 import { packedBytes, stringsBytes, writePacked, writeStrings } from "../tensors/packed-values.ts";
 import type { TensorBudget } from "../tensors/tensor-budget.ts";
 
@@ -68,7 +68,7 @@ interface Values {
 
 /** How many values contents have, all of which must stand in the field of their dtype. */
 function countValues(contents: Uint8Array, name: string, dtype: Dtype): number {
-  const reader = readerOf(contents);
+  const reader = valuesReaderOf(contents);
   let count = 0;
   while (reader.next()) {
     const { field } = reader;
@@ -115,7 +115,7 @@ function eachOccurrence(
   { contents, field }: Values,
   found: (reader: ProtobufReader) => void,
 ): void {
-  const reader = readerOf(contents);
+  const reader = valuesReaderOf(contents);
   while (reader.next()) if (reader.field === field) found(reader);
 }
 

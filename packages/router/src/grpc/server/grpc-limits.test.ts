@@ -9,6 +9,18 @@ const DEADLINE_MS = 1000;
 
 afterEach(closeAll);
 
+/** A message of 150,000 fields that nobody knows. */
+const unknownFields = (): Buffer => Buffer.alloc(300_000, Buffer.of(0x78, 0));
+
+/** A message with these bytes, at least 128 of them, as a field. */
+function inField(field: number, bytes: Buffer): Buffer {
+  const length: number[] = [];
+  for (let left = bytes.length; left > 0; left >>>= 7) {
+    length.push((left & 0x7f) | (left > 0x7f ? 0x80 : 0));
+  }
+  return Buffer.concat([Buffer.from([field * 8 + 2, ...length]), bytes]);
+}
+
 describe("deadlines and limits", () => {
   test("L2: a client's deadline reaches the request and ends it", async () => {
     const { prediction, predictor } = await start();
@@ -97,6 +109,56 @@ describe("deadlines and limits", () => {
 
     await expect(prediction.call("Predict", RETRIEVAL)).rejects.toMatchObject({
       code: status.UNAVAILABLE,
+    });
+  });
+
+  test.each<[string, "prediction" | "models" | "inference", string, Buffer, string]>([
+    ["fields", "prediction", "Predict", unknownFields(), "more than 131072 fields"],
+    ["nested", "prediction", "Predict", inField(1, unknownFields()), "more than 131072 fields"],
+    [
+      "in groups",
+      "prediction",
+      "Predict",
+      Buffer.alloc(300_000, Buffer.of(0x7b, 0x7c)),
+      "more than 131072 fields",
+    ],
+    [
+      "of examples",
+      "prediction",
+      "Classify",
+      inField(2, inField(1, unknownFields())),
+      "more than 131072 fields",
+    ],
+    ["of a status", "models", "GetModelStatus", unknownFields(), "more than 131072 fields"],
+    ["of an input", "inference", "ModelInfer", inField(5, unknownFields()), "more than 131072"],
+    [
+      "texts",
+      "models",
+      "GetModelStatus",
+      inField(1, inField(1, Buffer.alloc(2 ** 20 + 1, "a"))),
+      "texts of more than 1048576 bytes",
+    ],
+    [
+      "models of a reload",
+      "models",
+      "HandleReloadConfigRequest",
+      inField(1, inField(1, Buffer.alloc(2 ** 20, Buffer.of(0x0a, 0)))),
+      "The list of models has 1048584 bytes; at most 1048576 are allowed",
+    ],
+    [
+      "fields of a reload",
+      "models",
+      "HandleReloadConfigRequest",
+      inField(1, inField(1, Buffer.alloc(2 ** 19, Buffer.of(0x0a, 0)))),
+      "more than 131072 fields",
+    ],
+  ])("R1: more than any request has use for is refused: %s", async (...given) => {
+    const [, service, method, bytes, problem] = given;
+    const running = await start({}, async () => undefined);
+
+    await expect(running[service].send(method, bytes)).rejects.toMatchObject({
+      code: status.INVALID_ARGUMENT,
+      details: expect.stringContaining(problem) as string,
     });
   });
 

@@ -2,7 +2,7 @@
 // `tensor_content` as TensorFlow lists strings: all lengths, then all bytes.
 
 import { StringColumn, WIRE, copyBytes } from "@winnow/core";
-import { damaged, readerOf } from "../client-message.ts";
+import { damaged, valuesReaderOf } from "../client-message.ts";
 import { WIRE_TYPES } from "./data-type.ts";
 import type { TensorBudget } from "./tensor-budget.ts";
 import { MisfitError, eachOccurrence } from "./tensor-outline.ts";
@@ -52,7 +52,7 @@ function readField({ proto, count }: TensorOutline, budget: TensorBudget): Strin
 
 function readContent(content: Uint8Array, count: number, budget: TensorBudget): StringColumn {
   const offsets = new Uint32Array(count + 1);
-  const lengths = readerOf(content);
+  const lengths = valuesReaderOf(content);
   let end = 0;
   for (let index = 0; index < count; index++) {
     end += lengths.bareUint32();

@@ -4,7 +4,7 @@
 import { elementCount } from "@winnow/core";
 import type { ProtobufReader } from "@winnow/core";
 import { RANK_MAX, isVastShape } from "../../limits/tensor-shape.ts";
-import { readerOf } from "../client-message.ts";
+import { readerOf, valuesReaderOf } from "../client-message.ts";
 
 /** A TensorProto without its values. */
 export interface TensorOutline {
@@ -23,13 +23,13 @@ export class MisfitError extends Error {}
 
 /** Reads everything but values. @throws MisfitError, WinnowError INVALID_ARGUMENT */
 export function outlineOf(proto: Uint8Array): TensorOutline {
-  const reader = readerOf(proto);
+  const reader = valuesReaderOf(proto);
   const shape: number[] = [];
   let dataType = 0;
   let content: Uint8Array | undefined;
   while (reader.next()) {
     if (reader.field === 1) dataType = reader.int32();
-    else if (reader.field === 2) readShape(reader.message(), shape);
+    else if (reader.field === 2) readShape(readerOf(reader.view()), shape);
     else if (reader.field === 4) content = reader.view();
   }
   const count = elementCount(shape);
@@ -62,7 +62,7 @@ export function eachOccurrence(
   field: number,
   found: (reader: ProtobufReader) => void,
 ): void {
-  const reader = readerOf(proto);
+  const reader = valuesReaderOf(proto);
   while (reader.next()) {
     if (reader.field === field) found(reader);
   }
