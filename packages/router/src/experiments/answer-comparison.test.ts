@@ -1,9 +1,9 @@
 // How two answers compare: by their bits, or by the items of each instance.
 
 import { stringTensor, tensor } from "@winnow/core";
-import type { Tensor } from "@winnow/core";
+import type { StringColumn, Tensor } from "@winnow/core";
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { likenessOf } from "./answer-comparison.ts";
 
 interface Item {
@@ -36,6 +36,18 @@ const items = fc.uniqueArray(
   { maxLength: 5, selector: ({ id }) => id },
 );
 const answers = fc.array(items, { minLength: 1, maxLength: 4 });
+
+test("values of longer lists are not read, however many a shadow answers", () => {
+  const listsOf = (length: number): readonly (readonly Item[])[] =>
+    [length, length + 1].map((each) =>
+      Array.from({ length: each }, (_, at) => ({ id: `item ${at}`, score: at })),
+    );
+  const many = answerOf(listsOf(4096));
+  const read = vi.spyOn(many.get("ids")!.data as StringColumn, "at");
+
+  expect(likenessOf(answerOf(listsOf(5)), many)).toBe("different");
+  expect(read).not.toHaveBeenCalled();
+});
 
 describe("an answer is", () => {
   test("the same as itself, whatever stands behind the ends of its lists", () => {

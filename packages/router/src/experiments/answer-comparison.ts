@@ -25,12 +25,7 @@ export function likenessOf(given: Outputs, other: Outputs): AnswerLikeness {
 function isSame(a: Tensor, b: Tensor): boolean {
   const isPadded = a.rowLengths !== undefined || b.rowLengths !== undefined;
   if (!isPadded) return String(a.shape) === String(b.shape) && bytesOf(a).equals(bytesOf(b));
-  const [rows, others] = [rowsOf(a), rowsOf(b)];
-  return (
-    rows.length === others.length &&
-    rows.every((row, at) => row.length === others[at]!.length) &&
-    rows.every((row, at) => row.every((value, place) => value === others[at]![place]))
-  );
+  return everyRow(a, b, (row, other) => row.every((value, place) => value === other[place]));
 }
 
 /** The bits of all values; for strings, their lengths and their bytes. */
@@ -45,13 +40,23 @@ function bytesOf({ data }: Tensor): Buffer {
 }
 
 function haveSameItems(a: Tensor, b: Tensor): boolean {
-  const [rows, others] = [rowsOf(a), rowsOf(b)];
-  return rows.length === others.length && rows.every((row, at) => isSameSet(row, others[at]!));
+  return everyRow(a, b, isSameSet);
 }
 
-/** Whether both lists hold the same values, each equally often. */
-function isSameSet(row: readonly string[], other: readonly string[]): boolean {
-  if (row.length !== other.length) return false;
+/**
+ * Whether both have equally many values for each instance, and those of each instance are alike. The lengths come first:
+ * a shadow may answer far more values than a router compares in one turn.
+ */
+function everyRow(a: Tensor, b: Tensor, areAlike: (row: Row, other: Row) => boolean): boolean {
+  const rows = rowCountOf(a);
+  if (rows !== rowCountOf(b)) return false;
+  for (let row = 0; row < rows; row += 1) if (lengthOf(a, row) !== lengthOf(b, row)) return false;
+  for (let row = 0; row < rows; row += 1) if (!areAlike(rowOf(a, row), rowOf(b, row))) return false;
+  return true;
+}
+
+/** Whether both lists, of one length, hold the same values, each equally often. */
+function isSameSet(row: Row, other: Row): boolean {
   const counts = new Map<string, number>();
   for (const value of row) counts.set(value, (counts.get(value) ?? 0) + 1);
   return other.every((value) => {
@@ -61,14 +66,26 @@ function isSameSet(row: readonly string[], other: readonly string[]): boolean {
   });
 }
 
-/** The values of each instance, as text made from their bits. */
-function rowsOf({ shape, data, rowLengths }: Tensor): readonly (readonly string[])[] {
-  const rows = shape[0] ?? 1;
-  const width = rows === 0 ? 0 : data.length / rows;
-  return Array.from({ length: rows }, (_, row) => {
-    const count = rowLengths?.[row] ?? width;
-    return Array.from({ length: count }, (__, at) => bitsOf(data, row * width + at));
-  });
+/** The values of one instance, as texts made from their bits. */
+type Row = readonly string[];
+
+function rowCountOf({ shape }: Tensor): number {
+  return shape[0] ?? 1;
+}
+
+/** Values of a row with those that pad it. */
+function widthOf(tensor: Tensor): number {
+  const rows = rowCountOf(tensor);
+  return rows === 0 ? 0 : tensor.data.length / rows;
+}
+
+function lengthOf(tensor: Tensor, row: number): number {
+  return tensor.rowLengths?.[row] ?? widthOf(tensor);
+}
+
+function rowOf(tensor: Tensor, row: number): Row {
+  const from = row * widthOf(tensor);
+  return Array.from({ length: lengthOf(tensor, row) }, (_, at) => bitsOf(tensor.data, from + at));
 }
 
 function bitsOf(data: Tensor["data"], at: number): string {
