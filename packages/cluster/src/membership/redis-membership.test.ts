@@ -278,6 +278,15 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
       expect(refused.counts.malformed).toBeGreaterThan(0);
     });
 
+    test("replaces what is no text in the place of the order", async () => {
+      await stage.command((redis) => redis.lpush("winnow:default:order", "of another program"));
+
+      const replaced = await store.orders.replace("an order", await store.orders.read());
+
+      expect(replaced).toBe(true);
+      expect(await store.orders.read()).toBe("an order");
+    });
+
     test("reads texts up to a number of bytes each and together, and keeps the places of the others", async () => {
       const [long, short] = ["winnow:default:long", "winnow:default:short"];
       await stage.command(async (redis) => {

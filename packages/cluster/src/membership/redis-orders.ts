@@ -21,11 +21,12 @@ const POLL_MS = 2000;
 /** Bytes of a signed order: characters that have up to four, and the signature. */
 const ORDER_BYTES_MAX = 4 * ORDER_CHARACTERS_MAX + 256;
 
-/** Compare and set in one step; an empty ARGV[2] stands for no stored text, and for one of over ARGV[3] bytes. */
+/** Compare and set in one step; an empty ARGV[2] stands for no stored text, for one of over ARGV[3] bytes, and for what is no text. */
 const REPLACE = `
 local bytes = redis.pcall('STRLEN', KEYS[1])
 local isLong = type(bytes) == 'number' and bytes > tonumber(ARGV[3])
-local stored = isLong and '' or redis.call('GET', KEYS[1]) or ''
+local stored = isLong and '' or redis.pcall('GET', KEYS[1])
+if type(stored) ~= 'string' then stored = '' end
 if stored ~= ARGV[2] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
 return 1`;
