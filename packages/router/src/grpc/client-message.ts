@@ -24,16 +24,25 @@ const RULES: ProtobufRules = {
 /** A cursor over a client's message, whose faults are INVALID_ARGUMENT. */
 export function readerOf(bytes: Uint8Array): ProtobufReader {
   if (bytes.length <= FIELDS_MAX) return new ProtobufReader(bytes, RULES);
-  return new ProtobufReader(bytes, {
-    ...RULES,
-    fields: { left: FIELDS_MAX },
-    decoder: new BoundedDecoder(),
-  });
+  const fields = { left: FIELDS_MAX, problem: `more than ${FIELDS_MAX} fields` };
+  return new ProtobufReader(bytes, { ...rulesWithin(fields), decoder: new BoundedDecoder() });
 }
 
-/** A cursor over the fields of a tensor, which has a field for each of its strings. */
-export function valuesReaderOf(bytes: Uint8Array): ProtobufReader {
-  return new ProtobufReader(bytes, RULES);
+/** How many more fields are read, and what is wrong with a message that has more. */
+export interface FieldBudget {
+  left: number;
+  readonly problem: string;
+}
+
+/** A cursor over the fields of a tensor, which has a field for each of its strings. Default: any number of them. */
+export function valuesReaderOf(bytes: Uint8Array, fields?: FieldBudget): ProtobufReader {
+  return new ProtobufReader(bytes, fields === undefined ? RULES : rulesWithin(fields));
+}
+
+function rulesWithin(fields: FieldBudget): ProtobufRules {
+  const refuse: ProtobufRules["refuse"] = (fault) =>
+    fault.kind === "fields" ? damaged(fields.problem) : RULES.refuse(fault);
+  return { ...RULES, fields, refuse };
 }
 
 /** Decodes the texts of one message. */
@@ -73,7 +82,7 @@ function textOf(fault: ProtobufFault): string {
     case "integer":
       return "a number beyond 2^53";
     case "fields":
-      return `more than ${FIELDS_MAX} fields`;
+      return "too many fields";
     case "text":
       return "a text that is not UTF-8";
   }

@@ -9,7 +9,7 @@
 //   winnow.return   string [n]: names of attributes, which are answered as the output "attributes", JSON objects
 //   winnow.return_vectors  bool, a scalar: the vectors of the items as the output "vectors", float32 [instances, k, dim]
 
-import { StringColumn, WinnowError, parseFilter } from "@winnow/core";
+import { StringColumn, WinnowError, elementCount, parseFilter } from "@winnow/core";
 import type { Dtype, Filter, SignatureProgram, Tensor } from "@winnow/core";
 import {
   FILTER_TEXT_LIMITS,
@@ -19,11 +19,14 @@ import {
 import { JsonReader } from "../../http/json/json-reader.ts";
 import { JsonSyntaxError } from "../../http/json/json-syntax-error.ts";
 import { jsonValue } from "../../http/json/json-value.ts";
+import { checkFilters, checkListedIds } from "../../limits/request-limits.ts";
+import type { RequestLimits } from "../../limits/request-limits.ts";
 import type { ItemConditions, PredictRequest } from "../../predictor.ts";
 import { WIRE_TYPES } from "../tensors/data-type.ts";
 import type { TensorBudget } from "../tensors/tensor-budget.ts";
 import { outlineOf } from "../tensors/tensor-outline.ts";
 import { readTensorProto } from "../tensors/tensor-proto-reader.ts";
+import type { ExpectedInput } from "../tensors/tensor-proto-reader.ts";
 
 /** How the names of Winnow's inputs begin. */
 export const CONDITION_PREFIX = "winnow.";
@@ -58,12 +61,14 @@ export function splitInputs(
 /** Reads Winnow's inputs. @throws WinnowError INVALID_ARGUMENT naming the input */
 export function readConditions(
   protos: Protos,
-  instances: number,
+  { instances, limits }: { readonly instances: number; readonly limits: RequestLimits },
   budget: TensorBudget,
 ): ItemConditions & Pick<PredictRequest, "explain"> {
   const read = (name: string, dtypes: readonly Dtype[]): Tensor | undefined => {
     const proto = protos.get(name);
-    return proto === undefined ? undefined : readOneOf(proto, { name, dtypes, budget });
+    if (proto === undefined) return undefined;
+    const checkShape = (shape: readonly number[]): void => checkCount(name, shape, limits);
+    return readOneOf(proto, { name, dtypes, checkShape }, budget);
   };
   const ids = ["string", "int64", "int32"] as const;
   const k = read("winnow.k", ["int64", "int32"]);
@@ -78,25 +83,32 @@ export function readConditions(
     explain: flag("winnow.explain"),
     exclude: listsOf("winnow.exclude", read("winnow.exclude", ids), instances),
     include: listsOf("winnow.include", read("winnow.include", ids), instances),
-    filter: filter && filtersOfTexts(filter, instances),
+    filter: filter && filtersOfTexts(filter, instances, limits),
     attributes: attributes && returnedNames(textsOf(attributes)),
     vectors: flag("winnow.return_vectors"),
   };
 }
 
+/** Checks how many values a condition has, before they are read. @throws WinnowError INVALID_ARGUMENT */
+function checkCount(name: string, shape: readonly number[], limits: RequestLimits): void {
+  const count = elementCount(shape);
+  if (name === "winnow.exclude") checkListedIds(count, limits, "exclude");
+  else if (name === "winnow.include") checkListedIds(count, limits, "include");
+  else if (count > limits.instancesMax) {
+    refuse(`${name} has ${count} values; at most ${limits.instancesMax} are allowed`);
+  }
+}
+
 /** Reads a tensor that may have any of several dtypes. An error names the dtype that is wanted. */
 function readOneOf(
   proto: Uint8Array,
-  wanted: {
-    readonly name: string;
-    readonly dtypes: readonly Dtype[];
-    readonly budget: TensorBudget;
-  },
+  wanted: Omit<ExpectedInput, "dtype"> & { readonly dtypes: readonly Dtype[] },
+  budget: TensorBudget,
 ): Tensor {
-  const { name, dtypes, budget } = wanted;
-  const { dataType } = outlineOf(proto);
+  const { dtypes } = wanted;
+  const { dataType } = outlineOf(proto, budget.fields);
   const dtype = dtypes.find((each) => WIRE_TYPES[each].number === dataType) ?? dtypes[0]!;
-  return readTensorProto(proto, { name, dtype }, budget);
+  return readTensorProto(proto, { ...wanted, dtype }, budget);
 }
 
 function single(name: string, { data }: Tensor): number {
@@ -128,7 +140,11 @@ function partOf(ids: Tensor, from: number, end: number): Tensor {
   return { ...ids, shape, data: ids.data.slice(from, end) } as Tensor;
 }
 
-function filtersOfTexts(texts: Tensor, instances: number): readonly Filter[] | undefined {
+function filtersOfTexts(
+  texts: Tensor,
+  instances: number,
+  limits: RequestLimits,
+): readonly Filter[] | undefined {
   const bytes = texts.data instanceof StringColumn ? texts.data.bytes.length : 0;
   const { bytesMax } = FILTER_TEXT_LIMITS;
   if (bytes > bytesMax) refuse(`winnow.filter has ${bytes} bytes; at most ${bytesMax} are allowed`);
@@ -142,7 +158,14 @@ function filtersOfTexts(texts: Tensor, instances: number): readonly Filter[] | u
       `winnow.filter has ${list.length} filters for ${instances} instances; give one for each`,
     );
   }
-  return list.map((text) => (text === "" ? { kind: "and", of: [] } : parseFilter(parsed(text))));
+  const different = [...new Set(list)];
+  checkFilters({ filters: different.length, conditions: 0 }, limits);
+  const filters = new Map(different.map((text) => [text, filterOfText(text)]));
+  return list.map((text) => filters.get(text)!);
+}
+
+function filterOfText(text: string): Filter {
+  return text === "" ? { kind: "and", of: [] } : parseFilter(parsed(text));
 }
 
 function parsed(text: string): ReturnType<typeof jsonValue> {

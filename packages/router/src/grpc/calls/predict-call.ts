@@ -13,6 +13,7 @@ import { ATTRIBUTES_OUTPUT, EXPLANATION_OUTPUT, VECTORS_OUTPUT } from "../../pre
 import type { Degradation, Predictor, UnknownUsers } from "../../predictor.ts";
 import type { RequestContext } from "../../request-context.ts";
 import { checkInstances, instancesOf } from "../../limits/request-limits.ts";
+import type { RequestLimits } from "../../limits/request-limits.ts";
 import type { GrpcSettings } from "../grpc-settings.ts";
 import {
   CONDITION_NAMES,
@@ -69,13 +70,14 @@ export async function predict(
     const signature = predictSignature(pinned.program, spec.signatureName);
     const budget = new TensorBudget(settings.tensorBytesMax);
     const sent = splitInputs(message.inputs, signature);
-    const inputs = readInputs(signature, sent.inputs, budget);
+    const inputs = readInputs(signature, sent.inputs, { budget, limits: predictor.limits });
     const instances = instancesOf(signature, inputs);
     checkInstances(instances, predictor.limits);
     const names = wantedOutputs(signature, message.outputFilter);
     const { context, header } = call;
     context.signal.throwIfAborted();
-    const conditions = readConditions(sent.conditions, instances, budget);
+    const of = { instances, limits: predictor.limits };
+    const conditions = readConditions(sent.conditions, of, budget);
     const request = { signature, inputs, context, header, ...conditions };
     const prediction = await predictor.predict(pinned, request);
     const { outputs, version, attributes, vectors, explanation } = prediction;
@@ -104,14 +106,15 @@ export async function predict(
 function readInputs(
   signature: SignatureProgram,
   inputs: PredictMessage["inputs"],
-  budget: TensorBudget,
+  { budget, limits }: { readonly budget: TensorBudget; readonly limits: RequestLimits },
 ): Map<string, Tensor> {
   checkNames(signature, inputs);
+  const checkShape = ([rows = 1]: readonly number[]): void => checkInstances(rows, limits);
   return new Map(
     signature.inputs.map((input) => {
       const proto = inputs.get(input.name);
       if (proto === undefined) throw missing(signature, inputs, input.name);
-      return [input.name, readTensorProto(proto, input, budget)] as const;
+      return [input.name, readTensorProto(proto, { ...input, checkShape }, budget)] as const;
     }),
   );
 }

@@ -20,6 +20,7 @@ import { readExtensions } from "../../http/predict/request-extensions.ts";
 import { inferenceModel } from "../../http/request-path.ts";
 import type { NamedModel } from "../../http/request-path.ts";
 import { checkInstances, instancesOf } from "../../limits/request-limits.ts";
+import type { RequestLimits } from "../../limits/request-limits.ts";
 import type { Predictor } from "../../predictor.ts";
 import type { GrpcAnswer, GrpcCall } from "../calls/predict-call.ts";
 import type { GrpcSettings } from "../grpc-settings.ts";
@@ -45,11 +46,13 @@ export async function modelInfer(
       pinned.program.signatures,
       textOf(parameters, "signature_name") ?? "",
     );
-    const inputs = readInputs(message, signature, new TensorBudget(settings.tensorBytesMax));
+    const { limits } = predictor;
+    const budget = new TensorBudget(settings.tensorBytesMax);
+    const inputs = readInputs(message, signature, { budget, limits });
     const instances = instancesOf(signature, inputs);
-    checkInstances(instances, predictor.limits);
-    const fields = fieldsOfParameters(parameters, predictor.limits);
-    const wanted = readExtensions(fields, instances, predictor.limits);
+    checkInstances(instances, limits);
+    const fields = fieldsOfParameters(parameters, limits);
+    const wanted = readExtensions(fields, instances, limits);
     const isRaw = flagOf(parameters, "binary_data_output") ?? message.raw.length > 0;
     const names = wantedNames(outputs);
     const { context, header } = call;
@@ -80,7 +83,7 @@ export function namedModel(model: string, version: string): NamedModel {
 function readInputs(
   { inputs, raw }: InferMessage,
   signature: SignatureProgram,
-  budget: TensorBudget,
+  { budget, limits }: { readonly budget: TensorBudget; readonly limits: RequestLimits },
 ): ReadonlyMap<string, Tensor> {
   if (raw.length > 0 && raw.length !== inputs.length) {
     refuse(
@@ -93,6 +96,7 @@ function readInputs(
     checkDatatype(declared, input.datatype);
     refuseParameters((name) => input.parameters.has(name), `input "${input.name}"`);
     const outline = { name: input.name, dtype: declared.dtype, shape: shapeOf(input) };
+    checkInstances(outline.shape[0] ?? 1, limits);
     const bytes = raw[at];
     if (bytes === undefined) {
       read.set(input.name, readContents(input.contents ?? NO_BYTES, outline, budget));

@@ -50,6 +50,9 @@ export interface ModelMessage {
   readonly version: string;
 }
 
+/** Bytes of a parameter: ids and filters, with what JSON adds to them. */
+const PARAMETER_BYTES_MAX = 8 * 2 ** 20;
+
 /** Counts what a request names. */
 type Count = () => void;
 
@@ -182,13 +185,19 @@ function readValue(reader: ProtobufReader): InferParameter {
   while (reader.next()) {
     if (reader.field === 1) value = { kind: "bool", value: reader.bool() };
     else if (reader.field === 2) value = { kind: "integer", value: reader.int64() };
-    else if (reader.field === 3) value = { kind: "text", value: reader.view() };
+    else if (reader.field === 3) value = { kind: "text", value: textOf(reader) };
     else if (reader.field === 4) value = { kind: "double", value: reader.double() };
     else if (reader.field === 5) {
       value = { kind: "integer", value: BigInt.asUintN(64, reader.int64()) };
     }
   }
   return value;
+}
+
+function textOf(reader: ProtobufReader): Uint8Array {
+  const { length } = reader.view();
+  if (length <= PARAMETER_BYTES_MAX) return reader.view();
+  refuse(`A parameter has ${length} bytes; at most ${PARAMETER_BYTES_MAX} are allowed`);
 }
 
 function refuse(message: string): never {

@@ -15,17 +15,21 @@ const KNOWN: ReadonlySet<string> = new Set(
   ),
 );
 const IGNORED_MAX = 8;
+/** Values of a parameter that is JSON, beside ids and their lists: those of filters. */
+const JSON_VALUES_MAX = 2 ** 17;
 
 /** Winnow's fields among the parameters. */
 export function fieldsOfParameters(
   parameters: InferParameters,
-  limits: Pick<RequestLimits, "jsonValuesMax">,
+  limits: Pick<RequestLimits, "jsonValuesMax" | "excludedIdsMax">,
 ): FieldReader {
   return (field) => {
     const parameter = parameters.get(field);
     if (parameter === undefined) return undefined;
     if (parameter.kind === "text" && isWrittenAsText(field)) {
-      return readJsonText(field, parameter.value, limits);
+      const valuesMax = JSON_VALUES_MAX + 2 * limits.excludedIdsMax;
+      const jsonValuesMax = Math.min(limits.jsonValuesMax, valuesMax);
+      return readJsonText(field, parameter.value, { jsonValuesMax });
     }
     const document = new JsonReader({ valuesMax: 1 });
     document.parse(Buffer.from(jsonOf(parameter)));

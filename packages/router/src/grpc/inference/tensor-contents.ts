@@ -50,7 +50,7 @@ export function readContents(
   budget: TensorBudget,
 ): Tensor {
   const count = elementCount(shape);
-  const given = countValues(contents, name, dtype);
+  const given = countValues(valuesReaderOf(contents, budget.fields), name, dtype);
   if (given !== count) {
     refuse(`Input "${name}" has ${given} values; shape [${shape.join(",")}] needs ${count}`);
   }
@@ -67,8 +67,7 @@ interface Values {
 }
 
 /** How many values contents have, all of which must stand in the field of their dtype. */
-function countValues(contents: Uint8Array, name: string, dtype: Dtype): number {
-  const reader = valuesReaderOf(contents);
+function countValues(reader: ProtobufReader, name: string, dtype: Dtype): number {
   let count = 0;
   while (reader.next()) {
     const { field } = reader;

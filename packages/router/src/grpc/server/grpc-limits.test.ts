@@ -3,14 +3,47 @@
 import { status } from "@grpc/grpc-js";
 import { afterEach, describe, expect, test } from "vitest";
 import { gate, until } from "../../http/server/fixtures/running-server.ts";
-import { RETRIEVAL, closeAll, failureOf, start, strings } from "../fixtures/grpc-client.ts";
+import {
+  RETRIEVAL,
+  closeAll,
+  failureOf,
+  messageType,
+  start,
+  strings,
+} from "../fixtures/grpc-client.ts";
 
 const DEADLINE_MS = 1000;
 
 afterEach(closeAll);
 
-/** A message of 150,000 fields that nobody knows. */
-const unknownFields = (): Buffer => Buffer.alloc(300_000, Buffer.of(0x78, 0));
+const ONE = strings(["42"]);
+/** A text, and a shape that repeats it. */
+const LONG = strings(["42"], [20_000_000]);
+
+/** Messages of 150,000 fields that nobody knows. */
+const unknownFields = (messages = 1): Buffer =>
+  Buffer.alloc(messages * 300_000, Buffer.of(0x78, 0));
+const predictOf = (tensor: Buffer): Buffer =>
+  Buffer.concat([
+    messageType("tensorflow.serving.PredictRequest").serialize({
+      model_spec: { name: "retrieval" },
+    }),
+    inField(2, Buffer.concat([Buffer.from("\n\u0007input_1"), inField(2, tensor)])),
+  ]);
+const inferOf = (contents: Buffer): Buffer =>
+  Buffer.concat([
+    Buffer.from("\n\u0009retrieval"),
+    inField(
+      5,
+      Buffer.concat([Buffer.from("\n\u0007input_1\u0012\u0005BYTES\u0018\u0001"), contents]),
+    ),
+  ]);
+const parameterOf = (text: Buffer): Buffer =>
+  Buffer.concat([
+    Buffer.from("\n\u0009retrieval"),
+    Buffer.from("*\u001a\n\u0007input_1\u0012\u0005BYTES\u0018\u0001*\u0006B\u000442--"),
+    inField(4, Buffer.concat([Buffer.from("\n\u0006filter"), inField(2, inField(3, text))])),
+  ]);
 
 /** A message with these bytes, at least 128 of them, as a field. */
 function inField(field: number, bytes: Buffer): Buffer {
@@ -152,11 +185,63 @@ describe("deadlines and limits", () => {
       inField(1, inField(1, Buffer.alloc(2 ** 19, Buffer.of(0x0a, 0)))),
       "more than 131072 fields",
     ],
+    [
+      "of a tensor",
+      "prediction",
+      "Predict",
+      predictOf(unknownFields(8)),
+      "more than 1048576 fields",
+    ],
+    [
+      "of contents",
+      "inference",
+      "ModelInfer",
+      inferOf(inField(5, unknownFields(8))),
+      "more than 1048576 fields",
+    ],
+    [
+      "bytes of a parameter",
+      "inference",
+      "ModelInfer",
+      parameterOf(Buffer.alloc(2 ** 23 + 1, " ")),
+      "A parameter has 8388609 bytes; at most 8388608 are allowed",
+    ],
+    [
+      "values of a parameter",
+      "inference",
+      "ModelInfer",
+      parameterOf(Buffer.from(`[${"1,".repeat(300_000)}1]`)),
+      "more than 262144 JSON values",
+    ],
   ])("R1: more than any request has use for is refused: %s", async (...given) => {
     const [, service, method, bytes, problem] = given;
     const running = await start({}, async () => undefined);
 
     await expect(running[service].send(method, bytes)).rejects.toMatchObject({
+      details: expect.stringContaining(problem) as string,
+    });
+  });
+
+  test.each<[string, object, string]>([
+    ["instances", { input_1: LONG }, "The request has 20000000 instances"],
+    ["ids", { input_1: ONE, "winnow.exclude": LONG }, '"exclude" has 20000000 ids'],
+    ["ids", { input_1: ONE, "winnow.include": LONG }, '"include" has 20000000 ids'],
+    ["names", { input_1: ONE, "winnow.return": LONG }, "winnow.return has 20000000 values"],
+    [
+      "filters",
+      {
+        input_1: strings(["42"], [65]),
+        "winnow.filter": strings(Array.from({ length: 65 }, (_, at) => `{"year":${at}}`)),
+      },
+      '"filter" has 65 different filters',
+    ],
+  ])("R1: too many %s are refused before they are made of a shape", async (...given) => {
+    const [, inputs, problem] = given;
+    const { prediction } = await start();
+
+    const answer = prediction.call("Predict", { model_spec: { name: "retrieval" }, inputs });
+
+    await expect(answer).rejects.toMatchObject({
       code: status.INVALID_ARGUMENT,
       details: expect.stringContaining(problem) as string,
     });

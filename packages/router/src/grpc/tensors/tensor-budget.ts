@@ -1,10 +1,19 @@
-// How much memory the tensors of one request may take. The size of a tensor is not the size of its message: a
-// shape and one value to repeat are ten bytes.
+// How much memory the tensors of one request may take, and how many fields. The size of a tensor is not the size of its
+// message: a shape and one value to repeat are ten bytes, and a string of no bytes is two.
 
 import { WinnowError } from "@winnow/core";
+import type { FieldBudget } from "../client-message.ts";
 
-/** Bytes that all tensors of one request may take together. */
+/** Fields of all tensors of a request. */
+const FIELDS_MAX = 2 ** 20;
+
+/** Bytes and fields that all tensors of one request may take together. */
 export class TensorBudget {
+  /** Each field is counted once, when it is first read. */
+  readonly fields: FieldBudget = {
+    left: FIELDS_MAX,
+    problem: `tensors of more than ${FIELDS_MAX} fields, one for each string; tensor_content and raw contents take one in all`,
+  };
   readonly #bytesMax: number;
   #bytes = 0;
 

@@ -5,6 +5,7 @@ import { elementCount } from "@winnow/core";
 import type { ProtobufReader } from "@winnow/core";
 import { RANK_MAX, isVastShape } from "../../limits/tensor-shape.ts";
 import { readerOf, valuesReaderOf } from "../client-message.ts";
+import type { FieldBudget } from "../client-message.ts";
 
 /** A TensorProto without its values. */
 export interface TensorOutline {
@@ -22,8 +23,8 @@ export interface TensorOutline {
 export class MisfitError extends Error {}
 
 /** Reads everything but values. @throws MisfitError, WinnowError INVALID_ARGUMENT */
-export function outlineOf(proto: Uint8Array): TensorOutline {
-  const reader = valuesReaderOf(proto);
+export function outlineOf(proto: Uint8Array, fields: FieldBudget): TensorOutline {
+  const reader = valuesReaderOf(proto, fields);
   const shape: number[] = [];
   let dataType = 0;
   let content: Uint8Array | undefined;

@@ -19,6 +19,8 @@ import { MisfitError, outlineOf } from "./tensor-outline.ts";
 export interface ExpectedInput {
   readonly name: string;
   readonly dtype: Dtype;
+  /** Refuses a shape before anything is allocated for its values. */
+  readonly checkShape?: (shape: readonly number[]) => void;
 }
 
 /**
@@ -43,16 +45,17 @@ export function readTensorProto(
 
 function readTensor(
   proto: Uint8Array,
-  { name, dtype }: ExpectedInput,
+  { name, dtype, checkShape }: ExpectedInput,
   budget: TensorBudget,
 ): Tensor {
-  const outline = outlineOf(proto);
+  const outline = outlineOf(proto, budget.fields);
   const { dataType, shape, count } = outline;
   if (dataType === 0) throw new MisfitError("it has no dtype");
   if (dataType !== WIRE_TYPES[dtype].number) {
     const given = dataTypeName(dataType);
     throw new WinnowError("INVALID_ARGUMENT", `Input "${name}" must be ${dtype}, not ${given}`);
   }
+  checkShape?.(shape);
   if (dtype === "string") return { dtype, shape, data: readStrings(outline, budget) };
   budget.take(count * WIRE_TYPES[dtype].bytes);
   return { dtype, shape, data: readNumbers(outline, dtype) } as Tensor;
