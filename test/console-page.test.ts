@@ -204,6 +204,38 @@ describe.skipIf(executablePath === undefined)("the console's page", () => {
     },
   );
 
+  test("of a large cluster, a map has cells only while it is open, and few maps open by themselves", async () => {
+    const report = healthyReport();
+    const movies = report.models.find(({ versions }) => versions[0]!.tables.length > 0)!;
+    const [whole] = movies.versions;
+    const workers = Array.from({ length: 100 }, (_, at) => ({
+      ...report.workers[0]!,
+      id: `w${at}`,
+    }));
+    const replicas = Array.from({ length: 80 }, (_, at) => [at]);
+    const tables = [{ ...whole!.tables[0]!, partitions: 80, replicas }];
+    const partitions = { covered: 0, underreplicated: 80, lost: 0 };
+    const models = Array.from({ length: 12 }, (_, at) => ({
+      ...movies,
+      name: `movies-${at}`,
+      versions: [{ ...whole!, tables, ...(at % 2 === 1 && { partitions }) }],
+    }));
+    const page = await opened({
+      ...METADATA,
+      "/v1/cluster": { json: { ...report, workers, models } },
+    });
+    const maps = page.locator("#partitions details");
+    await maps.nth(11).waitFor();
+    const cells = (): Promise<number[]> =>
+      maps.evaluateAll((all) => all.map((each) => each.querySelectorAll(".cells .cell").length));
+    const before = await cells();
+    await maps.nth(0).locator("summary").click();
+    await maps.nth(0).locator(".cell").first().waitFor();
+
+    expect(before).toEqual([0, 8000, 0, 8000, 0, 8000, 0, 8000, 0, 0, 0, 0]);
+    expect((await cells())[0]).toBe(8000);
+  });
+
   test("of many versions, those that are whole are folded, and one that lacks replicas is open", async () => {
     const report = healthyReport();
     const movies = report.models.find(({ versions }) => versions[0]!.tables.length > 0)!;

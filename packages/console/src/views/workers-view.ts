@@ -2,8 +2,9 @@
 
 import type { ClusterReport, ModelReport, VersionReport, WorkerReport } from "@winnow/router";
 import type { VNode } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import { ageText, countText, durationText, sizeText } from "../words.ts";
-import { badge, bar, empty, h, section, table } from "./element.ts";
+import { badge, bar, empty, h, section, table, use } from "./element.ts";
 
 const TONES: Readonly<Record<WorkerReport["condition"], string>> = {
   ready: "ok",
@@ -91,16 +92,36 @@ const ENDING: ReadonlySet<string> = new Set(["UNLOADING", "END"]);
 
 /** Versions up to which all maps are open. */
 const OPEN_MAPS_MAX = 4;
+/** Cells of all maps that are open by themselves: a browser takes seconds for a hundred thousand. */
+const OPEN_CELLS_MAX = 4 * CELLS_MAX;
 
-/** A map for each version that is the default, or is about to become it; of many, those that are whole are folded. */
+/** A version, and where its map is drawn. */
+interface MapProps {
+  readonly workers: readonly WorkerReport[];
+  readonly model: ModelReport;
+  readonly version: VersionReport;
+}
+
+/**
+ * A map for each version that is the default, or is about to become it. Of many, those that are whole are folded, and of
+ * large ones those beyond `OPEN_CELLS_MAX`.
+ */
 export function partitionsView(report: ClusterReport): VNode {
   const shown = report.models.flatMap((model) =>
     model.versions
       .filter(({ isOver, state, tables }) => !isOver && !ENDING.has(state) && tables.length > 0)
       .map((version) => ({ model, version })),
   );
-  const draw = shown.length > OPEN_MAPS_MAX ? foldedMap : openMap;
-  const maps = shown.map(({ model, version }) => draw(report.workers, model, version));
+  let cells = 0;
+  const maps = shown.map(({ model, version }) => {
+    const map = { workers: report.workers, model, version };
+    const mayFold = shown.length > OPEN_MAPS_MAX;
+    const wanted = !mayFold || !isWhole(version) || !version.isDefault;
+    if (wanted) cells += cellsOf(map);
+    const isOpen = wanted && cells <= OPEN_CELLS_MAX;
+    if (isOpen && !mayFold) return openMap(map);
+    return use(FoldedMap, { ...map, isOpen, key: mapName(model, version) });
+  });
   if (maps.length === 0) {
     return section("partitions", "Partitions", empty("No version with tables is loaded."));
   }
@@ -119,40 +140,64 @@ export function partitionsView(report: ClusterReport): VNode {
   );
 }
 
-function openMap(
-  workers: readonly WorkerReport[],
-  model: ModelReport,
-  version: VersionReport,
-): VNode {
+function isWhole({ partitions }: VersionReport): boolean {
+  return partitions.underreplicated + partitions.lost === 0;
+}
+
+function cellsOf({ workers, version }: MapProps): number {
+  let cells = 0;
+  for (const { replicas } of version.tables) {
+    if (hasMap(replicas, workers)) cells += replicas.length * workers.length;
+  }
+  return cells;
+}
+
+function openMap(props: MapProps): VNode {
+  const { model, version } = props;
   return h(
     "div",
     { key: mapName(model, version), class: "map" },
     mapHeading(model, version),
-    ...version.tables.map((each) => tableMap(workers, version, each)),
+    ...tableMaps(props),
   );
 }
 
-/** It opens by itself when partitions lack replicas, or while the version is on its way. */
-function foldedMap(
-  workers: readonly WorkerReport[],
-  model: ModelReport,
-  version: VersionReport,
-): VNode {
+/** It opens by itself when `isOpen` becomes true, and has no cells while it is folded. */
+function FoldedMap({ isOpen, ...props }: MapProps & { readonly isOpen: boolean }): VNode {
+  const { model, version } = props;
+  const [isUnfolded, setUnfolded] = useState(isOpen);
+  useEffect(() => setUnfolded(isOpen), [isOpen]);
   const { covered, underreplicated, lost } = version.partitions;
-  const isWhole = underreplicated + lost === 0;
   const held = `${covered} of ${covered + underreplicated + lost} partitions with all replicas`;
+  const onToggle = (event: Event): void =>
+    setUnfolded((event.currentTarget as HTMLDetailsElement).open);
   return h(
     "details",
-    { key: mapName(model, version), class: "map", open: !isWhole || !version.isDefault },
+    { class: "map", open: isUnfolded, onToggle },
     h(
       "summary",
       {},
       mapHeading(model, version),
       " ",
-      isWhole ? h("span", { class: "beside" }, held) : badge(lost > 0 ? "down" : "degraded", held),
+      isWhole(version)
+        ? h("span", { class: "beside" }, held)
+        : badge(lost > 0 ? "down" : "degraded", held),
     ),
-    ...version.tables.map((each) => tableMap(workers, version, each)),
+    ...(isUnfolded ? tableMaps(props) : []),
   );
+}
+
+function tableMaps({ workers, version }: MapProps): VNode[] {
+  return version.tables.map((each) => tableMap(workers, version, each));
+}
+
+type Replicas = VersionReport["tables"][number]["replicas"];
+
+function hasMap(
+  replicas: Replicas,
+  workers: readonly WorkerReport[],
+): replicas is NonNullable<Replicas> {
+  return replicas !== undefined && replicas.length * workers.length <= CELLS_MAX;
 }
 
 function mapName(model: ModelReport, version: VersionReport): string {
@@ -176,7 +221,7 @@ function tableMap(
 ): VNode {
   const about = `${name}: ${countText(rows)} rows of ${dim}, ${partitions === 1 ? "one partition" : `${countText(partitions)} partitions`}`;
   const caption = h("p", { class: "map-caption" }, about);
-  if (replicas === undefined || replicas.length * workers.length > CELLS_MAX) {
+  if (!hasMap(replicas, workers)) {
     return h("div", {}, caption, empty("Too many partitions for a map."));
   }
   const lines = workers.map((worker, position) => {
