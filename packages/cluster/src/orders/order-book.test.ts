@@ -8,7 +8,7 @@ import type { StateFile } from "../state/state-file.ts";
 import { WinnowError } from "@winnow/core";
 import { ClusterSecret } from "../trust/cluster-secret.ts";
 import { RefusedRecords } from "../trust/refused-records.ts";
-import { writeOrder } from "./models-order.ts";
+import { ORDER_NUMBER_MAX, writeOrder } from "./models-order.ts";
 import type { OrderedModel } from "./models-order.ts";
 import { OrderBook } from "./order-book.ts";
 import type { OrderBookParts } from "./order-book.ts";
@@ -99,6 +99,16 @@ describe("an order book", () => {
 
     expect([first.number, second.number]).toEqual([1, 42]);
     expect(book.newest).toBe(second);
+  });
+
+  test("gives none above one that somebody forged with the last number, and says how to be rid of it", async () => {
+    const store = new MemoryStore();
+    const book = await opened({ store });
+    await book.offer(ordered(ORDER_NUMBER_MAX, "forged"), "a peer");
+
+    await expect(book.make(models(), { author })).rejects.toThrow(
+      /stop all routers and workers, remove it .*--cluster-secret-file/,
+    );
   });
 
   test("takes what its file, its store or a peer say, if it is higher", async () => {

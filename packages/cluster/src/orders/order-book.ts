@@ -42,6 +42,9 @@ const FILE_SOURCE = "the order in the state file";
 /** Ms for which a starting process asks the store; then it starts without an answer. */
 const OPEN_MS_MAX = 1000;
 const OPEN_RETRY_MS = 50;
+/** Nobody gives so many orders: somebody wrote one with the last number. Each process that knows it writes it again. */
+const NO_NUMBER_LEFT =
+  "There is no number left for an order: the one in force, which must be forged, has the last; stop all routers and workers, remove it from Redis and the state directories, and sign orders (--cluster-secret-file)";
 /** Attempts of `make`; each fails if another order was stored between its read and its write. */
 const TRIES_MAX = 4;
 const FILE_RETRY_MS = 30_000;
@@ -186,7 +189,7 @@ export class OrderBook {
       if (store !== undefined) this.#take(this.#judge(stored));
       const number = 1 + Math.max(above, this.#newest?.number ?? 0);
       if (number > ORDER_NUMBER_MAX) {
-        throw new WinnowError("RESOURCE_EXHAUSTED", "There is no number left for an order");
+        throw new WinnowError("RESOURCE_EXHAUSTED", NO_NUMBER_LEFT);
       }
       const order = writeOrder({ cluster: this.#parts.cluster, number, ...author, models });
       const unsure = "whether the order stands is not known: look, or give it again";
