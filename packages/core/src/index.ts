@@ -45,6 +45,7 @@ export {
 export type { ErrorCode } from "./errors/errors.ts";
 export { setGraceTimer } from "./time/grace-timer.ts";
 export { LAG_TIMER_MS, takeOffLagTimer } from "./time/loop-lag.ts";
+export { sharedMaking } from "./time/shared-making.ts";
 export { nextLoopTurn, quietTurn } from "./time/loop-turn.ts";
 export { AbortableSignal } from "./time/signal.ts";
 export type { Signal } from "./time/signal.ts";

@@ -40,6 +40,27 @@ const ROUTER = {
   }),
 };
 
+test("scrapes of one moment are one page, and the next one shows what is then", async () => {
+  const metrics = createMetrics({ version: "1.2.3", processMetrics: false });
+  let made = 0;
+  const clusterStatus = (): ClusterStatus => {
+    made += 1;
+    return ROUTER.clusterStatus();
+  };
+  await metrics.text();
+  metrics.watch({ ...ROUTER, clusterStatus });
+  const alone = await metrics.text();
+  const readOnce = made;
+
+  const crowd = Promise.all(Array.from({ length: 100 }, () => metrics.text()));
+  metrics.http.answered(ANSWERED);
+  const pages = new Set(await crowd);
+
+  expect([made, pages.size]).toEqual([2 * readOnce, 1]);
+  expect(alone).not.toContain("winnow_requests_total{");
+  expect([...pages][0]).toContain("winnow_requests_total{");
+});
+
 test("the page counts requests under Winnow's names and TensorFlow Serving's", async () => {
   const metrics = createMetrics({ version: "1.2.3", processMetrics: false });
   metrics.watch(ROUTER);

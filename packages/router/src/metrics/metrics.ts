@@ -12,6 +12,7 @@ import {
   TalliedHistogram,
   addReadMetrics,
   takeOffLagTimer,
+  sharedMaking,
 } from "@winnow/core";
 import type { HeldMemory, ReadMetric } from "@winnow/core";
 import type { GrpcObserver } from "../grpc/grpc-observer.ts";
@@ -89,7 +90,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       watched = router;
     },
     watchDoor: (door, held) => void doors.push({ door, held }),
-    text: () => registry.metrics(),
+    text: sharedMaking(() => registry.metrics()),
   };
 }
 

@@ -4,7 +4,7 @@
 
 import { addMemberMetrics } from "@winnow/cluster";
 import type { MemberMetricsOptions } from "@winnow/cluster";
-import { LAG_TIMER_MS, addReadMetrics, takeOffLagTimer } from "@winnow/core";
+import { LAG_TIMER_MS, addReadMetrics, sharedMaking, takeOffLagTimer } from "@winnow/core";
 import type { Clock, MetricSeries, ReadMetric } from "@winnow/core";
 import type { CacheTallies } from "@winnow/model";
 import { Counter, Histogram, Registry, collectDefaultMetrics } from "prom-client";
@@ -59,7 +59,7 @@ export function createWorkerMetrics(options: MetricsOptions): WorkerMetrics {
     watch: (worker) => {
       watched = worker;
     },
-    text: () => registry.metrics(),
+    text: sharedMaking(() => registry.metrics()),
   };
 }
 
