@@ -1,7 +1,9 @@
 // Shadow traffic on a clock that moves when told: what is asked, how much of it at a time, and what is dropped.
 
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import type { Tensor } from "@winnow/core";
-import { WinnowError, fingerprint, stringTensor, tensor } from "@winnow/core";
+import { WinnowError, fingerprint, nextLoopTurn, stringTensor, tensor } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import type { Prediction, PredictRequest } from "../predictor.ts";
@@ -72,8 +74,46 @@ class Bench {
   }
 }
 
+/** Frees what nothing holds. */
+function collect(): void {
+  setFlagsFromString("--expose-gc");
+  (runInNewContext("gc") as () => void)();
+  setFlagsFromString("--no-expose-gc");
+}
+
 /** Answers nothing, and heeds nothing. */
 const frozen = () => new Promise<Prediction>(() => undefined);
+
+test("what is not compared is not kept: attributes and vectors of the answer, and the client's request", async () => {
+  const bench = new Bench();
+  const weakly = ((): readonly WeakRef<object>[] => {
+    const [attributes, vectors] = [stringTensor(["{}"]), stringTensor(["vector"])];
+    const header = (name: string): string => name;
+    const context = new RequestContext(bench.clock, { timeoutMs: 1000 });
+    context.finish();
+    const inputs = new Map([["user", stringTensor(["42"])]]);
+    const wanted = { attributes: ["year"], vectors: true, header };
+    bench.offer({
+      request: { signature, inputs, context, ...wanted },
+      given: { ...idsOf("a"), attributes, vectors },
+      ask: frozen,
+    });
+    return [attributes, vectors, header].map((each) => new WeakRef(each));
+  })();
+  const whatIsHeld = async (): Promise<number> => {
+    // What a weak reference was made of is held until the end of the turn.
+    await nextLoopTurn();
+    collect();
+    return weakly.filter((each) => each.deref() !== undefined).length;
+  };
+
+  const waiting = await whatIsHeld();
+  await bench.clock.advanceSettled(1);
+  const running = await whatIsHeld();
+
+  expect([waiting, running]).toEqual([0, 0]);
+  expect(bench.asked[0]).toMatchObject({ attributes: undefined, vectors: undefined });
+});
 
 describe("a shadow is asked", () => {
   test("for its share of requests, behind the answer of the client", async () => {

@@ -22,6 +22,14 @@ const INSTANCES_MAX = 32;
 /** Values of an answer that are compared in one turn of the event loop. */
 const VALUES_MAX = 16_384;
 
+/** What a shadow is not asked for, because it is not compared; and the header, which holds the client's request. */
+const NOT_COMPARED = {
+  attributes: undefined,
+  vectors: undefined,
+  explain: undefined,
+  header: undefined,
+} as const;
+
 /** A request that was answered, and how to ask the shadow. */
 export interface ShadowOffer {
   /** Name of the experiment. */
@@ -45,8 +53,9 @@ export interface ShadowParts {
   readonly limits: Pick<RouterSettings, "shadowsMax" | "shadowsWaitingMax" | "shadowBytesMax">;
 }
 
-interface Waiting {
-  readonly offer: ShadowOffer;
+/** What is kept of an offer. What is not compared is not: attributes and vectors may be far larger than outputs. */
+interface Waiting extends Omit<ShadowOffer, "given"> {
+  readonly outputs: Prediction["outputs"];
   readonly offeredAtMs: number;
   readonly bytes: number;
 }
@@ -81,7 +90,10 @@ export class ShadowTraffic {
     if (reason !== undefined) return this.#drop(offer, reason);
     this.#heldBytes += bytes;
     const { clock } = this.#parts;
-    this.#queue.push({ offer, offeredAtMs: clock.nowMs(), bytes });
+    const { model, shadow, ask, given } = offer;
+    const request = { ...offer.request, ...NOT_COMPARED };
+    const { outputs } = given;
+    this.#queue.push({ model, shadow, request, outputs, ask, offeredAtMs: clock.nowMs(), bytes });
     // The client's answer is written first.
     clock.setTimer(0, () => this.#next());
   }
@@ -89,7 +101,7 @@ export class ShadowTraffic {
   /** Drops the waiting shadow requests and aborts the running ones. */
   close(): void {
     this.#isClosed = true;
-    for (const { offer } of this.#queue.splice(0)) this.#drop(offer, "closed");
+    for (const waiting of this.#queue.splice(0)) this.#drop(waiting, "closed");
     for (const context of this.#running) {
       context.abort(() => new WinnowError("CANCELLED", "The router is closing"));
     }
@@ -114,40 +126,39 @@ export class ShadowTraffic {
     }
   }
 
-  async #run({ offer, offeredAtMs, bytes }: Waiting): Promise<void> {
+  async #run(waiting: Waiting): Promise<void> {
+    const { model, shadow, offeredAtMs, bytes } = waiting;
     const { clock, isBusy } = this.#parts;
-    const leftMs = offer.shadow.budgetMs - (clock.nowMs() - offeredAtMs);
+    const leftMs = shadow.budgetMs - (clock.nowMs() - offeredAtMs);
     if (leftMs <= 0 || isBusy()) {
       this.#heldBytes -= bytes;
-      return this.#drop(offer, leftMs <= 0 ? "full" : "busy");
+      return this.#drop(waiting, leftMs <= 0 ? "full" : "busy");
     }
     const context = new RequestContext(clock, { timeoutMs: leftMs });
     const id = this.#running.add(context);
     const startMs = clock.nowMs();
-    const outcome = await outcomeOf(offer, context);
+    const outcome = await outcomeOf(waiting, context);
     context.finish();
     this.#running.delete(id);
     this.#heldBytes -= bytes;
     const elapsedMs = clock.nowMs() - startMs;
-    this.#parts.onShadow({ model: offer.model, ...outcome, elapsedMs });
+    this.#parts.onShadow({ model, ...outcome, elapsedMs });
     this.#next();
   }
 
-  #drop({ model }: ShadowOffer, reason: string): void {
+  #drop({ model }: Pick<ShadowOffer, "model">, reason: string): void {
     this.#parts.onShadow({ model, outcome: "dropped", reason, elapsedMs: 0 });
   }
 }
 
 /** The outcome of a shadow request. Never rejects, and settles when the context ends, whatever the shadow does. */
 async function outcomeOf(
-  { request, given, ask }: ShadowOffer,
+  { request, outputs, ask }: Waiting,
   context: RequestContext,
 ): Promise<Pick<ShadowRecord, "outcome" | "reason">> {
   try {
-    // Attributes and explanations are not compared.
-    const asked = { ...request, context, attributes: undefined, explain: undefined };
-    const answer = await context.untilAborted(ask(asked));
-    return { outcome: likenessOf(given.outputs, answer.outputs), reason: "" };
+    const answer = await context.untilAborted(ask({ ...request, context }));
+    return { outcome: likenessOf(outputs, answer.outputs), reason: "" };
   } catch (error) {
     const { code } = toWinnowError(error);
     if (code === "DEADLINE_EXCEEDED") return { outcome: "late", reason: "" };
