@@ -42,6 +42,7 @@ const NAMES = new Set([
   "item_features",
   "item_towers",
   "masked_searches",
+  "narrow_searches",
   "one_query",
   "score_expressions",
   "several_interests",
@@ -196,7 +197,7 @@ beforeAll(async () => {
   await describeItems(path.join(base, RECORDED, "1"), recordedIds);
   routers.set(1, await startCluster(1, 2 ** 20));
   routers.set(3, await startCluster(3, 400));
-}, 120_000);
+}, 300_000);
 
 afterAll(async () => {
   for (const close of closings.toReversed()) await close();

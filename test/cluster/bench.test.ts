@@ -77,14 +77,15 @@ describe("winnow bench", () => {
 
   test("S1: answers under load, of several models by their weights, are exact", async () => {
     const load = ["--model", "movies=3,movies-ranking=1", "--batch", "2", "-k", "3"];
-    const ended = await bench(cluster.url, ...short, ...load, "--check", "0.2", "--json");
+    const ended = await bench(cluster.url, ...short, ...load, "--check", "0.5", "--json");
     const [server] = reportOf(ended).servers;
 
     const { requests, instances, statuses, models: asked } = server!.load;
     expect(statuses).toEqual({ 200: requests });
     expect(instances).toBe(2 * requests);
     expect(asked["movies"]!.count).toBeGreaterThan(asked["movies-ranking"]!.count);
-    expect(server!.check!.checked).toBeGreaterThan(5);
+    // How many there are in a second depends on what else the machine does.
+    expect(server!.check!.checked).toBeGreaterThan(0);
     expect(server!.check).toMatchObject({ exact: server!.check!.checked, different: 0 });
     expect(ended.code).toBe(0);
   });

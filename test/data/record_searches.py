@@ -555,6 +555,100 @@ def computed_items(directory):
     return [("batch", asked, name) for name in COMPUTED]
 
 
+# --- searches in two bytes a value -----------------------------------------------------------------
+
+
+def in_half(m, q):
+    return tf.matmul(tf.cast(q, tf.half), m.halves, transpose_b=True)
+
+
+def in_bfloat16(m, q):
+    return tf.matmul(tf.cast(q, tf.bfloat16), m.bfloats, transpose_b=True)
+
+
+def layer_in(dtype, m, x):
+    return tf.nn.relu(tf.matmul(x, tf.cast(m.kernel, dtype)) + tf.cast(m.centre, dtype))
+
+
+NARROW_SEARCHES = {
+    "serving_default": lambda m, q, w: in_half(m, q),
+    "bfloat16": lambda m, q, w: in_bfloat16(m, q),
+    "of_float32": lambda m, q, w: tf.matmul(tf.cast(q, tf.half), tf.cast(m.items, tf.half), transpose_b=True),
+    "columns": lambda m, q, w: tf.matmul(tf.cast(q, tf.bfloat16), tf.transpose(m.bfloats)),
+    "bfloat16_items_of_half_query": lambda m, q, w: tf.matmul(tf.cast(tf.cast(q, tf.half), tf.bfloat16), m.bfloats, transpose_b=True),
+    "temperature": lambda m, q, w: in_half(m, q) / tf.cast(m.temperature, tf.half),
+    "temperature_of_float32": lambda m, q, w: tf.cast(in_bfloat16(m, q), tf.float32) / m.temperature,
+    "many_steps": lambda m, q, w: tf.nn.relu(in_bfloat16(m, q) / tf.cast(m.temperature, tf.bfloat16) - 3.0) * 0.25,
+    "sigmoid": lambda m, q, w: tf.sigmoid(tf.cast(in_half(m, q), tf.float32) / 1024.0),
+    "logarithm": lambda m, q, w: tf.math.log(tf.cast(tf.nn.relu(in_half(m, q)), tf.float32) + 1.0),
+    "softmax": lambda m, q, w: tf.nn.softmax(tf.cast(in_bfloat16(m, q), tf.float32) / 1024.0),
+    "half_to_half": lambda m, q, w: in_half(m, q),
+    "opposite": lambda m, q, w: -in_half(m, q),
+    "masked": lambda m, q, w: tf.where(counts(w) > 0, tf.constant(tf.half.min, tf.half), in_half(m, q)),
+    "masked_behind": lambda m, q, w: tf.where(counts(w) > 0, -np.inf, tf.cast(in_bfloat16(m, q), tf.float32)),
+    "without_first": lambda m, q, w: in_bfloat16(m, q)[:, 1:],
+    "best_of_two": lambda m, q, w: tf.reduce_max(tf.einsum("bvd,nd->bvn", tf.cast(tf.stack([q, q[:, ::-1]], 1), tf.bfloat16), m.bfloats), axis=1),
+    "projected": lambda m, q, w: tf.matmul(tf.cast(q, tf.half), tf.matmul(tf.cast(m.items, tf.half), tf.cast(m.kernel, tf.half)), transpose_b=True),
+    "tower": lambda m, q, w: tf.matmul(tf.cast(q, tf.bfloat16), layer_in(tf.bfloat16, m, tf.cast(m.small, tf.bfloat16)), transpose_b=True),
+    "tower_of_half": lambda m, q, w: tf.matmul(tf.cast(q, tf.half), layer_in(tf.half, m, m.halves * 7.0), transpose_b=True),
+    "normalised": lambda m, q, w: tf.matmul(tf.cast(q, tf.half), tf.math.l2_normalize(m.halves, 1), transpose_b=True),
+    "keras_half": lambda m, q, w: tf.matmul(tf.cast(q, tf.half), m.half_tower(tf.constant(ITEMS)), transpose_b=True),
+    "keras_bfloat16": lambda m, q, w: tf.matmul(tf.cast(q, tf.bfloat16), m.bfloat16_tower(tf.constant(ITEMS)), transpose_b=True),
+    "overflowing": lambda m, q, w: in_half(m, q * 30.0),
+    # Scores are rounded before a bias is added to them, so no product of vectors has this order.
+    "dense_bias": lambda m, q, w: in_half(m, q) + tf.cast(m.bias, tf.half),
+}
+
+
+@model
+def narrow_searches(directory):
+    """Searches that the graph computes in half or bfloat16, as under Keras' policies of mixed precision. All numbers are
+    integers, whose products round, and of whose scores many are equal then; between layers of bfloat16 nothing is
+    rounded, since TensorFlow may put two of these together. Recorded with oneDNN (TF_ENABLE_ONEDNN_OPTS=1, TensorFlow's
+    default on x86): without it, products of bfloat16 are cut instead of rounded. Signatures named dense_ are no search."""
+    module = tf.Module()
+    numbers = np.random.default_rng(53)
+    items = numbers.integers(-60, 61, (40, 8))
+    module.items = tf.Variable(items, dtype=tf.float32, name="items")
+    module.halves = tf.Variable(items, dtype=tf.half, name="halves")
+    module.bfloats = tf.Variable(items, dtype=tf.bfloat16, name="bfloats")
+    module.small = tf.Variable(numbers.integers(-9, 10, (40, 8)), dtype=tf.float32, name="small")
+    module.kernel = tf.Variable(numbers.integers(-2, 3, (8, 8)), dtype=tf.float32, name="kernel")
+    module.centre = tf.Variable(numbers.integers(-4, 5, 8), dtype=tf.float32, name="centre")
+    module.temperature = tf.Variable(3.0, name="temperature")
+    module.bias = tf.Variable(numbers.integers(-99, 99, 40), dtype=tf.float32, name="bias")
+    module.ids = tf.Variable(ITEMS, name="ids")
+
+    def tower(policy):
+        layers = tf.keras.layers
+        parts = [layers.Embedding(41, 6, dtype=policy), layers.Dense(12, activation="relu", dtype=policy), layers.Dense(8, dtype=policy)]
+        made = tf.keras.Sequential([layers.StringLookup(vocabulary=ITEMS), *parts])
+        made(tf.constant(ITEMS[:1]))
+        for weights in made.trainable_variables:
+            weights.assign(numbers.integers(-1, 2, weights.shape))
+        return made
+
+    module.half_tower = tower("mixed_float16")
+    module.bfloat16_tower = tower("mixed_bfloat16")
+
+    def signature(name, function):
+        def serve(query, wanted):
+            values, rows = tf.math.top_k(function(module, query, wanted), k=9)
+            rows = rows + (1 if name == "without_first" else 0)
+            values = values if name == "half_to_half" else tf.cast(values, tf.float32)
+            return {"scores": values, "rows": rows, "ids": tf.gather(module.ids, rows)}
+
+        query = spec(tf.half, None, 8, name="query") if name == "half_to_half" else QUERY
+        return tf.function(serve, input_signature=[query, wanted(tf.int64, None)])
+
+    signatures = {name: signature(name, function) for name, function in NARROW_SEARCHES.items()}
+    tf.saved_model.save(module, directory, signatures=signatures)
+    query = numbers.integers(-40, 41, (5, 8)).astype(float)
+    query[3] = 0.0
+    asked = {"query": query.tolist(), "wanted": [[0, 7, 7], [39, 38, 37], [1, -1, 40], [5, 6, 5], [2, 3, 4]]}
+    return [("batch", asked, name) for name in NARROW_SEARCHES]
+
+
 # --- items that a tower computes in the graph ------------------------------------------------------
 
 

@@ -290,6 +290,8 @@ export type ScoreOperationName =
   | "Mul"
   | "Pow"
   | "Round"
+  | "RoundToBfloat16"
+  | "RoundToHalf"
   | "Selu"
   | "Sigmoid"
   | "Softmax"

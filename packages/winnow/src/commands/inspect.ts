@@ -173,9 +173,14 @@ function tensorText(spec: SignatureProgram["inputs"][number]): string {
   return `${spec.name}: ${spec.dtype} ${shape}`;
 }
 
+const ROUNDINGS: ReadonlyMap<string, string> = new Map([
+  ["RoundToBfloat16", "bfloat16"],
+  ["RoundToHalf", "half"],
+]);
+
 /** What a search ranks by besides the product: functions of scores, and masks. */
 function rankingTexts({ functions = [], mask, vectors }: TopKStep): readonly string[] {
-  const names = functions.map(({ op }) => op.toLowerCase());
+  const names = functions.map(({ op }) => ROUNDINGS.get(op) ?? op.toLowerCase());
   const tests = mask === undefined ? 0 : testsInRule(mask.keeps);
   const rules = tests === 1 ? "1 test" : `${tests} tests`;
   return [

@@ -29,10 +29,14 @@ export interface RankedSearch {
   readonly rows: number;
 }
 
-/** Items beyond k in the first search. */
-const MORE = 16;
+/** Items beyond k in the first search, at least. */
+const MORE_MIN = 16;
+/** And at most, of one in sixteen: bfloat16 gives neighbours in a long list one value. */
+const MORE_MAX = 256;
 /** Items of the second search, at least. */
 const MANY = 1024;
+/** Up to here the second search is twice as long as the list. */
+const DOUBLED_MAX = 8192;
 /** Items of one search for all its queries, except the first search. */
 const ITEMS_MAX = 65_536;
 
@@ -44,7 +48,7 @@ export async function rankedSearch(
   const { k } = question;
   const queries = question.query.shape[0]!;
   if (k === 0 || queries === 0) return await ask(question);
-  const depth = Math.min(rows, k + MORE);
+  const depth = Math.min(rows, k + moreThan(k));
   const first = await ask({ ...question, k: depth });
   const lists: (readonly ListedItem[])[] = [];
   let open: OpenQuery[] = [];
@@ -105,8 +109,12 @@ async function deepened(search: SearchUnderWay, open: readonly OpenQuery[]): Pro
   });
 }
 
-function depthOf({ question, rows }: SearchUnderWay): number {
-  return Math.min(rows, Math.max(MANY, question.k + MORE));
+function depthOf({ question: { k }, rows }: SearchUnderWay): number {
+  return Math.min(rows, Math.max(MANY, k + moreThan(k), Math.min(2 * k, DOUBLED_MAX)));
+}
+
+function moreThan(k: number): number {
+  return Math.min(Math.max(MORE_MIN, k >> 4), MORE_MAX);
 }
 
 /** Searches the first half of the rows between `from` and `to`. */

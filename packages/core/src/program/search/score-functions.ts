@@ -7,6 +7,7 @@
 // on, and what would be a subnormal number is 0.
 
 import type { Tensor } from "../../tensor/tensor.ts";
+import { roundedToBfloat16, roundedToHalf } from "../../tensor/narrow-rounding.ts";
 import { invalid } from "../node-error.ts";
 import type { ScoreFunction, ScoreOperationName, ValueId } from "../program.ts";
 import type { SoftmaxSums } from "./softmax-sums.ts";
@@ -84,6 +85,8 @@ const FUNCTIONS: Readonly<Record<ElementFunctionName, Apply>> = {
   Mul: (score, other) => flushed(score * other),
   Pow: (score, exponent) => flushed(score ** exponent),
   Round: roundedToEven,
+  RoundToBfloat16: roundedToBfloat16,
+  RoundToHalf: roundedToHalf,
   Selu: (score) =>
     Math.fround(
       score < 0 ? SELU_SCALED_ALPHA * Math.fround(Math.expm1(score)) : SELU_SCALE * score,

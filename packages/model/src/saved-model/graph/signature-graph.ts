@@ -15,6 +15,7 @@ import { visitNode } from "./lowering.ts";
 import type { SignatureDefinition } from "./definition/meta-graph.ts";
 import { assetValues } from "./sources/table-contents.ts";
 import type { TableRegistry } from "./tables/table-registry.ts";
+import { castToFloat32, ofType, signatureInFloats } from "./narrow-signature.ts";
 import { tablesReadWhole, uncutTablesOf } from "./scores/uncut-tables.ts";
 
 /** Nodes in an order in which they can run, and the values at both ends. */
@@ -40,20 +41,23 @@ export function lowerSignature(
     throw new WinnowError("UNIMPLEMENTED", message);
   }
   const lowering = new Lowering(sources, registry);
-  const inputs = signature.inputs.map(({ type, shape }): GraphValue => {
+  const inFloats = signatureInFloats(signature);
+  const inputs = inFloats.inputs.map(({ type, shape }): GraphValue => {
     return { dtype: graphDtypeOf(type), shape };
   });
   const fed = assetValues(sources.meta);
-  for (const [index, { graphTensor }] of signature.inputs.entries()) {
-    fed.set(graphTensor.replace(/:0$/, ""), inputs[index]!);
+  for (const [index, { graphTensor, type }] of signature.inputs.entries()) {
+    fed.set(graphTensor.replace(/:0$/, ""), ofType(graphDtypeOf(type), inputs[index]!));
   }
   const walk = new GraphWalk(sources.meta.graph, sources.operations, (node, values, walk) =>
     visitNode(lowering, { node, inputs: values, walk }),
   );
   const wanted = signature.outputs.map(({ graphTensor }) => graphTensor);
   const outputs = walk.valuesOf(wanted, fed).map((value, index) => {
-    if (value !== undefined) return value;
     const { name, graphTensor } = signature.outputs[index]!;
+    if (value?.widened !== undefined)
+      return visitNode(lowering, castToFloat32(value, name, walk))[0]!;
+    if (value !== undefined) return value;
     const message = `output "${name}" names ${graphTensor}, which has no value`;
     throw new WinnowError("INVALID_ARGUMENT", message);
   });
@@ -63,7 +67,7 @@ export function lowerSignature(
     ...uncutTablesOf(nodes, lowering.obstacles),
     ...tablesReadWhole(nodes, (stored) => registry.isSearched(stored)),
   ];
-  return { signature, inputs, outputs, nodes, uncutTables };
+  return { signature: inFloats, inputs, outputs, nodes, uncutTables };
 }
 
 /** Nodes that outputs and assertions depend on, in order. */

@@ -1,7 +1,9 @@
 // Operations of one operand, as functions of each of its values, of scores as of the values of items.
 
+import { numberOfDtype } from "../../bundle/data-type.ts";
 import { constantValue } from "../graph-value.ts";
 import type { GraphValue, NodeFunction, OperationNode } from "../graph-value.ts";
+import { ROUNDING } from "../narrow-values.ts";
 
 /** Operations of one operand, by name. */
 const UNARY: ReadonlyMap<string, readonly NodeFunction[]> = new Map<
@@ -34,7 +36,17 @@ const UNARY: ReadonlyMap<string, readonly NodeFunction[]> = new Map<
 ]);
 /** An operation of one operand, as functions of each value that keep the order of values. */
 export function elementFunctionsOf(node: OperationNode): readonly NodeFunction[] | undefined {
-  return UNARY.get(node.op) ?? leakyRelu(node);
+  const rounding = roundingOf(node);
+  return rounding === undefined ? (UNARY.get(node.op) ?? leakyRelu(node)) : [{ op: rounding }];
+}
+
+/** What rounds float32 values to those of the type in which a graph computes; `undefined` for any other operation. */
+export function roundingOf({
+  op,
+  attributes,
+}: OperationNode): "RoundToBfloat16" | "RoundToHalf" | undefined {
+  if (op !== ROUNDING) return undefined;
+  return attributes.type("DstT") === numberOfDtype("half") ? "RoundToHalf" : "RoundToBfloat16";
 }
 
 function leakyRelu({ op, attributes }: OperationNode): readonly NodeFunction[] | undefined {

@@ -3,9 +3,10 @@
 // scores.
 
 import type { Tensor } from "@winnow/core";
-import { elementCount } from "@winnow/core";
+import { elementCount, elementFunction } from "@winnow/core";
 import { producerOf } from "../graph-value.ts";
 import type { GraphValue } from "../graph-value.ts";
+import { roundingOf } from "./element-functions.ts";
 
 /** Reads the only element of a stored tensor of one element. */
 export type ScalarReader = (value: GraphValue) => Tensor | undefined;
@@ -50,8 +51,10 @@ function computed(
   { producer }: GraphValue,
   ...[read, depth]: [ScalarReader, number]
 ): number | undefined {
-  const apply = producer?.kind === "operation" ? FUNCTIONS.get(producer.op) : undefined;
-  if (producer?.kind !== "operation" || apply === undefined) return undefined;
+  if (producer?.kind !== "operation") return undefined;
+  const rounding = roundingOf(producer);
+  const apply = rounding === undefined ? FUNCTIONS.get(producer.op) : elementFunction(rounding);
+  if (apply === undefined) return undefined;
   const inputs = SHAPING.has(producer.op) ? producer.inputs.slice(0, 1) : producer.inputs;
   const numbers = inputs.map((input) => scalarOf(input, read, depth + 1));
   return numbers.every((number) => number !== undefined) ? apply(...numbers) : undefined;

@@ -2,6 +2,7 @@
 // value rank after all others, so they do no harm if they are the worst rows by score, as in log(s). If they
 // are the best rows, as in -log(s), a search would find nothing else, so such a function is not searched.
 
+import { elementFunction } from "@winnow/core";
 import type { NodeFunction } from "../graph-value.ts";
 import { scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
@@ -80,11 +81,19 @@ function valuesBehind(op: string, values: Values, number: number): Values {
       return scaled(values, number);
     case "Div":
       return scaled(values, 1 / number);
-    default: {
-      const [low, high] = RANGES.get(op) ?? [-Infinity, Infinity];
-      return { ...values, low, high };
-    }
+    default:
+      return ofNoOperand(op, values);
   }
+}
+
+/** Behind a function that has no operand. */
+function ofNoOperand(op: string, { low, high, isTurned }: Values): Values {
+  if (op === "RoundToBfloat16" || op === "RoundToHalf") {
+    const round = elementFunction(op);
+    return { low: round(low, NaN), high: round(high, NaN), isTurned };
+  }
+  const [least, most] = RANGES.get(op) ?? [-Infinity, Infinity];
+  return { low: least, high: most, isTurned };
 }
 
 function bounded(op: "Maximum" | "Minimum", values: Values, number: number): Values {

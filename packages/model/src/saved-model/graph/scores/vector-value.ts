@@ -1,10 +1,11 @@
 // Vectors with one value for each item that a graph computes of what it stores: `0.2 * log1p(views)`,
 // `(1 - in_stock) * -1e9`. They are computed when the version is opened, by the operations that a router would run.
 
+import { elementCount, elementFunction } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
-import { elementCount } from "@winnow/core";
 import { fold } from "../constant-folding.ts";
-import type { GraphValue } from "../graph-value.ts";
+import type { GraphValue, OperationNode } from "../graph-value.ts";
+import { roundingOf } from "./element-functions.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 
 /** Operations that give each item a value of its own, those that add or take axes of size 1, and what all items have together. */
@@ -45,10 +46,22 @@ function contentOf(value: GraphValue, reading: Reading): Tensor | undefined {
   }
   if (stored !== undefined) return reading.read(value);
   reading.operationsLeft -= 1;
-  const isKnown = producer?.kind === "operation" && OPERATIONS.has(producer.op);
-  if (!isKnown || reading.operationsLeft < 0) return undefined;
-  const inputs = producer.inputs.flatMap((input) => contentOf(input, reading) ?? []);
-  if (inputs.length < producer.inputs.length) return undefined;
-  const { op, name, attributes } = producer;
+  const isComputed = producer?.kind === "operation" && reading.operationsLeft >= 0;
+  return isComputed ? computed(producer, reading) : undefined;
+}
+
+function computed(node: OperationNode, reading: Reading): Tensor | undefined {
+  const { op, name, attributes, inputs: values } = node;
+  const rounding = roundingOf(node);
+  if (rounding === undefined && !OPERATIONS.has(op)) return undefined;
+  const inputs = values.flatMap((input) => contentOf(input, reading) ?? []);
+  if (inputs.length < values.length) return undefined;
+  if (rounding !== undefined) return rounded(inputs[0]!, rounding);
   return fold({ op, name, attributes, outputCount: 1, isUnbounded: true }, inputs)?.[0];
+}
+
+function rounded(tensor: Tensor, rounding: NonNullable<ReturnType<typeof roundingOf>>): Tensor {
+  if (tensor.dtype !== "float32") return tensor;
+  const round = elementFunction(rounding);
+  return { ...tensor, data: tensor.data.map((value) => round(value, NaN)) };
 }
