@@ -51,6 +51,19 @@ describe("the examples of a request", () => {
     expect(examplesIn(withContext("x", "b"), (input) => input.text(9, "unknown"))).toEqual(["xb"]);
   });
 
+  test("of which there is one stay where they are: a copy of 50 MB holds the event loop", () => {
+    const writer = new ProtobufWriter();
+    list("x".repeat(100))(writer);
+    const bytes = writer.finish();
+    const input = new ExampleInput(() => undefined);
+    input.read(new ProtobufReader(bytes, RULES));
+
+    const column = input.column();
+
+    expect(column.bytes.buffer).toBe(bytes.buffer);
+    expect(column.toText()).toEqual(["x".repeat(100)]);
+  });
+
   test.each<[string, readonly Write[]]>([
     ["Input is empty.", [list()]],
     ["too many", [list("1", "2", "3", "4", "5", "6")]],

@@ -66,8 +66,12 @@ export class ExampleInput {
   }
 }
 
-/** The examples, each behind the context, if there is one. @throws WinnowError INVALID_ARGUMENT for too much of it */
+/** The examples, each behind the context, if there is one; one without it stays where it is. @throws WinnowError INVALID_ARGUMENT for too much of it */
 export function exampleColumn(context: Uint8Array, examples: readonly Uint8Array[]): StringColumn {
+  const [only] = examples;
+  if (context.length === 0 && only !== undefined && examples.length === 1) {
+    return new StringColumn(Uint32Array.of(0, only.length), only);
+  }
   if (context.length === 0) return StringColumn.fromBytes(examples);
   const repeated = context.length * examples.length;
   if (repeated > REPEATED_BYTES_MAX) {
