@@ -34,7 +34,7 @@ export type { Describe, StaticMembershipSettings } from "./membership/static-mem
 export { incarnationAbove, meet, renumbered, unmet } from "./announcement/succession.ts";
 export type { Meeting, Succession } from "./announcement/succession.ts";
 export { signDrain } from "./orders/drain-order.ts";
-export { isAbove, isSameOrder } from "./orders/models-order.ts";
+export { ORDER_LIMITS, isAbove, isSameOrder } from "./orders/models-order.ts";
 export type { ModelsOrder, OrderMark, OrderedModel, OrderedModels } from "./orders/models-order.ts";
 export { OrderBook } from "./orders/order-book.ts";
 export type { OrderAuthor, OrderBookParts } from "./orders/order-book.ts";

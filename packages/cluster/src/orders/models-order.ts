@@ -57,11 +57,10 @@ export interface ModelsOrder extends OrderMark {
 export type OrderWords = Omit<ModelsOrder, "id" | "text"> & { readonly cluster: string };
 
 const FORMAT = 1;
-const MODELS_MAX = 512;
+/** What an order may list: models, and versions of a `specific` policy and labels of each. */
+export const ORDER_LIMITS = { models: 512, versions: 1024, labels: 1024 } as const;
 const TEXT_CHARACTERS_MAX = 256;
 const PATH_CHARACTERS_MAX = 4096;
-const VERSIONS_MAX = 1024;
-const LABELS_MAX = 1024;
 /** Largest number that is accepted. */
 export const ORDER_NUMBER_MAX: number = 2 ** 48;
 /**
@@ -142,8 +141,8 @@ function writeModel({ model, basePath, policy, labels }: OrderedModel): object {
 
 function readModels(models: unknown): readonly OrderedModel[] {
   if (!Array.isArray(models)) throw malformed("models");
-  if (models.length > MODELS_MAX) {
-    const text = `At most ${MODELS_MAX} models can be ordered, not ${models.length}`;
+  if (models.length > ORDER_LIMITS.models) {
+    const text = `At most ${ORDER_LIMITS.models} models can be ordered, not ${models.length}`;
     throw new WinnowError("INVALID_ARGUMENT", text);
   }
   const names = new Set<string>();
@@ -184,8 +183,8 @@ function readPolicy(model: string, { latest, all, specific }: Fields): OrderedMo
     throw refused(model, "wants no version: the count of the latest is at least 1");
   }
   if (!Array.isArray(specific)) throw refused(model, "has no version policy");
-  if (specific.length === 0 || specific.length > VERSIONS_MAX) {
-    throw refused(model, `names ${specific.length} versions, not 1 to ${VERSIONS_MAX}`);
+  if (specific.length === 0 || specific.length > ORDER_LIMITS.versions) {
+    throw refused(model, `names ${specific.length} versions, not 1 to ${ORDER_LIMITS.versions}`);
   }
   const versions = specific.map((version: unknown) => readVersion(model, version));
   return { kind: "specific", versions };
@@ -194,8 +193,8 @@ function readPolicy(model: string, { latest, all, specific }: Fields): OrderedMo
 function readLabels(model: string, labels: Fields): ReadonlyMap<string, number> {
   const entries = Object.entries(labels);
   const isLong = entries.some(([label]) => label === "" || label.length > TEXT_CHARACTERS_MAX);
-  if (entries.length > LABELS_MAX || isLong) {
-    const bounds = `at most ${LABELS_MAX} labels of 1 to ${TEXT_CHARACTERS_MAX} characters`;
+  if (entries.length > ORDER_LIMITS.labels || isLong) {
+    const bounds = `at most ${ORDER_LIMITS.labels} labels of 1 to ${TEXT_CHARACTERS_MAX} characters`;
     throw refused(model, `can have ${bounds}`);
   }
   return new Map(entries.map(([label, version]) => [label, readVersion(model, version)]));

@@ -1,7 +1,8 @@
-// Reads `ReloadConfigRequest` from its bytes, as protobuf merges fields that come again. How many models, versions and
-// labels there may be is checked by who keeps the list; the bytes are bounded here, because two of them are a model.
+// Reads `ReloadConfigRequest` from its bytes, as protobuf merges fields that come again. What it may list is bounded while
+// it is read: two bytes are a model, and one is a version.
 
-import { WinnowError } from "@winnow/core";
+import { ORDER_LIMITS } from "@winnow/cluster";
+import { VARINT_BYTES_MAX, WinnowError } from "@winnow/core";
 import type { ProtobufReader } from "@winnow/core";
 import { readerOf } from "../client-message.ts";
 
@@ -27,8 +28,7 @@ const NO_POLICY: PolicyMessage = { kind: "none" };
 /** The models of a `ReloadConfigRequest`; `undefined` if it has no list of them. @throws WinnowError INVALID_ARGUMENT */
 export function readReloadRequest(bytes: Uint8Array): readonly ModelConfig[] | undefined {
   if (bytes.length > BYTES_MAX) {
-    const text = `The list of models has ${bytes.length} bytes; at most ${BYTES_MAX} are allowed`;
-    throw new WinnowError("INVALID_ARGUMENT", text);
+    refuse(`the list of models has ${bytes.length} bytes; at most ${BYTES_MAX} are allowed`);
   }
   let models: ModelConfig[] | undefined;
   const reader = readerOf(bytes);
@@ -50,7 +50,11 @@ function readServerConfig(
 }
 
 function readList(list: ProtobufReader, into: ModelConfig[]): void {
-  while (list.next()) if (list.field === 1) into.push(readModel(list.message()));
+  while (list.next()) {
+    if (list.field !== 1) continue;
+    if (into.length === ORDER_LIMITS.models) refuse(`it lists more than ${into.length} models`);
+    into.push(readModel(list.message()));
+  }
 }
 
 function readModel(reader: ProtobufReader): ModelConfig {
@@ -85,7 +89,13 @@ function readLatest(reader: ProtobufReader, before: PolicyMessage): PolicyMessag
 
 function readSpecific(reader: ProtobufReader, before: PolicyMessage): PolicyMessage {
   const versions = before.kind === "specific" ? [...before.versions] : [];
-  while (reader.next()) if (reader.field === 1) reader.int64s(versions);
+  const { versions: max } = ORDER_LIMITS;
+  while (reader.next()) {
+    if (reader.field !== 1) continue;
+    const isLong = reader.to - reader.from > max * VARINT_BYTES_MAX;
+    if (!isLong) reader.int64s(versions);
+    if (isLong || versions.length > max) refuse(`a model names more than ${max} versions`);
+  }
   return { kind: "specific", versions };
 }
 
@@ -97,4 +107,11 @@ function readLabel(reader: ProtobufReader, into: Map<string, bigint>): void {
     else if (reader.field === 2) version = reader.int64();
   }
   into.set(label, version);
+  if (into.size > ORDER_LIMITS.labels) {
+    refuse(`a model has more than ${ORDER_LIMITS.labels} labels`);
+  }
+}
+
+function refuse(problem: string): never {
+  throw new WinnowError("INVALID_ARGUMENT", `Cannot reload: ${problem}`);
 }

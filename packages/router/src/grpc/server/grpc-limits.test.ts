@@ -45,13 +45,23 @@ const parameterOf = (text: Buffer): Buffer =>
     inField(4, Buffer.concat([Buffer.from("\n\u0006filter"), inField(2, inField(3, text))])),
   ]);
 
-/** A message with these bytes, at least 128 of them, as a field. */
+const ones = (count: number): Buffer => Buffer.alloc(count, 1);
+const reloadOf = (model: Buffer): Buffer => inField(1, inField(1, inField(1, model)));
+const label = (at: number): Buffer =>
+  inField(8, Buffer.concat([inField(1, Buffer.from(`l${at}`))]));
+
+/** A message with these bytes as a field. */
 function inField(field: number, bytes: Buffer): Buffer {
+  return Buffer.concat([Buffer.of(field * 8 + 2), inLength(bytes)]);
+}
+
+/** Bytes after their length. */
+function inLength(bytes: Buffer): Buffer {
   const length: number[] = [];
   for (let left = bytes.length; left > 0; left >>>= 7) {
     length.push((left & 0x7f) | (left > 0x7f ? 0x80 : 0));
   }
-  return Buffer.concat([Buffer.from([field * 8 + 2, ...length]), bytes]);
+  return Buffer.concat([Buffer.from(length), bytes]);
 }
 
 describe("deadlines and limits", () => {
@@ -176,14 +186,37 @@ describe("deadlines and limits", () => {
       "models",
       "HandleReloadConfigRequest",
       inField(1, inField(1, Buffer.alloc(2 ** 20, Buffer.of(0x0a, 0)))),
-      "The list of models has 1048584 bytes; at most 1048576 are allowed",
+      "the list of models has 1048584 bytes; at most 1048576 are allowed",
     ],
     [
-      "fields of a reload",
+      "models of a reload",
       "models",
       "HandleReloadConfigRequest",
-      inField(1, inField(1, Buffer.alloc(2 ** 19, Buffer.of(0x0a, 0)))),
-      "more than 131072 fields",
+      inField(1, inField(1, Buffer.alloc(2 * 513, Buffer.of(0x0a, 0)))),
+      "Cannot reload: it lists more than 512 models",
+    ],
+    [
+      "versions of a reload",
+      "models",
+      "HandleReloadConfigRequest",
+      reloadOf(inField(7, Buffer.concat([Buffer.of(0xb2, 6), inLength(inField(1, ones(1025)))]))),
+      "Cannot reload: a model names more than 1024 versions",
+    ],
+    [
+      "bytes of versions of a reload",
+      "models",
+      "HandleReloadConfigRequest",
+      reloadOf(
+        inField(7, Buffer.concat([Buffer.of(0xb2, 6), inLength(inField(1, ones(900_000)))])),
+      ),
+      "Cannot reload: a model names more than 1024 versions",
+    ],
+    [
+      "labels of a reload",
+      "models",
+      "HandleReloadConfigRequest",
+      reloadOf(Buffer.concat(Array.from({ length: 1025 }, (_, at) => label(at)))),
+      "Cannot reload: a model has more than 1024 labels",
     ],
     [
       "of a tensor",
