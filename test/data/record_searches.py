@@ -595,8 +595,18 @@ NARROW_SEARCHES = {
     "keras_half": lambda m, q, w: tf.matmul(tf.cast(q, tf.half), m.half_tower(tf.constant(ITEMS)), transpose_b=True),
     "keras_bfloat16": lambda m, q, w: tf.matmul(tf.cast(q, tf.bfloat16), m.bfloat16_tower(tf.constant(ITEMS)), transpose_b=True),
     "overflowing": lambda m, q, w: in_half(m, q * 30.0),
-    # Scores are rounded before a bias is added to them, so no product of vectors has this order.
-    "dense_bias": lambda m, q, w: in_half(m, q) + tf.cast(m.bias, tf.half),
+    "columns_of_float32": lambda m, q, w: tf.matmul(tf.cast(q, tf.half), tf.cast(m.columns, tf.half)),
+    "turned_of_float32": lambda m, q, w: tf.matmul(tf.cast(q, tf.bfloat16), tf.transpose(tf.cast(m.items, tf.bfloat16))),
+    "columns_without_first": lambda m, q, w: tf.matmul(tf.cast(q, tf.half), tf.cast(m.columns, tf.half))[:, 1:],
+    "normalised_float32": lambda m, q, w: tf.matmul(tf.cast(q, tf.half), tf.cast(tf.math.l2_normalize(m.items, 1), tf.half), transpose_b=True),
+    # Scores are rounded once, behind the bias: the products before it are whole numbers that half has.
+    "bias": lambda m, q, w: tf.matmul(tf.cast(q, tf.half), tf.cast(m.signs, tf.half), transpose_b=True) + tf.cast(m.bias * 64.0, tf.half),
+    "bias_before_mask": lambda m, q, w: tf.where(counts(w) > 0, tf.constant(-np.inf, tf.half), tf.matmul(tf.cast(q, tf.half), tf.cast(m.signs, tf.half), transpose_b=True) / 2.0 + tf.cast(m.bias * 64.0, tf.half)),
+    "factor": lambda m, q, w: tf.matmul(tf.cast(q, tf.half), tf.cast(m.signs, tf.half), transpose_b=True) * tf.cast(m.bias, tf.half),
+    "keras_head": lambda m, q, w: m.head(tf.cast(q, tf.half)),
+    "keras_head_of_bfloat16": lambda m, q, w: m.bfloat16_head(tf.cast(q, tf.bfloat16)),
+    # Nothing rounds behind this bias.
+    "dense_bias": lambda m, q, w: tf.cast(in_half(m, q), tf.float32) + m.bias,
 }
 
 
@@ -612,6 +622,8 @@ def narrow_searches(directory):
     module.items = tf.Variable(items, dtype=tf.float32, name="items")
     module.halves = tf.Variable(items, dtype=tf.half, name="halves")
     module.bfloats = tf.Variable(items, dtype=tf.bfloat16, name="bfloats")
+    module.columns = tf.Variable(items.T, dtype=tf.float32, name="columns")
+    module.signs = tf.Variable(numbers.integers(-2, 3, (40, 8)), dtype=tf.float32, name="signs")
     module.small = tf.Variable(numbers.integers(-9, 10, (40, 8)), dtype=tf.float32, name="small")
     module.kernel = tf.Variable(numbers.integers(-2, 3, (8, 8)), dtype=tf.float32, name="kernel")
     module.centre = tf.Variable(numbers.integers(-4, 5, 8), dtype=tf.float32, name="centre")
@@ -631,10 +643,21 @@ def narrow_searches(directory):
     module.half_tower = tower("mixed_float16")
     module.bfloat16_tower = tower("mixed_bfloat16")
 
+    def head(policy):
+        made = tf.keras.Sequential([tf.keras.layers.Dense(40, dtype=policy), tf.keras.layers.Activation("softmax", dtype="float32")])
+        made(tf.zeros([1, 8]))
+        kernel, bias = made.trainable_variables
+        kernel.assign(numbers.integers(-2, 3, kernel.shape) / 512)
+        bias.assign(numbers.integers(-8, 9, bias.shape) / 4)
+        return made
+
+    module.head = head("mixed_float16")
+    module.bfloat16_head = head("mixed_bfloat16")
+
     def signature(name, function):
         def serve(query, wanted):
             values, rows = tf.math.top_k(function(module, query, wanted), k=9)
-            rows = rows + (1 if name == "without_first" else 0)
+            rows = rows + (1 if name.endswith("without_first") else 0)
             values = values if name == "half_to_half" else tf.cast(values, tf.float32)
             return {"scores": values, "rows": rows, "ids": tf.gather(module.ids, rows)}
 

@@ -12,6 +12,8 @@ import { elementCount } from "@winnow/core";
 import type { GraphValue, OperationNode } from "../graph-value.ts";
 import { constantValue, integersOf, producerOf } from "../graph-value.ts";
 import { PICKED_VALUES_MAX, gatherOfRows, pickedRows, storedSliceOf } from "../tables/row-slice.ts";
+import { roundingOf } from "./element-functions.ts";
+import type { RoundingName } from "./element-functions.ts";
 import { scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 import { withoutRearrangement } from "./rearrangement.ts";
@@ -27,6 +29,8 @@ export interface CandidateMatrix {
   readonly firstAxis: 0 | 1;
   /** The stored axis over which values are normalised, and how. */
   readonly normalised: { readonly axis: 0 | 1; readonly how: RowNormalisation } | undefined;
+  /** The narrower type to whose values all are rounded, behind all else; in `computed` once it is known what a row is. */
+  readonly rounding?: RoundingName | undefined;
   /** What is computed of the stored rows (item-tower.ts); absent: they are taken as they are. */
   readonly computed?: RowComputation | undefined;
 }
@@ -37,8 +41,20 @@ export function candidateMatrixOf(
   scalars: ScalarReader,
 ): CandidateMatrix | undefined {
   const { plain, isTurned } = withoutTranspositions(value);
-  const matrix = storedMatrixOf(plain, scalars) ?? normalisedMatrixOf(plain, scalars);
+  const matrix =
+    storedMatrixOf(plain, scalars) ??
+    normalisedMatrixOf(plain, scalars) ??
+    roundedMatrixOf(plain, scalars);
   return matrix && isTurned ? { ...matrix, firstAxis: otherAxis(matrix.firstAxis) } : matrix;
+}
+
+/** A matrix whose values are rounded once, as where a kernel of float32 is read by a layer of mixed precision. */
+function roundedMatrixOf(value: GraphValue, scalars: ScalarReader): CandidateMatrix | undefined {
+  const { producer } = value;
+  const rounding = producer?.kind === "operation" ? roundingOf(producer) : undefined;
+  if (producer === undefined || rounding === undefined) return undefined;
+  const matrix = candidateMatrixOf(producer.inputs[0], scalars);
+  return matrix?.rounding === undefined ? matrix && { ...matrix, rounding } : undefined;
 }
 
 const TRANSPOSITIONS_MAX = 8;

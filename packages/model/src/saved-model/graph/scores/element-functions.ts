@@ -1,5 +1,6 @@
 // Operations of one operand, as functions of each of its values, of scores as of the values of items.
 
+import type { ScoreOperationName } from "@winnow/core";
 import { numberOfDtype } from "../../bundle/data-type.ts";
 import { constantValue } from "../graph-value.ts";
 import type { GraphValue, NodeFunction, OperationNode } from "../graph-value.ts";
@@ -40,11 +41,11 @@ export function elementFunctionsOf(node: OperationNode): readonly NodeFunction[]
   return rounding === undefined ? (UNARY.get(node.op) ?? leakyRelu(node)) : [{ op: rounding }];
 }
 
+/** Functions that round to a narrower type. */
+export type RoundingName = Extract<ScoreOperationName, "RoundToBfloat16" | "RoundToHalf">;
+
 /** What rounds float32 values to those of the type in which a graph computes; `undefined` for any other operation. */
-export function roundingOf({
-  op,
-  attributes,
-}: OperationNode): "RoundToBfloat16" | "RoundToHalf" | undefined {
+export function roundingOf({ op, attributes }: OperationNode): RoundingName | undefined {
   if (op !== ROUNDING) return undefined;
   return attributes.type("DstT") === numberOfDtype("half") ? "RoundToHalf" : "RoundToBfloat16";
 }

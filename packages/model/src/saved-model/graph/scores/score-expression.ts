@@ -31,6 +31,7 @@ import { otherAxis } from "./candidate-matrix.ts";
 import { computedProductOf, withoutChanges } from "./computed-items.ts";
 import { towerProductOf } from "./item-tower.ts";
 import { bestOfVectors, manyVectorProductOf } from "./many-vectors.ts";
+import { stepsRoundedOnce } from "./rounded-once.ts";
 import { scoreProductOf } from "./score-product.ts";
 import type { ItemFactor, ScoreProduct, SearchedItems } from "./score-product.ts";
 import { keepsHidden, withHidden } from "./hidden-items.ts";
@@ -260,7 +261,7 @@ function stepsFirst(whole: Composition, first: readonly ScoreStep[]): Compositio
 }
 
 function composedOfProduct(lowering: Lowering, found: Composition): SearchedScores | Obstacle {
-  const whole = withBiasesBefore(found);
+  const whole = withBiasesBefore(roundedOnce(found));
   const turning = turningStep(whole);
   if (turning !== undefined) return turning.operation;
   const linear = linearPart(lowering, whole);
@@ -308,6 +309,14 @@ function strayOf(
 ): ScoreStep | undefined {
   const [first, second] = steps.filter(({ kind }) => kind === "softmax");
   return isInDataset || product.vectors !== undefined ? first : second;
+}
+
+function roundedOnce(whole: Composition): Composition {
+  const { steps, stepsBefore, stepsOfEach } = whole;
+  const kept = stepsRoundedOnce(steps);
+  const keptOf = (end: number): number => kept.slice(0, end).filter(Boolean).length;
+  const places = { stepsBefore: keptOf(stepsBefore), stepsOfEach: keptOf(stepsOfEach) };
+  return { ...whole, ...places, steps: steps.filter((_, at) => kept[at]) };
 }
 
 /** A mask with the score -∞ may as well stand behind biases and what keeps -∞ as it is. */

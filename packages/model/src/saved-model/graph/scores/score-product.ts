@@ -3,6 +3,7 @@
 // them the other way round. All say which axis of either side is summed over; the axis that is kept
 // numbers the queries, or the items.
 
+import type { RowStep } from "../../partitions/row-computation.ts";
 import type { StoredTensor } from "../../partitions/stored-table.ts";
 import type { GraphValue, OperationNode } from "../graph-value.ts";
 import { integersOf, producerOf } from "../graph-value.ts";
@@ -91,7 +92,20 @@ export function itemsOf({ matrix, kept }: Side, scalars: ScalarReader): Searched
   if (candidates === undefined) return undefined;
   const { firstAxis, normalised } = candidates;
   const itemAxis = kept === 0 ? firstAxis : otherAxis(firstAxis);
-  return normalised?.axis === itemAxis ? undefined : { candidates, itemAxis };
+  if (normalised?.axis === itemAxis) return undefined;
+  return { candidates: withRounding(candidates, itemAxis), itemAxis };
+}
+
+/** Candidates whose rows are rounded as they are read. */
+function withRounding(candidates: CandidateMatrix, itemAxis: 0 | 1): CandidateMatrix {
+  const { rounding, shape } = candidates;
+  if (rounding === undefined) return candidates;
+  const dim = shape[otherAxis(itemAxis)];
+  const steps: readonly RowStep[] = [
+    { kind: "stored", matrix: 0, dim },
+    { kind: "elementwise", op: rounding, of: 0, by: undefined, dim },
+  ];
+  return { ...candidates, rounding: undefined, computed: { beside: [], steps } };
 }
 
 /** The int32 product of int8 matrices that a value is as float32: a quantised layer. Its sums are exact. */

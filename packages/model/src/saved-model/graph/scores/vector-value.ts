@@ -6,6 +6,7 @@ import type { Tensor } from "@winnow/core";
 import { fold } from "../constant-folding.ts";
 import type { GraphValue, OperationNode } from "../graph-value.ts";
 import { roundingOf } from "./element-functions.ts";
+import type { RoundingName } from "./element-functions.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 
 /** Operations that give each item a value of its own, those that add or take axes of size 1, and what all items have together. */
@@ -60,7 +61,7 @@ function computed(node: OperationNode, reading: Reading): Tensor | undefined {
   return fold({ op, name, attributes, outputCount: 1, isUnbounded: true }, inputs)?.[0];
 }
 
-function rounded(tensor: Tensor, rounding: NonNullable<ReturnType<typeof roundingOf>>): Tensor {
+function rounded(tensor: Tensor, rounding: RoundingName): Tensor {
   if (tensor.dtype !== "float32") return tensor;
   const round = elementFunction(rounding);
   return { ...tensor, data: tensor.data.map((value) => round(value, NaN)) };
