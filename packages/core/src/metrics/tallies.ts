@@ -61,6 +61,11 @@ class Series<Value> {
     return known ?? this.#add(labels);
   }
 
+  /** Ends the values whose first two labels are these. */
+  remove(first: string, second: string): void {
+    this.#values.get(first)?.delete(second);
+  }
+
   all(): readonly (readonly [Labels, Value])[] {
     return [...this.#values].flatMap(([first, seconds]) =>
       [...seconds].flatMap(([second, thirds]) =>
@@ -101,6 +106,11 @@ export class TalliedCounter {
   /** Adds to the series with these label values, in the order of the names. */
   add(amount: number, ...labels: readonly string[]): void {
     this.#series.at(labels).count += amount;
+  }
+
+  /** Ends the series whose first two labels have these values. */
+  remove(first: string, second: string): void {
+    this.#series.remove(first, second);
   }
 
   /** @internal called by the registry */
@@ -146,6 +156,11 @@ export class TalliedHistogram {
     while (at < bounds.length && value > bounds[at]!) at += 1;
     distribution.counts[at]! += 1;
     distribution.sum += value;
+  }
+
+  /** Ends the series whose first two labels have these values. */
+  remove(first: string, second: string): void {
+    this.#series.remove(first, second);
   }
 
   /** @internal called by the registry */

@@ -166,6 +166,28 @@ test("the page tells how the cluster stands, and forgets a model that is gone", 
   expect(later).not.toContain("movies");
 });
 
+test("the page has the 64 arms of an experiment that were asked last, however many its versions had", async () => {
+  const metrics = createMetrics({ version: "1.2.3", processMetrics: false });
+  const record = { model: "feed", code: "OK", instances: 1, elapsedMs: 20 };
+
+  metrics.router.arm?.({ ...record, model: "other", arm: "arm 0" });
+  for (let at = 0; at < 100; at += 1) {
+    metrics.router.arm?.({ ...record, arm: "control" });
+    metrics.router.arm?.({ ...record, arm: `arm ${at}` });
+  }
+  const page = await metrics.text();
+
+  for (const name of ["requests_total", "instances_total", "duration_seconds_count"]) {
+    const lines = page.match(new RegExp(`^winnow_arm_${name}{model="feed".*`, "gm"))!;
+    expect(lines).toHaveLength(64);
+    expect(lines.join()).toContain('arm="control"');
+    expect(lines.filter((line) => line.endsWith(" 100"))).toHaveLength(1);
+    expect(lines.join()).toContain('arm="arm 37"');
+    expect(lines.join()).not.toContain('arm="arm 36"');
+  }
+  expect(page).toContain('winnow_arm_instances_total{model="other",arm="arm 0"} 1');
+});
+
 test("the page counts what each arm of an experiment answers, and what it fails", async () => {
   const metrics = createMetrics({ version: "1.2.3", processMetrics: false });
   const record = { model: "feed", arm: "new", code: "OK", instances: 3, elapsedMs: 20 };

@@ -274,7 +274,35 @@ function routerObserver(registry: Registry): RouterObserver {
 /** Outcomes of shadow requests that were answered. */
 const COMPARED: ReadonlySet<string> = new Set(["same", "reordered", "different"]);
 
-/** Metrics of experiments. Their names and those of their arms come from files, with at most 16 arms each. */
+/** Arms of one experiment that have metrics: those of its last versions, which have at most 16 each. */
+const ARMS_MAX = 64;
+
+/**
+ * The arms of each experiment by when they were asked last. Names of arms come from files and change with versions:
+ * without a bound, arms that nobody asks any more would stay on the page for as long as the router runs.
+ */
+class RecentArms {
+  /** By experiment and arm, the number of the request that asked it last. */
+  readonly #byModel = new Map<string, Map<string, number>>();
+  readonly #onForgotten: (model: string, arm: string) => void;
+  #requests = 0;
+
+  constructor(onForgotten: (model: string, arm: string) => void) {
+    this.#onForgotten = onForgotten;
+  }
+
+  note(model: string, arm: string): void {
+    const arms = this.#byModel.get(model) ?? new Map<string, number>();
+    if (arms.size === 0) this.#byModel.set(model, arms);
+    arms.set(arm, (this.#requests += 1));
+    if (arms.size <= ARMS_MAX) return;
+    const [[oldest]] = [...arms].toSorted(([, a], [, b]) => a - b) as [[string, number]];
+    arms.delete(oldest);
+    this.#onForgotten(model, oldest);
+  }
+}
+
+/** Metrics of experiments. */
 function armObserver(registry: Registry): RouterObserver {
   const registers = [registry];
   const requests = new TalliedCounter({
@@ -309,6 +337,9 @@ function armObserver(registry: Registry): RouterObserver {
     buckets: SECONDS_BUCKETS,
     registers,
   });
+  const recent = new RecentArms((model, arm) => {
+    for (const each of [requests, instances, durations]) each.remove(model, arm);
+  });
   return {
     shadow: ({ model, outcome, reason, elapsedMs }) => {
       shadows.add(1, model, outcome, reason);
@@ -316,6 +347,7 @@ function armObserver(registry: Registry): RouterObserver {
       shadowDurations.observe(elapsedMs / 1000, model);
     },
     arm: ({ model, arm, code, instances: count, elapsedMs }) => {
+      recent.note(model, arm);
       requests.add(1, model, arm, code);
       if (code !== "OK") return;
       instances.add(count, model, arm);
