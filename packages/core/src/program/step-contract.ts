@@ -76,11 +76,14 @@ function checkInput(input: SignatureTensor, tensor: Tensor): void {
   if (tensor.dtype !== input.dtype) {
     throw invalid(`Input "${input.name}" must be ${input.dtype}, not ${tensor.dtype}`);
   }
-  if (!isCompatible(input, tensor.shape)) {
-    const declared = (input.shape ?? []).map((size) => (size < 0 ? "?" : size)).join(",");
-    const given = tensor.shape.join(",");
-    throw invalid(`Input "${input.name}" must have shape [${declared}], not [${given}]`);
-  }
+  checkInputShape(input, tensor.shape);
+}
+
+/** Checks the shape of an input against the signature's. @throws WinnowError INVALID_ARGUMENT */
+export function checkInputShape(input: SignatureTensor, shape: readonly number[]): void {
+  if (isCompatible(input, shape)) return;
+  const declared = (input.shape ?? []).map((size) => (size < 0 ? "?" : size)).join(",");
+  throw invalid(`Input "${input.name}" must have shape [${declared}], not [${shape.join(",")}]`);
 }
 
 function isCompatible(spec: TensorSpec, shape: readonly number[]): boolean {

@@ -4,9 +4,9 @@
 // name the same number in the same words, whichever of them checks first. The client has to change such a
 // request: INVALID_ARGUMENT, with the limit in the message.
 
-import { FILTER_LIMITS, WinnowError } from "@winnow/core";
+import { FILTER_LIMITS, WinnowError, checkInputShape, elementCount } from "@winnow/core";
 import { keyBytes } from "@winnow/cluster";
-import type { SignatureProgram, Tensor } from "@winnow/core";
+import type { SignatureProgram, SignatureTensor, Tensor } from "@winnow/core";
 
 /** What one request may ask. */
 export interface RequestLimits {
@@ -95,6 +95,19 @@ export function checkInstances(
 ): void {
   if (instances <= instancesMax) return;
   refuse(`The request has ${instances} instances; at most ${instancesMax} are allowed`);
+}
+
+/**
+ * Checks the shape of an input before its values are read: those of more than one for each instance cost time.
+ * @throws WinnowError INVALID_ARGUMENT
+ */
+export function checkShapeToRead(
+  input: SignatureTensor,
+  shape: readonly number[],
+  limits: Pick<RequestLimits, "instancesMax">,
+): void {
+  if (elementCount(shape) > limits.instancesMax) checkInputShape(input, shape);
+  checkInstances(shape[0] ?? 1, limits);
 }
 
 /**

@@ -12,7 +12,7 @@ import type { SignatureProgram, Tensor } from "@winnow/core";
 import { ATTRIBUTES_OUTPUT, EXPLANATION_OUTPUT, VECTORS_OUTPUT } from "../../predictor.ts";
 import type { Degradation, Predictor, UnknownUsers } from "../../predictor.ts";
 import type { RequestContext } from "../../request-context.ts";
-import { checkInstances, instancesOf } from "../../limits/request-limits.ts";
+import { checkInstances, checkShapeToRead, instancesOf } from "../../limits/request-limits.ts";
 import type { RequestLimits } from "../../limits/request-limits.ts";
 import type { GrpcSettings } from "../grpc-settings.ts";
 import {
@@ -109,12 +109,13 @@ function readInputs(
   { budget, limits }: { readonly budget: TensorBudget; readonly limits: RequestLimits },
 ): Map<string, Tensor> {
   checkNames(signature, inputs);
-  const checkShape = ([rows = 1]: readonly number[]): void => checkInstances(rows, limits);
   return new Map(
     signature.inputs.map((input) => {
       const proto = inputs.get(input.name);
       if (proto === undefined) throw missing(signature, inputs, input.name);
-      return [input.name, readTensorProto(proto, { ...input, checkShape }, budget)] as const;
+      const { name, dtype } = input;
+      const checkShape = (shape: readonly number[]): void => checkShapeToRead(input, shape, limits);
+      return [name, readTensorProto(proto, { name, dtype, checkShape }, budget)] as const;
     }),
   );
 }

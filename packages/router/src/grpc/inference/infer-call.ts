@@ -19,7 +19,7 @@ import { signatureNamed } from "../../http/predict/predict-request.ts";
 import { readExtensions } from "../../http/predict/request-extensions.ts";
 import { inferenceModel } from "../../http/request-path.ts";
 import type { NamedModel } from "../../http/request-path.ts";
-import { checkInstances, instancesOf } from "../../limits/request-limits.ts";
+import { checkInstances, checkShapeToRead, instancesOf } from "../../limits/request-limits.ts";
 import type { RequestLimits } from "../../limits/request-limits.ts";
 import type { Predictor } from "../../predictor.ts";
 import type { GrpcAnswer, GrpcCall } from "../calls/predict-call.ts";
@@ -96,7 +96,7 @@ function readInputs(
     checkDatatype(declared, input.datatype);
     refuseParameters((name) => input.parameters.has(name), `input "${input.name}"`);
     const outline = { name: input.name, dtype: declared.dtype, shape: shapeOf(input) };
-    checkInstances(outline.shape[0] ?? 1, limits);
+    checkShapeToRead(declared, outline.shape, limits);
     const bytes = raw[at];
     if (bytes === undefined) {
       read.set(input.name, readContents(input.contents ?? NO_BYTES, outline, budget));

@@ -257,6 +257,11 @@ describe("deadlines and limits", () => {
 
   test.each<[string, object, string]>([
     ["instances", { input_1: LONG }, "The request has 20000000 instances"],
+    [
+      "dimensions",
+      { input_1: strings(["42"], [4096, 5000]) },
+      'Input "input_1" must have shape [?], not [4096,5000]',
+    ],
     ["ids", { input_1: ONE, "winnow.exclude": LONG }, '"exclude" has 20000000 ids'],
     ["ids", { input_1: ONE, "winnow.include": LONG }, '"include" has 20000000 ids'],
     ["names", { input_1: ONE, "winnow.return": LONG }, "winnow.return has 20000000 values"],
