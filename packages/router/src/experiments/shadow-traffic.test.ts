@@ -2,7 +2,7 @@
 
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import type { Tensor } from "@winnow/core";
+import type { Filter, Tensor } from "@winnow/core";
 import { WinnowError, fingerprint, nextLoopTurn, stringTensor, tensor } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
@@ -265,6 +265,23 @@ describe("a shadow is dropped", () => {
     await bench.clock.advanceSettled(1);
 
     expect(bench.outcomes).toEqual(["dropped large", "dropped large"]);
+  });
+
+  test("where the filters of requests hold much memory", async () => {
+    const bench = new Bench();
+    const values = Array.from({ length: 65_000 }, (_, at) => `value ${at}`);
+    const test = { kind: "test", attribute: "genre", is: "in", values } as const;
+    const filter: Filter[] = [{ kind: "not", of: { kind: "and", of: [test, test] } }];
+    const context = new RequestContext(bench.clock, { timeoutMs: 1000 });
+    context.finish();
+    const inputs = new Map([["user", stringTensor(["42"])]]);
+
+    for (let at = 0; at < 3; at += 1) {
+      bench.offer({ request: { signature, inputs, context, filter } });
+    }
+    await bench.clock.advanceSettled(1);
+
+    expect(bench.outcomes).toEqual(["dropped full", "same", "same"]);
   });
 
   test("where requests hold much memory, also by a small view of a large body", async () => {

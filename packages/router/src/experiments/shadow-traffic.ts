@@ -9,7 +9,7 @@
 // budget ends; further shadows are dropped meanwhile.
 
 import { Outstanding, StringColumn, WinnowError, toWinnowError } from "@winnow/core";
-import type { Clock, ExperimentShadow, Tensor } from "@winnow/core";
+import type { Clock, ExperimentShadow, Filter, Tensor } from "@winnow/core";
 import { instancesOf } from "../limits/request-limits.ts";
 import type { Prediction, PredictRequest } from "../predictor.ts";
 import { RequestContext } from "../request-context.ts";
@@ -168,10 +168,25 @@ async function outcomeOf(
 
 /** Bytes of memory that an offer holds: its values may be views of a whole body. */
 function bytesOf({ request, given }: ShadowOffer): number {
-  const { inputs, exclude = [], include = [] } = request;
+  const { inputs, exclude = [], include = [], filter = [] } = request;
   const tensors = [...inputs.values(), ...exclude, ...include, ...given.outputs.values()];
   const buffers = new Set(tensors.flatMap((tensor) => buffersOf(tensor)));
-  return [...buffers].reduce((sum, { byteLength }) => sum + byteLength, 0);
+  const bytes = [...buffers].reduce((sum, { byteLength }) => sum + byteLength, 0);
+  return filter.reduce((sum, each) => sum + filterBytes(each), bytes);
+}
+
+/** About the bytes of an object or of a short text. */
+const OBJECT_BYTES = 48;
+
+function filterBytes(filter: Filter): number {
+  if (filter.kind === "not") return OBJECT_BYTES + filterBytes(filter.of);
+  if (filter.kind !== "test") {
+    return filter.of.reduce((sum, each) => sum + filterBytes(each), OBJECT_BYTES);
+  }
+  return filter.values.reduce<number>(
+    (sum, value) => sum + OBJECT_BYTES + (typeof value === "string" ? value.length : 0),
+    OBJECT_BYTES,
+  );
 }
 
 function buffersOf({ data }: Tensor): readonly ArrayBufferLike[] {
