@@ -266,6 +266,24 @@ describe("a request for items that a dense part ranks", () => {
     );
   });
 
+  test("reads a filter once that stands for many instances", () => {
+    let reads = 0;
+    const values = [1990];
+    const counted = {
+      ...isOf1990,
+      get values() {
+        reads += 1;
+        return values;
+      },
+    };
+    check(1, { filter: [counted] }, described);
+    const once = reads;
+
+    check(4, { filter: [counted, counted, counted, counted] }, described);
+
+    expect(reads).toBe(2 * once);
+  });
+
   test("costs what its filters test, and names the nearest attribute where it has none of a name", () => {
     const filter = [isOf1990, { kind: "not", of: isOf1990 }] as const;
     const misnamed = [{ ...isOf1990, attribute: "yaer" }];

@@ -13,6 +13,7 @@ import {
 import { keyBytes } from "@winnow/cluster";
 import type {
   AttributeSpec,
+  Filter,
   ModelProgram,
   Pipeline,
   PipelineStage,
@@ -149,8 +150,14 @@ function boundFilters(
 ): readonly BoundFilter[] {
   if (filters.length === 0) return [];
   const attributes = attributesOf({ program, signature, searches, uncut }, "filter");
-  const bound = filters.map((filter) => boundFilter(filter, attributes));
-  for (const { text } of bound) checkFilterBytes(text.length);
+  // A filter that stands for many instances may be one object.
+  const boundOf = new Map<Filter, BoundFilter>();
+  for (const filter of new Set(filters)) {
+    const bound = boundFilter(filter, attributes);
+    checkFilterBytes(bound.text.length);
+    boundOf.set(filter, bound);
+  }
+  const bound = filters.map((filter) => boundOf.get(filter)!);
   const distinct = new Set(bound.map(({ text }) => text)).size;
   checkFilters({ filters: distinct, conditions: distinctConditions(bound) }, limits);
   const bytes = bound.reduce((sum, { text }) => sum + text.length, 0);
