@@ -7,7 +7,9 @@ import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import type { Prediction, PredictRequest } from "../predictor.ts";
 import { RequestContext } from "../request-context.ts";
+import type { Steps } from "../program/turns.ts";
 import { instancesByArm, joinedAnswer, requestFor } from "./arm-split.ts";
+import type { PartAnswer } from "./arm-split.ts";
 
 const version = { model: "feed", version: 4, fingerprint: fingerprint("f") };
 const signature = {
@@ -23,6 +25,13 @@ function requestOf(inputs: Record<string, Tensor>): PredictRequest {
   const context = new RequestContext(new ManualClock(), { timeoutMs: 1000 });
   context.finish();
   return { signature, inputs: new Map(Object.entries(inputs)), context };
+}
+
+/** What steps lead to. */
+function whole<Outcome>(steps: Steps<Outcome>): Outcome {
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  return step.value;
 }
 
 /** For each user a list of items, whose length the user chooses: rows of different lengths are ragged. */
@@ -49,6 +58,25 @@ function answerOf(request: PredictRequest): Prediction {
   return { version, outputs, coverage: 1 };
 }
 
+test("a large answer is put together in turns, so that other requests run in between", () => {
+  const [instances, k] = [2000, 100];
+  const half = (first: number): PartAnswer => {
+    const count = (instances / 2) * k;
+    const shape = [instances / 2, k];
+    const ids = Array.from({ length: count }, (_, at) => `item ${at}`);
+    const outputs = new Map<string, Tensor>([
+      ["scores", tensor("float32", shape, new Float32Array(count))],
+      ["ids", stringTensor(ids, shape)],
+    ]);
+    const positions = Array.from({ length: instances / 2 }, (_, at) => 2 * at + first);
+    return { positions, prediction: { version, outputs, coverage: 1 } };
+  };
+
+  const turns = [...joinedAnswer(version, [half(0), half(1)])];
+
+  expect(turns.length).toBeGreaterThan(1);
+});
+
 test("answers of arms, put together, are those of the whole batch", () => {
   const instances = fc.array(fc.record({ user: fc.nat(20), arm: fc.nat(3) }), {
     minLength: 1,
@@ -70,7 +98,7 @@ test("answers of arms, put together, are those of the whole batch", () => {
         prediction: answerOf(requestFor(request, positions, all.length)),
       }));
 
-      const joined = joinedAnswer(version, parts);
+      const joined = whole(joinedAnswer(version, parts));
 
       expect(joined.outputs).toEqual(answerOf(request).outputs);
     }),
@@ -123,7 +151,7 @@ describe("refuses to", () => {
       prediction: { version, coverage: 1, outputs: new Map(each && [["x", each as Tensor]]) },
     }));
 
-    expect(() => joinedAnswer(version, parts)).toThrow(why);
+    expect(() => whole(joinedAnswer(version, parts))).toThrow(why);
   });
 });
 
@@ -137,7 +165,7 @@ test("the answer of several arms names each version asked once, and has the leas
     prediction: { version, outputs: new Map<string, Tensor>(), ...of },
   }));
 
-  const { members, coverage } = joinedAnswer(version, parts);
+  const { members, coverage } = whole(joinedAnswer(version, parts));
 
   expect(members?.map((each) => `${each.model}=${each.version}`)).toEqual([
     "movies=3",

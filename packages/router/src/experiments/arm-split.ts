@@ -4,6 +4,8 @@
 import { StringColumn, WinnowError, excerpt } from "@winnow/core";
 import type { Tensor, VersionKey } from "@winnow/core";
 import type { Degradation, Prediction, PredictRequest, UnknownUsers } from "../predictor.ts";
+import { joinedColumns, turnMeter } from "../program/turns.ts";
+import type { Steps } from "../program/turns.ts";
 
 /** Instances of a batch, ascending. */
 export type Positions = readonly number[];
@@ -80,18 +82,23 @@ function rowsTaken(from: Tensor, positions: Positions): Tensor {
 }
 
 /**
- * One answer for the whole batch: outputs in the order of its instances, the least coverage, all degradations
- * and members. Lists of different lengths become a ragged tensor. @throws WinnowError FAILED_PRECONDITION
- * where the outputs of two arms do not fit together
+ * One answer for the whole batch, made in steps, because it may hold a million items: outputs in the order of the
+ * instances, the least coverage, all degradations and members. Lists of different lengths become a ragged tensor.
+ * @throws WinnowError FAILED_PRECONDITION where the outputs of two arms do not fit together
  */
-export function joinedAnswer(version: VersionKey, parts: readonly PartAnswer[]): Prediction {
+export function* joinedAnswer(
+  version: VersionKey,
+  parts: readonly PartAnswer[],
+): Steps<Prediction> {
   const [first] = parts;
-  const names = [...first!.prediction.outputs.keys()];
-  const outputs = new Map(
-    names.map((name) => [name, joined(parts, name, ({ outputs: of }) => of.get(name))] as const),
-  );
+  const outputs = new Map<string, Tensor>();
+  for (const name of first!.prediction.outputs.keys()) {
+    outputs.set(name, yield* joined(parts, name, ({ outputs: of }) => of.get(name)));
+  }
   const predictions = parts.map(({ prediction }) => prediction);
   const { attributes, explanation } = first!.prediction;
+  const told = attributes && (yield* joined(parts, "attributes", (of) => of.attributes));
+  const explained = explanation && (yield* joined(parts, "explain", (of) => of.explanation));
   const degradations = predictions.flatMap(
     (each): readonly Degradation[] => each.degradations ?? [],
   );
@@ -101,8 +108,8 @@ export function joinedAnswer(version: VersionKey, parts: readonly PartAnswer[]):
     version,
     outputs,
     coverage: Math.min(...predictions.map(({ coverage }) => coverage)),
-    ...(attributes && { attributes: joined(parts, "attributes", (of) => of.attributes) }),
-    ...(explanation && { explanation: joined(parts, "explain", (of) => of.explanation) }),
+    ...(told && { attributes: told }),
+    ...(explained && { explanation: explained }),
     ...(degradations.length > 0 && { degradations }),
     ...(unknownUsers.length > 0 && { unknownUsers }),
     ...(members && { members }),
@@ -135,21 +142,21 @@ interface Part {
   readonly tensor: Tensor;
 }
 
-function joined(
+function* joined(
   answers: readonly PartAnswer[],
   name: string,
   tensorOf: (prediction: Prediction) => Tensor | undefined,
-): Tensor {
+): Steps<Tensor> {
   const parts = answers.map(({ positions, prediction }): Part => {
     const tensor = tensorOf(prediction);
     if (tensor === undefined) throw unfit(name, "one of them does not give it");
     if (tensor.shape[0] === positions.length) return { positions, tensor };
     throw unfit(name, "it is not one row for each instance");
   });
-  return joinedRows(parts, name);
+  return yield* joinedRows(parts, name);
 }
 
-function joinedRows(parts: readonly Part[], name: string): Tensor {
+function* joinedRows(parts: readonly Part[], name: string): Steps<Tensor> {
   const instances = parts.reduce((sum, { positions }) => sum + positions.length, 0);
   const { dtype } = parts[0]!.tensor;
   const inner = innerShape(parts, name);
@@ -158,42 +165,47 @@ function joinedRows(parts: readonly Part[], name: string): Tensor {
   const lengths = rowLengthsOf(parts, instances);
   const rows = lengths && lengths.some((length) => length < width) ? { rowLengths: lengths } : {};
   if (dtype === "string") {
-    const texts = Array.from({ length: instances * width }, (): Uint8Array => NO_BYTES);
-    for (const { positions, tensor } of parts) {
-      const { data } = tensor;
-      if (!(data instanceof StringColumn)) throw unfit(name, "their types differ");
-      eachRow(positions, tensor, (at, from, to) => {
-        for (let place = from; place < to; place += 1) {
-          texts[at * width + place - from] = data.at(place);
-        }
-      });
-    }
-    return { dtype, shape, data: StringColumn.fromBytes(texts), ...rows };
+    const data = yield* joinedColumns(columnsOf(parts, width, name));
+    return { dtype, shape, data, ...rows };
   }
   const Values = parts[0]!.tensor.data.constructor as Float32ArrayConstructor;
   const values = new Values(instances * width);
+  const isTurnOver = turnMeter();
   for (const { positions, tensor } of parts) {
     if (tensor.dtype !== dtype) throw unfit(name, "their types differ");
-    const { data } = tensor;
-    eachRow(positions, tensor, (at, from, to) => {
-      values.set((data as Float32Array).subarray(from, to), at * width);
-    });
+    const data = tensor.data as Float32Array;
+    const own = widthOf(tensor);
+    for (const [row, instance] of positions.entries()) {
+      values.set(data.subarray(row * own, (row + 1) * own), instance * width);
+      if (isTurnOver(WORK_OF_ROW + own)) yield;
+    }
   }
   return { dtype, shape, data: values, ...rows } as Tensor;
 }
 
+/** Cost of copying a row beside its values, in units of `turnMeter`. */
+const WORK_OF_ROW = 2 ** 6;
+
 const NO_BYTES = new Uint8Array();
 
-/** Calls `call` with each instance, and where its values begin and end. */
-function eachRow(
-  positions: Positions,
-  { shape }: Tensor,
-  call: (instance: number, from: number, to: number) => void,
-): void {
-  const width = shape.slice(1).reduce((product, size) => product * size, 1);
-  for (const [row, instance] of positions.entries()) {
-    call(instance, row * width, (row + 1) * width);
+/** For each instance the texts of its row, and the empty ones that pad it. */
+function columnsOf(parts: readonly Part[], width: number, name: string): readonly StringColumn[] {
+  const none = new StringColumn(new Uint32Array(width + 1), NO_BYTES);
+  const columns: StringColumn[] = [];
+  for (const { positions, tensor } of parts) {
+    const { data } = tensor;
+    if (!(data instanceof StringColumn)) throw unfit(name, "their types differ");
+    const own = widthOf(tensor);
+    for (const [row, instance] of positions.entries()) {
+      columns[2 * instance] = data.slice(row * own, (row + 1) * own);
+      columns[2 * instance + 1] = none.slice(own, width);
+    }
   }
+  return columns;
+}
+
+function widthOf({ shape }: Tensor): number {
+  return shape.slice(1).reduce((product, size) => product * size, 1);
 }
 
 /** The shape without the first dimension: the common one, or the one of the longest list. */

@@ -123,7 +123,7 @@ async function askArms<Pinned extends PinnedModel>(
     if (outcome.status === "rejected") throw outcome.reason;
     return outcome.value;
   });
-  return joinedAnswer(run.version, parts);
+  return await inTurns(joinedAnswer(run.version, parts), run.request.context.signal);
 }
 
 /** The answer of one arm. The version that gave it stands first among its members. */

@@ -5,7 +5,7 @@ import type { CandidateTable, MergedTopK, SoftmaxSums, Tensor, TopKAnswer } from
 import { mergeTopK, PowerSum, readSums, StringColumn, tensor } from "@winnow/core";
 import type { WorkerAnswer } from "@winnow/cluster";
 import type { PartialAnswer } from "../scatter/slot.ts";
-import { turnMeter } from "./turns.ts";
+import { joinedColumns, turnMeter } from "./turns.ts";
 import type { Steps } from "./turns.ts";
 
 type TopKReply = Extract<WorkerAnswer, { kind: "topK" }>;
@@ -47,8 +47,6 @@ export interface DescribedTopK extends TopKAnswer {
 /** Costs in units of `turnMeter`: of copying the id of one winner, and of copying one query's scores beside their number. */
 const WORK_OF_WINNER = 16;
 const COPY_WORK = 64;
-/** Bytes of a column that are copied at the cost of one unit. */
-const BYTES_OF_WORK = 4;
 
 /**
  * Joins the slices of one question, query after query, and yields at the end of each turn of the event loop.
@@ -196,12 +194,7 @@ function* inOrder(columns: readonly (StringColumn | undefined)[]): Steps<StringC
   const there = columns.filter((column) => column !== undefined);
   if (there.length === 0 || there.length < columns.length) return undefined;
   if (there.length === 1) return there[0];
-  const isTurnOver = turnMeter();
-  const joining = StringColumn.joining(there);
-  let step = joining.next();
-  for (; step.done !== true; step = joining.next())
-    if (isTurnOver(step.value / BYTES_OF_WORK)) yield;
-  return step.value;
+  return yield* joinedColumns(there);
 }
 
 /** Items found for each query. */

@@ -1,6 +1,6 @@
 // Work on many candidates, divided over turns of the event loop, so that other requests run in between.
 
-import { nextLoopTurn } from "@winnow/core";
+import { StringColumn, nextLoopTurn } from "@winnow/core";
 import type { Signal } from "@winnow/core";
 
 /** Work in one turn of the event loop, in multiplications or steps of similar cost: a few ms. */
@@ -44,4 +44,17 @@ export function turnMeter(): (work: number) => boolean {
     since = 0;
     return true;
   };
+}
+
+/** Bytes of a column that are copied at the cost of one unit of `turnMeter`. */
+const BYTES_OF_WORK = 4;
+
+/** One column behind the other, as a copy. */
+export function* joinedColumns(columns: readonly StringColumn[]): Steps<StringColumn> {
+  const isTurnOver = turnMeter();
+  const joining = StringColumn.joining(columns);
+  let step = joining.next();
+  for (; step.done !== true; step = joining.next())
+    if (isTurnOver(step.value / BYTES_OF_WORK)) yield;
+  return step.value;
 }
