@@ -34,6 +34,8 @@ function whole<Outcome>(steps: Steps<Outcome>): Outcome {
   return step.value;
 }
 
+const cutFor = (...of: Parameters<typeof requestFor>): PredictRequest => whole(requestFor(...of));
+
 /** For each user a list of items, whose length the user chooses: rows of different lengths are ragged. */
 function answerOf(request: PredictRequest): Prediction {
   const users = request.inputs.get("user") as Tensor & { dtype: "int32" };
@@ -57,6 +59,22 @@ function answerOf(request: PredictRequest): Prediction {
   ]);
   return { version, outputs, coverage: 1 };
 }
+
+test("a request of many texts is cut in turns, so that other requests run in between", () => {
+  const [instances, width] = [3000, 200];
+  const texts = Array.from({ length: instances * width }, (_, at) => `text ${at}`);
+  const request = requestOf({ history: stringTensor(texts, [instances, width]) });
+  const odd = Array.from({ length: instances / 2 }, (_, at) => 2 * at + 1);
+
+  const turns = [...requestFor(request, odd, instances)];
+  const { data } = cutFor(request, odd, instances).inputs.get("history") as Tensor & {
+    dtype: "string";
+  };
+
+  expect(turns.length).toBeGreaterThan(1);
+  expect(data.textAt(width)).toBe(`text ${3 * width}`);
+  expect(data.textAt(data.length - 1)).toBe(texts.at(-1));
+});
 
 test("a large answer is put together in turns, so that other requests run in between", () => {
   const [instances, k] = [2000, 100];
@@ -95,7 +113,7 @@ test("answers of arms, put together, are those of the whole batch", () => {
       const byArm = instancesByArm(all.map(({ arm }) => arm));
       const parts = Array.from(byArm.values(), (positions) => ({
         positions,
-        prediction: answerOf(requestFor(request, positions, all.length)),
+        prediction: answerOf(cutFor(request, positions, all.length)),
       }));
 
       const joined = whole(joinedAnswer(version, parts));
@@ -110,14 +128,14 @@ describe("what a request says of its items", () => {
   const lists = ["a", "b", "c"].map((id) => stringTensor([id]));
 
   test("goes to each arm for its own instances", () => {
-    const { exclude } = requestFor({ ...requestOf({ users }), exclude: lists }, [0, 2], 3);
+    const { exclude } = cutFor({ ...requestOf({ users }), exclude: lists }, [0, 2], 3);
 
     expect(exclude).toEqual([lists[0], lists[2]]);
   });
 
   test("for all instances goes to each arm", () => {
     const one = lists.slice(0, 1);
-    const { include } = requestFor({ ...requestOf({ users }), include: one }, [1, 2], 3);
+    const { include } = cutFor({ ...requestOf({ users }), include: one }, [1, 2], 3);
 
     expect(include).toEqual(one);
   });
@@ -127,7 +145,7 @@ describe("refuses to", () => {
   test("cut an input that is not one value per instance", () => {
     const request = requestOf({ all: tensor("int32", [2], Int32Array.of(1, 2)) });
 
-    expect(() => requestFor(request, [0], 3)).toThrow(
+    expect(() => cutFor(request, [0], 3)).toThrow(
       'input "all" is not one value per instance; send one instance per request',
     );
   });
@@ -135,7 +153,7 @@ describe("refuses to", () => {
   test("cut a sparse input", () => {
     const request = requestOf({ "genres/values": stringTensor(["a", "b"]) });
 
-    expect(() => requestFor(request, [0], 2)).toThrow('input "genres/values" is not');
+    expect(() => cutFor(request, [0], 2)).toThrow('input "genres/values" is not');
   });
 
   test.each([

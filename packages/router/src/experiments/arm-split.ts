@@ -27,23 +27,27 @@ export function instancesByArm(arms: readonly number[]): ReadonlyMap<number, Pos
   return byArm;
 }
 
-/** The request for these instances alone. @throws WinnowError INVALID_ARGUMENT where the request cannot be cut */
-export function requestFor(
+/**
+ * The request for these instances alone, made in steps, because its inputs may hold millions of texts.
+ * @throws WinnowError INVALID_ARGUMENT where the request cannot be cut
+ */
+export function* requestFor(
   request: PredictRequest,
   positions: Positions,
   instances: number,
-): PredictRequest {
+): Steps<PredictRequest> {
   const { exclude, include, filter } = request;
-  const cut = Array.from(request.inputs, ([name, input]) => {
-    if (input.shape[0] === instances && !isSparse(name)) {
-      return [name, rowsTaken(input, positions)] as const;
+  const inputs = new Map<string, Tensor>();
+  for (const [name, input] of request.inputs) {
+    if (input.shape[0] !== instances || isSparse(name)) {
+      const text = `Cannot send instances to different arms: input "${excerpt(name)}" is not one value per instance`;
+      throw new WinnowError("INVALID_ARGUMENT", `${text}; send one instance per request`);
     }
-    const text = `Cannot send instances to different arms: input "${excerpt(name)}" is not one value per instance`;
-    throw new WinnowError("INVALID_ARGUMENT", `${text}; send one instance per request`);
-  });
+    inputs.set(name, yield* rowsTaken(input, positions));
+  }
   return {
     ...request,
-    inputs: new Map(cut),
+    inputs,
     exclude: exclude && perInstance(exclude, positions),
     include: include && perInstance(include, positions),
     filter: filter && perInstance(filter, positions),
@@ -61,17 +65,20 @@ function perInstance<Value>(values: readonly Value[], positions: Positions): rea
 }
 
 /** A copy of some rows of a tensor. */
-function rowsTaken(from: Tensor, positions: Positions): Tensor {
+function* rowsTaken(from: Tensor, positions: Positions): Steps<Tensor> {
   const [, ...inner] = from.shape;
-  const width = inner.reduce((product, size) => product * size, 1);
+  const width = widthOf(from);
   const shape = [positions.length, ...inner];
   const lengths = from.rowLengths;
   const rows = lengths && { rowLengths: Uint32Array.from(positions, (at) => lengths[at]!) };
   if (from.dtype === "string") {
-    const places = positions.flatMap((at) =>
-      Array.from({ length: width }, (_, i) => at * width + i),
-    );
-    return { dtype: "string", shape, data: from.data.take(places), ...rows };
+    const texts = from.data;
+    // A view of a single text would take longer than its bytes.
+    const data =
+      width === 1
+        ? texts.take(positions)
+        : yield* joinedColumns(positions.map((at) => texts.slice(at * width, (at + 1) * width)));
+    return { dtype: "string", shape, data, ...rows };
   }
   const values = from.data as Float32Array;
   const data = new (values.constructor as Float32ArrayConstructor)(positions.length * width);

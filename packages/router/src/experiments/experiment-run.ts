@@ -109,10 +109,12 @@ async function askArms<Pinned extends PinnedModel>(
   byArm: ReadonlyMap<number, Positions>,
   instances: number,
 ): Promise<Prediction> {
-  const asked = Array.from(byArm, ([arm, positions]) => {
-    const request = requestFor(run.request, positions, instances);
-    return { arm, positions, request };
-  });
+  const { signal } = run.request.context;
+  const asked: { arm: number; positions: Positions; request: PredictRequest }[] = [];
+  for (const [arm, positions] of byArm) {
+    const request = await inTurns(requestFor(run.request, positions, instances), signal);
+    asked.push({ arm, positions, request });
+  }
   const outcomes = await Promise.allSettled(
     asked.map(async ({ arm, positions, request }): Promise<PartAnswer> => {
       const part = { request, instances: positions.length };
@@ -123,7 +125,7 @@ async function askArms<Pinned extends PinnedModel>(
     if (outcome.status === "rejected") throw outcome.reason;
     return outcome.value;
   });
-  return await inTurns(joinedAnswer(run.version, parts), run.request.context.signal);
+  return await inTurns(joinedAnswer(run.version, parts), signal);
 }
 
 /** The answer of one arm. The version that gave it stands first among its members. */
