@@ -42,7 +42,7 @@ import type { BoundFunction } from "./search/score-functions.ts";
 import { sumsOfSearch } from "./search/softmax-search.ts";
 import type { SumsQuestion } from "./search/softmax-search.ts";
 import type { SoftmaxSums } from "./search/softmax-sums.ts";
-import { depthOf } from "./search-depth.ts";
+import { depthOf, errorOfDepth } from "./search-depth.ts";
 import { boundMask, needsMasked, withMasked } from "./search/search-mask.ts";
 import type { ProgramPlan } from "./program-plan.ts";
 import {
@@ -261,7 +261,9 @@ class ProgramRun {
   #failureOf(step: RemoteStep | HostStep, error: unknown): unknown {
     if (step.kind === "host") return error;
     if (step.kind === "dense") {
-      return errorOfLengths(error, this.#signature, this.#request.inputs);
+      const { k, inputs } = this.#request;
+      const found = errorOfDepth(error, step, { steps: this.#signature.steps, k });
+      return found === error ? errorOfLengths(error, this.#signature, inputs) : found;
     }
     const isRefusal = error instanceof WinnowError && error.code === "INVALID_ARGUMENT";
     return isRefusal ? errorAtNode(error, step.node) : error;

@@ -1,9 +1,10 @@
 // The k of a search, where requests say it.
 
 import { describe, expect, test } from "vitest";
+import { WinnowError } from "../errors/errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
-import type { HostStep, SearchDepth, SignatureProgram, Step } from "./program.ts";
-import { depthOf, depthText, requestedDepth } from "./search-depth.ts";
+import type { DenseStep, HostStep, SearchDepth, SignatureProgram, Step } from "./program.ts";
+import { depthOf, depthText, errorOfDepth, requestedDepth } from "./search-depth.ts";
 import { tensorOf } from "./operations/tensor-memory.ts";
 
 const scalar = (value: number): Tensor => tensorOf("int32", [], Int32Array.of(value));
@@ -33,6 +34,38 @@ function signatureOf(...steps: readonly Step[]): SignatureProgram {
 
 const asked = (signature: SignatureProgram, value: number, k: Tensor): number | undefined =>
   requestedDepth(signature, search({ value }), new Map([["k", k]]));
+
+describe("a dense part that computes with what a search found", () => {
+  const dense = (value: number): DenseStep => {
+    const outputs = [{ name: "output_0", value: 95, dtype: "float32" }] as const;
+    return { kind: "dense", model: 0, inputs: [{ name: "input_0", value }], outputs };
+  };
+  const refusal = new WinnowError("INVALID_ARGUMENT", "Got invalid dimensions for input: input_0");
+  const told = (error: Error, step: DenseStep, k?: number): unknown => {
+    const steps = [search(20), host("AddV2", [90, 2], 91), step];
+    return errorOfDepth(error, step, { steps, k });
+  };
+
+  test.each([90, 91])("fails on another number of items by the request's k (value %d)", (value) => {
+    expect(told(refusal, dense(value), 3)).toMatchObject({
+      code: "INVALID_ARGUMENT",
+      message:
+        "k is 3, but the graph computes with the 20 items of its search (node top_k): ask without k",
+      cause: refusal,
+    });
+  });
+
+  test("keeps its own error where k is the graph's, where no search is read, and where sizes are not at fault", () => {
+    const overload = new WinnowError("UNAVAILABLE", "dimension");
+    const other = new WinnowError("INVALID_ARGUMENT", "divided by zero");
+
+    expect(told(refusal, dense(90), 20)).toBe(refusal);
+    expect(told(refusal, dense(90))).toBe(refusal);
+    expect(told(refusal, dense(1), 3)).toBe(refusal);
+    expect(told(overload, dense(90), 3)).toBe(overload);
+    expect(told(other, dense(90), 3)).toBe(other);
+  });
+});
 
 describe("the k of a search", () => {
   test("is the program's own number, or what an input says", () => {

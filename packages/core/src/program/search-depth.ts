@@ -7,8 +7,16 @@ import { WinnowError } from "../errors/errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { runHostStep } from "./operations/host-operations.ts";
 import { invalid } from "./node-error.ts";
-import { valuesDefinedBy } from "./program-plan.ts";
-import type { SearchDepth, SignatureProgram, TopKStep, ValueId } from "./program.ts";
+import { valuesDefinedBy, valuesReadBy } from "./program-plan.ts";
+import type {
+  DenseStep,
+  SearchDepth,
+  SignatureProgram,
+  Step,
+  TopKStep,
+  ValueId,
+} from "./program.ts";
+import { OF_SIZES } from "./unequal-inputs.ts";
 
 /** Operations that are allowed between an input and the k of a search. */
 export const DEPTH_OPERATIONS: ReadonlySet<string> = new Set(
@@ -48,6 +56,36 @@ export function depthText({ inputs }: SignatureProgram, k: SearchDepth): string 
   if (typeof k === "number") return String(k);
   const named = inputs.find(({ value }) => value === k.value);
   return named === undefined ? "by the request" : `input "${named.name}"`;
+}
+
+/**
+ * The error of a dense part that computes with what a search found, told by the `k` of the request where the graph was made
+ * for another one; else the error itself.
+ */
+export function errorOfDepth(
+  error: unknown,
+  step: DenseStep,
+  { steps, k }: Pick<SignatureProgram, "steps"> & { readonly k: number | undefined },
+): unknown {
+  const isRefusal = error instanceof WinnowError && error.code === "INVALID_ARGUMENT";
+  if (!isRefusal || k === undefined || !OF_SIZES.test(error.message)) return error;
+  const search = steps.find((each): each is TopKStep => {
+    return each.kind === "topK" && each.k !== k && isReadBehind(each, step, steps);
+  });
+  if (typeof search?.k !== "number") return error;
+  const text = `k is ${k}, but the graph computes with the ${search.k} items of its search (node ${search.node})`;
+  return new WinnowError("INVALID_ARGUMENT", `${text}: ask without k`, { cause: error });
+}
+
+/** Whether a step reads what a search finds, or what other steps make of it. Steps stand behind those that they read. */
+function isReadBehind(search: TopKStep, reader: DenseStep, steps: readonly Step[]): boolean {
+  const found = new Set(valuesDefinedBy(search));
+  for (const step of steps) {
+    const isBehind = valuesReadBy(step).some((value) => found.has(value));
+    if (step === reader) return isBehind;
+    if (isBehind) for (const value of valuesDefinedBy(step)) found.add(value);
+  }
+  return false;
 }
 
 interface Known {

@@ -9,7 +9,7 @@ import type { Tensor } from "../tensor/tensor.ts";
 import type { SignatureProgram } from "./program.ts";
 
 /** In what ONNX Runtime says of tensors whose sizes do not fit each other: they are concatenated, added, multiplied, reshaped. */
-const OF_SIZES = /dimension|broadcast|shape|mismatch/i;
+export const OF_SIZES: RegExp = /dimension|broadcast|shape|mismatch/i;
 
 /** Inputs that a message names. */
 const NAMED_MAX = 8;

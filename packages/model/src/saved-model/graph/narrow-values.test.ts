@@ -74,6 +74,15 @@ describe("half values", () => {
     expect(next[0]?.node.attributes.type("DstT")).toBe(19);
   });
 
+  test.each(["TopKV2", "Max", "Relu"])("are not rounded again behind %s", (op) => {
+    const [computed] = visited("MatMul", [half, half], ["half"]).outputs;
+    const { seen, outputs } = visited(op, [computed!], ["half"]);
+
+    expect(seen.map(({ node }) => node.op)).toEqual(["RoundToNarrow", op]);
+    expect(outputs[0]).toMatchObject({ dtype: "half" });
+    expect(outputs[0]).not.toHaveProperty("isUnrounded");
+  });
+
   test("that were cast from float32 are picked as they were, and rounded when they are computed with", () => {
     const [cast] = visited("Cast", [wide], ["bfloat16"]).outputs;
     const [picked] = visited("GatherV2", [cast!], ["bfloat16"]).outputs;

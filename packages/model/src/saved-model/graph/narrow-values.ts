@@ -25,6 +25,11 @@ const PICKING: ReadonlySet<string> = new Set([
   ..."Transpose,Unpack".split(","),
 ]);
 
+/** Operations whose results are values of their inputs once these are rounded, with another sign, or a bound that each type has. */
+const CHOOSING: ReadonlySet<string> = new Set(
+  "Abs,Max,Maximum,MaxPool,Min,Minimum,Neg,Relu,Relu6,Sign,TopKV2".split(","),
+);
+
 /** Visits a node in float32. */
 type VisitWide = (visit: Visit) => readonly GraphValue[];
 
@@ -47,7 +52,9 @@ export function visitNarrow(visit: Visit, visitWide: VisitWide): readonly GraphV
     isPicking ? (input.widened ?? input) : roundedOf(input, visit, visitWide),
   );
   const outputs = visitWide({ ...visit, node: widenedNode(node), inputs: wide });
-  const isUnrounded = !isPicking || inputs.some((input) => input.isUnrounded === true);
+  const isUnrounded = isPicking
+    ? inputs.some((input) => input.isUnrounded === true)
+    : !CHOOSING.has(node.op);
   return outputs.map((output, index) => {
     const dtype = node.outputDtypes[index] ?? output.dtype;
     if (!isNarrowFloat(dtype) || isNarrowFloat(output.dtype)) return output;
