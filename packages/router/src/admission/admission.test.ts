@@ -66,6 +66,13 @@ describe("Admission", () => {
     expect(refusals).toEqual(["time"]);
   });
 
+  test.each([0.001, 0])("is busy no longer than requests may take, at a pace of %d", (pace) => {
+    const { admit } = admissionAt(pace, { waitingRowsMax: 1e9 });
+    admit(4096);
+
+    expect(() => admit(4096)).toThrow("This router is busy for the next 30 s; try again later");
+  });
+
   test("does not count what is due later: a single query passes thousands", () => {
     const { clock, admit } = admissionAt(1);
     admit(9000);

@@ -32,6 +32,7 @@ export interface Admitted {
 
 interface Taken {
   readonly dueMs: number;
+  readonly deadlineMs: number;
   readonly isSmall: boolean;
   rows: number;
 }
@@ -84,20 +85,25 @@ export class Admission {
     if (!isSmall && this.#rows > 0 && this.#rows + rows > waitingRowsMax) {
       throw this.#refusal("rows", `with ${this.#rows} searches`);
     }
-    if (rows > 0) this.#checkWait({ dueMs, rows, isSmall }, deadlineMs - nowMs);
-    return this.#take({ dueMs, rows, isSmall });
+    const wanted: Taken = { dueMs, deadlineMs, rows, isSmall };
+    if (rows > 0) this.#checkWait(wanted, nowMs);
+    return this.#take(wanted);
   }
 
   /** Refuses a request whose answer would come too late. @throws WinnowError UNAVAILABLE */
-  #checkWait(wanted: Taken, leftMs: number): void {
+  #checkWait(wanted: Taken, nowMs: number): void {
     const rowsPerMs = this.#parts.rowsPerMs();
     if (rowsPerMs === undefined) return;
-    const rowsMax = leftMs * this.#limits.waitShareMax * rowsPerMs;
+    const rowsMax = (wanted.deadlineMs - nowMs) * this.#limits.waitShareMax * rowsPerMs;
     // The exact count looks at every request, and is seldom needed.
     if (this.#rows <= rowsMax) return;
-    const before = this.#rowsBefore(wanted);
-    if (before <= rowsMax) return;
-    throw this.#refusal("time", `for the next ${Math.ceil(before / rowsPerMs / 1000)} s`);
+    const before = this.#before(wanted);
+    const rows = before.reduce((sum, taken) => sum + taken.rows, 0);
+    if (rows <= rowsMax) return;
+    // Whatever the pace, a request ends at its deadline.
+    const lastMs = before.reduce((last, { deadlineMs }) => Math.max(last, deadlineMs), 0);
+    const busyMs = Math.min(rows / rowsPerMs, lastMs - nowMs);
+    throw this.#refusal("time", `for the next ${Math.max(1, Math.ceil(busyMs / 1000))} s`);
   }
 
   #refusal(reason: RefusalReason, how: string): WinnowError {
@@ -105,12 +111,11 @@ export class Admission {
     return new WinnowError("UNAVAILABLE", `This router is busy ${how}; try again later`);
   }
 
-  #rowsBefore({ dueMs, isSmall }: Taken): number {
-    let rows = 0;
-    for (const taken of this.#taken) {
-      if (taken.dueMs <= dueMs && (taken.isSmall || !isSmall)) rows += taken.rows;
-    }
-    return rows;
+  /** The requests that go before another one. */
+  #before({ dueMs, isSmall }: Taken): Taken[] {
+    return Array.from(this.#taken).filter((taken) => {
+      return taken.dueMs <= dueMs && (taken.isSmall || !isSmall);
+    });
   }
 
   #take(taken: Taken): Admitted {
