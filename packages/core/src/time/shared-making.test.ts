@@ -36,3 +36,16 @@ test("a value that cannot be made is refused to those who asked, and made for ot
   await expect(Promise.all([ask(), ask()])).rejects.toThrow("not now");
   expect(await ask()).toBe(2);
 });
+
+test("nobody waits for longer than a second for one that took long to make", async () => {
+  const clock = new ManualClock();
+  const ask = sharedMaking(async () => {
+    clock.advance(5000);
+    return clock.nowMs();
+  }, clock);
+  await ask();
+
+  const next = ask();
+  clock.advance(1000);
+  expect(await next).toBe(clock.nowMs());
+});

@@ -5,6 +5,8 @@ import { nextLoopTurn } from "./loop-turn.ts";
 
 /** How many times as long as the last value took nothing is made: a tenth of the time at most is spent on it. */
 const REST = 9;
+/** Whoever asks does not wait for longer than that, as a scraper gives up after some seconds. */
+const REST_MS_MAX = 1000;
 
 /**
  * Makes a value for all that ask for it before it is begun, in the next turn of the event loop, or once as much time has
@@ -25,7 +27,7 @@ export function sharedMaking<Value>(
       return await make();
     } finally {
       const endMs = clock.nowMs();
-      restsUntilMs = endMs + REST * (endMs - startMs);
+      restsUntilMs = endMs + Math.min(REST * (endMs - startMs), REST_MS_MAX);
     }
   };
   return () => (asked ??= made());
