@@ -3,7 +3,7 @@
 // not be transformed then, and run after everything else, four files at a time: they mostly wait, and a
 // timing that they assert must hold on a busy machine.
 //
-// Tests of the GPU share two processes, as a GPU in software takes all processors; then unit tests share three, since many
+// Tests of the GPU share two processes, as a GPU in software takes all processors; then unit tests share four, since many
 // wait, and then cluster tests four. Each process has one copy of every module: a process and a copy for each file cost unit
 // tests twice the processor time, and each file of cluster tests some seconds. So a file must leave no state of a module
 // behind; those that cannot are listed in `ALONE`.
@@ -45,7 +45,7 @@ const ALONE: readonly string[] = [
   "packages/accelerator/src/gpu/memory/device-memory.test.ts",
 ];
 const GPU_PROCESSES = 2;
-const UNIT_PROCESSES = 3;
+const UNIT_PROCESSES = 4;
 const CLUSTER_PROCESSES = 4;
 
 export default defineConfig({
