@@ -70,7 +70,8 @@ export function errorOfDepth(
   const isRefusal = error instanceof WinnowError && error.code === "INVALID_ARGUMENT";
   if (!isRefusal || k === undefined || !OF_SIZES.test(error.message)) return error;
   const search = steps.find((each): each is TopKStep => {
-    return each.kind === "topK" && each.k !== k && isReadBehind(each, step, steps);
+    const isMadeForOne = each.kind === "topK" && typeof each.k === "number" && each.k !== k;
+    return isMadeForOne && isReadBehind(each, step, steps);
   });
   if (typeof search?.k !== "number") return error;
   const text = `k is ${k}, but the graph computes with the ${search.k} items of its search (node ${search.node})`;

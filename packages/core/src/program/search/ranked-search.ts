@@ -31,7 +31,7 @@ export interface RankedSearch {
 
 /** Items beyond k in the first search, at least. */
 const MORE_MIN = 16;
-/** And at most, of one in sixteen: bfloat16 gives neighbours in a long list one value. */
+/** And at most; between the two k / 16, as bfloat16 gives neighbours in a long list one value. */
 const MORE_MAX = 256;
 /** Items of the second search, at least. */
 const MANY = 1024;

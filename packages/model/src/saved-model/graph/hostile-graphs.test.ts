@@ -11,6 +11,7 @@ import { readTensorProto } from "./definition/tensor-proto.ts";
 
 const FLOAT = 1;
 const HALF = 19;
+const BFLOAT16 = 14;
 const INT32 = 3;
 const STRING = 7;
 
@@ -141,6 +142,31 @@ describe("a graph that claims to be large", () => {
     // At most 2²⁴ floats of four bytes are folded; the eight fills of 2²² are twice as many.
     expect(bytes).toBeGreaterThan(2 ** 25);
     expect(bytes).toBeLessThan(2 ** 26 + 2 ** 20);
+  });
+
+  test("in roundings of its items, one behind the other: as many as there are, and no stack overflows", () => {
+    const casts = Array.from({ length: 20_000 }, (_, index): Node => {
+      const inputs = [index === 0 ? "items" : `r${index - 1}`];
+      const to = type(index % 2 === 0 ? HALF : BFLOAT16);
+      return { name: `r${index}`, op: "Cast", inputs, attributes: { DstT: to } };
+    });
+    const ranked: readonly Node[] = [
+      constant("sizes", INT32, [2], [-1, 2]),
+      constant("items", FLOAT, [4, 2]),
+      { name: "q", op: "Reshape", inputs: ["x", "sizes"], attributes: { T: type(FLOAT) } },
+      ...casts,
+      { name: "v", op: "Cast", inputs: ["r19999"], attributes: { DstT: type(FLOAT) } },
+      {
+        name: "p",
+        op: "MatMul",
+        inputs: ["q", "v"],
+        attributes: { T: type(FLOAT), transpose_b: (value) => value.int(5, 1) },
+      },
+      constant("k", INT32, [], [2]),
+      { name: "y", op: "TopKV2", inputs: ["p", "k"], attributes: { T: type(FLOAT) } },
+    ];
+
+    expect(outcomeOf(ranked, "y")).toBeGreaterThan(0);
   });
 
   test("in dimensions: as many as TensorFlow has", () => {

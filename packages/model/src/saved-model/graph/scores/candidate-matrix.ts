@@ -35,26 +35,30 @@ export interface CandidateMatrix {
   readonly computed?: RowComputation | undefined;
 }
 
-/** The matrix that a value holds; `undefined` for any other value. */
+/** The matrix that a value holds, or holds rounded once; `undefined` for any other value. */
 export function candidateMatrixOf(
   value: GraphValue,
   scalars: ScalarReader,
 ): CandidateMatrix | undefined {
   const { plain, isTurned } = withoutTranspositions(value);
-  const matrix =
-    storedMatrixOf(plain, scalars) ??
-    normalisedMatrixOf(plain, scalars) ??
-    roundedMatrixOf(plain, scalars);
-  return matrix && isTurned ? { ...matrix, firstAxis: otherAxis(matrix.firstAxis) } : matrix;
+  const { producer } = plain;
+  const rounding = producer?.kind === "operation" ? roundingOf(producer) : undefined;
+  if (producer === undefined || rounding === undefined) return plainMatrixOf(value, scalars);
+  const matrix = turnedBy(isTurned, plainMatrixOf(producer.inputs[0], scalars));
+  return matrix && { ...matrix, rounding };
 }
 
-/** A matrix whose values are rounded once, as where a kernel of float32 is read by a layer of mixed precision. */
-function roundedMatrixOf(value: GraphValue, scalars: ScalarReader): CandidateMatrix | undefined {
-  const { producer } = value;
-  const rounding = producer?.kind === "operation" ? roundingOf(producer) : undefined;
-  if (producer === undefined || rounding === undefined) return undefined;
-  const matrix = candidateMatrixOf(producer.inputs[0], scalars);
-  return matrix?.rounding === undefined ? matrix && { ...matrix, rounding } : undefined;
+/** A matrix whose values are not rounded. */
+function plainMatrixOf(value: GraphValue, scalars: ScalarReader): CandidateMatrix | undefined {
+  const { plain, isTurned } = withoutTranspositions(value);
+  return turnedBy(isTurned, storedMatrixOf(plain, scalars) ?? normalisedMatrixOf(plain, scalars));
+}
+
+function turnedBy(
+  isTurned: boolean,
+  matrix: CandidateMatrix | undefined,
+): CandidateMatrix | undefined {
+  return matrix && isTurned ? { ...matrix, firstAxis: otherAxis(matrix.firstAxis) } : matrix;
 }
 
 const TRANSPOSITIONS_MAX = 8;
