@@ -320,7 +320,7 @@ describe.skipIf(device === undefined)(`filters on a GPU ${reason}`, () => {
 
   test("beyond the memory for them still hold", async () => {
     // A sixteenth of the working memory holds the bitmaps of two filters.
-    const opened = await open(20_000, 2, { scratchBytesMax: 2 ** 17, slabBytesMax: 2 ** 17 });
+    const opened = await open(5000, 2, { scratchBytesMax: 2 ** 15, slabBytesMax: 2 ** 15 });
     const made = [1, 2, 3, 4].map((seed) => madeFilter(opened, seed));
     const allocate = vi.spyOn(device!, "allocate");
 
