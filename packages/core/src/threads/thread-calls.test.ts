@@ -47,6 +47,22 @@ describe("calls between threads", () => {
     expect([pending, caller.pending]).toEqual([2, 0]);
   });
 
+  test("copy what lies in memory that Node shares among Buffers, both ways", async () => {
+    const { caller } = connect<Uint8Array<ArrayBuffer>>({
+      perform: () => {
+        const value = Buffer.from("answer");
+        return { value, transfer: [value.buffer as ArrayBuffer] };
+      },
+    });
+    const sent = Buffer.from("request");
+    expect(sent.buffer.byteLength).toBeGreaterThan(sent.byteLength);
+
+    const answer = await caller.call<Uint8Array>(sent, { transfer: [sent.buffer] });
+
+    expect(Buffer.from(answer).toString()).toBe("answer");
+    expect(sent.toString()).toBe("request");
+  });
+
   test("transfer arrays both ways, each buffer once", async () => {
     const { caller } = connect<Float32Array<ArrayBuffer>>({
       perform: (request) => ({

@@ -6,6 +6,7 @@
 //                ◀──{ id, value | problem, aside? }──
 //                ◀──{ aside }──                        unasked: said to whoever calls
 
+import workerThreads from "node:worker_threads";
 import { WinnowError, toWinnowError } from "../errors/errors.ts";
 import type { ErrorCode } from "../errors/errors.ts";
 import { IdTable } from "../memory/id-table.ts";
@@ -110,7 +111,7 @@ export class ThreadCaller<Request, Aside = never> {
 
   #send(message: ToAnswerer<Request>, transfer: readonly ArrayBuffer[]): void {
     try {
-      this.#port.postMessage(message, transfer);
+      this.#port.postMessage(message, ownMemory(transfer));
     } catch (error) {
       this.#pending.delete(message.id);
       throw error;
@@ -141,7 +142,7 @@ export function answerCalls<Request, Aside = never>(
   { perform, aside }: AnswererParts<Request, Aside>,
 ): (aside: Aside) => void {
   const send = (message: ToCaller<Aside>, transfer: readonly ArrayBuffer[] = []): void =>
-    port.postMessage(message, transfer);
+    port.postMessage(message, ownMemory(transfer));
   const running = new IdTable<AbortController>();
   const answer = async ({ id, request }: ToAnswerer<Request>): Promise<void> => {
     const controller = new AbortController();
@@ -166,6 +167,22 @@ export function answerCalls<Request, Aside = never>(
     }
   });
   return (unasked) => send({ aside: unasked });
+}
+
+/** Newer versions of Node have it; @types/node of the oldest that Winnow runs on does not know it. */
+const { isMarkedAsUntransferable } = workerThreads as {
+  readonly isMarkedAsUntransferable?: (memory: ArrayBuffer) => boolean;
+};
+
+/**
+ * Memory that can be transferred. That in which Node keeps many small Buffers cannot: Node 20 copies it in silence, newer
+ * versions throw unless it is left out, and then copy it.
+ */
+function ownMemory(transfer: readonly ArrayBuffer[]): readonly ArrayBuffer[] {
+  if (isMarkedAsUntransferable === undefined || !transfer.some(isMarkedAsUntransferable)) {
+    return transfer;
+  }
+  return transfer.filter((memory) => !isMarkedAsUntransferable(memory));
 }
 
 /** Each buffer once, as transferring one twice is refused. */
