@@ -298,13 +298,14 @@ export class ProtobufReader {
 
   /**
    * Writes the low 32 bits of this occurrence's varints, packed or not, to `into` from index
-   * `filled` on, as far as it has room; gives the new number of filled values. The caller has
-   * checked the wire type.
+   * `filled` up to `end`; gives the new number of filled values, and moves `from` behind what was
+   * read, so that the next call goes on there. The caller has checked the wire type.
    */
-  fill32(into: { readonly length: number; [index: number]: number }, filled: number): number {
-    const { bytes, from, to } = this;
+  fill32(into: { [index: number]: number }, filled: number, end: number): number {
+    const { bytes, to } = this;
+    let at = this.from;
     let count = filled;
-    for (let at = from; at < to && count < into.length; count += 1) {
+    for (; at < to && count < end; count += 1) {
       const first = bytes[at]!;
       if (first < 0x80) {
         into[count] = first;
@@ -314,18 +315,21 @@ export class ProtobufReader {
         into[count] = this.#low;
       }
     }
+    this.from = at;
     return count;
   }
 
   /** As `fill32`, with 64 bits: `into` takes low and high words in turn, two for each value. */
-  fill64(into: Uint32Array, filled: number): number {
+  fill64(into: Uint32Array, filled: number, end: number): number {
     const { to } = this;
+    let at = this.from;
     let count = filled;
-    for (let at = this.from; at < to && 2 * count < into.length; count += 1) {
+    for (; at < to && count < end; count += 1) {
       at = this.#readVarint(at, to);
       into[2 * count] = this.#low;
       into[2 * count + 1] = this.#high;
     }
+    this.from = at;
     return count;
   }
 

@@ -323,9 +323,16 @@ describe("repeated numbers", () => {
 
         let [filled64, filled32] = [0, 0];
         for (const reader = readerOf(bytes); reader.next();) {
+          const { from } = reader;
           reader.int64s(integers);
-          filled64 = reader.fill64(words, filled64);
-          filled32 = reader.fill32(into32, filled32);
+          // In steps of three values, each of which goes on where the one before ended.
+          while (reader.from < reader.to && filled64 < room) {
+            filled64 = reader.fill64(words, filled64, Math.min(room, filled64 + 3));
+          }
+          reader.from = from;
+          while (reader.from < reader.to && filled32 < room) {
+            filled32 = reader.fill32(into32, filled32, Math.min(room, filled32 + 3));
+          }
         }
 
         expect(integers).toEqual(values);
@@ -375,8 +382,8 @@ describe("repeated numbers", () => {
     const varints = [0x0a, 2, 1, 0x80, 0x08, 1];
     expect(faults(varints, (reader) => reader.ints([]))).toEqual(cut);
     expect(faults(varints, (reader) => reader.int64s([]))).toEqual(cut);
-    expect(faults(varints, (reader) => reader.fill32(new Int32Array(9), 0))).toEqual(cut);
-    expect(faults(varints, (reader) => reader.fill64(new Uint32Array(9), 0))).toEqual(cut);
+    expect(faults(varints, (reader) => reader.fill32(new Int32Array(9), 0, 9))).toEqual(cut);
+    expect(faults(varints, (reader) => reader.fill64(new Uint32Array(9), 0, 9))).toEqual(cut);
     expect(faults([0x0a, 3, 1, 2, 3], (reader) => reader.floats([]))).toEqual(fixed);
     expect(faults([0x0a, 3, 1, 2, 3], (reader) => reader.doubles([]))).toEqual(fixed);
     expect(faults([0x0d, 1, 2, 3, 4], (reader) => reader.int64s([]))?.kind).toBe("layout");

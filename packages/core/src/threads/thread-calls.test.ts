@@ -51,7 +51,7 @@ describe("calls between threads", () => {
     const { caller } = connect<Uint8Array<ArrayBuffer>>({
       perform: () => {
         const value = Buffer.from("answer");
-        return { value, transfer: [value.buffer as ArrayBuffer] };
+        return { value, transfer: [value.buffer] };
       },
     });
     const sent = Buffer.from("request");

@@ -4,7 +4,9 @@ import { StringColumn, nextLoopTurn } from "@winnow/core";
 import type { Signal } from "@winnow/core";
 
 /** Work in one turn of the event loop, in multiplications or steps of similar cost: a few ms. */
-const WORK_PER_TURN = 2 ** 18;
+export const WORK_PER_TURN: number = 2 ** 18;
+/** Bytes that are copied at the cost of one unit of `turnMeter`. */
+export const BYTES_OF_WORK = 4;
 
 /** Work that yields at the end of each turn. */
 export type Steps<Outcome> = Generator<undefined, Outcome>;
@@ -29,14 +31,24 @@ async function inLaterTurns<Outcome>(steps: Steps<Outcome>, signal: Signal): Pro
   }
 }
 
+/** Does the work without a pause. */
+export function atOnce<Outcome>(steps: Steps<Outcome>): Outcome {
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  return step.value;
+}
+
 /** Resolves when other requests have run. @throws the signal's reason */
 export async function nextTurn(signal: Signal): Promise<void> {
   await nextLoopTurn();
   signal.throwIfAborted();
 }
 
-/** Gives a function that counts work, and is `true` once for each `WORK_PER_TURN`. */
-export function turnMeter(): (work: number) => boolean {
+/** Counts work, and is `true` once for each `WORK_PER_TURN`. */
+export type TurnMeter = (work: number) => boolean;
+
+/** Gives a meter that nothing was counted on. */
+export function turnMeter(): TurnMeter {
   let since = 0;
   return (work) => {
     since += work;
@@ -45,9 +57,6 @@ export function turnMeter(): (work: number) => boolean {
     return true;
   };
 }
-
-/** Bytes of a column that are copied at the cost of one unit of `turnMeter`. */
-const BYTES_OF_WORK = 4;
 
 /** One column behind the other, as a copy. */
 export function* joinedColumns(columns: readonly StringColumn[]): Steps<StringColumn> {

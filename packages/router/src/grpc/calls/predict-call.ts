@@ -22,13 +22,14 @@ import {
   splitInputs,
 } from "./item-conditions.ts";
 import { inTurns } from "../../program/turns.ts";
+import type { Steps } from "../../program/turns.ts";
 import { strictJsonTexts } from "./json-texts.ts";
 import { predictSignature, requiredSpec, targetOf } from "./model-target.ts";
 import { writePredictAnswer } from "./predict-answer.ts";
 import { readPredictRequest } from "./request-messages.ts";
 import type { PredictMessage } from "./request-messages.ts";
 import { TensorBudget } from "../tensors/tensor-budget.ts";
-import { readTensorProto } from "../tensors/tensor-proto-reader.ts";
+import { readingTensorProto } from "../tensors/tensor-proto-reader.ts";
 
 /** One call as the handlers see it. */
 export interface GrpcCall {
@@ -70,7 +71,9 @@ export async function predict(
     const signature = predictSignature(pinned.program, spec.signatureName);
     const budget = new TensorBudget(settings.tensorBytesMax);
     const sent = splitInputs(message.inputs, signature);
-    const inputs = readInputs(signature, sent.inputs, { budget, limits: predictor.limits });
+    const reading = readingInputs(signature, sent.inputs, { budget, limits: predictor.limits });
+    const read = inTurns(reading, call.context.signal);
+    const inputs = read instanceof Promise ? await read : read;
     const instances = instancesOf(signature, inputs);
     checkInstances(instances, predictor.limits);
     const names = wantedOutputs(signature, message.outputFilter);
@@ -103,21 +106,21 @@ export async function predict(
   }
 }
 
-function readInputs(
+function* readingInputs(
   signature: SignatureProgram,
   inputs: PredictMessage["inputs"],
   { budget, limits }: { readonly budget: TensorBudget; readonly limits: RequestLimits },
-): Map<string, Tensor> {
+): Steps<Map<string, Tensor>> {
   checkNames(signature, inputs);
-  return new Map(
-    signature.inputs.map((input) => {
-      const proto = inputs.get(input.name);
-      if (proto === undefined) throw missing(signature, inputs, input.name);
-      const { name, dtype } = input;
-      const checkShape = (shape: readonly number[]): void => checkShapeToRead(input, shape, limits);
-      return [name, readTensorProto(proto, { name, dtype, checkShape }, budget)] as const;
-    }),
-  );
+  const read = new Map<string, Tensor>();
+  for (const input of signature.inputs) {
+    const proto = inputs.get(input.name);
+    if (proto === undefined) throw missing(signature, inputs, input.name);
+    const { name, dtype } = input;
+    const checkShape = (shape: readonly number[]): void => checkShapeToRead(input, shape, limits);
+    read.set(name, yield* readingTensorProto(proto, { name, dtype, checkShape }, budget));
+  }
+  return read;
 }
 
 /** Checks the number of inputs against the signature's. Their names are checked when they are read. */

@@ -6,7 +6,7 @@
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { SignatureProgram, Tensor } from "@winnow/core";
-import { readBinaryTensor } from "../../http/predict/inference/binary-tensors.ts";
+import { readingBinaryTensor } from "../../http/predict/inference/binary-tensors.ts";
 import {
   checkDatatype,
   checkShape,
@@ -22,6 +22,8 @@ import type { NamedModel } from "../../http/request-path.ts";
 import { checkInstances, checkShapeToRead, instancesOf } from "../../limits/request-limits.ts";
 import type { RequestLimits } from "../../limits/request-limits.ts";
 import type { Predictor } from "../../predictor.ts";
+import { inTurns } from "../../program/turns.ts";
+import type { Steps } from "../../program/turns.ts";
 import type { GrpcAnswer, GrpcCall } from "../calls/predict-call.ts";
 import type { GrpcSettings } from "../grpc-settings.ts";
 import { TensorBudget } from "../tensors/tensor-budget.ts";
@@ -29,7 +31,7 @@ import { writeInferAnswer } from "./infer-answer.ts";
 import { readInferRequest } from "./infer-message.ts";
 import type { InferInput, InferMessage } from "./infer-message.ts";
 import { fieldsOfParameters, flagOf, ignoredParameters, textOf } from "./infer-parameters.ts";
-import { readContents } from "./tensor-contents.ts";
+import { readingContents } from "./tensor-contents.ts";
 
 /** @throws WinnowError as the request or the cluster is at fault */
 export async function modelInfer(
@@ -48,7 +50,11 @@ export async function modelInfer(
     );
     const { limits } = predictor;
     const budget = new TensorBudget(settings.tensorBytesMax);
-    const inputs = readInputs(message, signature, { budget, limits });
+    const read = inTurns(
+      readingInputs(message, signature, { budget, limits }),
+      call.context.signal,
+    );
+    const inputs = read instanceof Promise ? await read : read;
     const instances = instancesOf(signature, inputs);
     checkInstances(instances, limits);
     const fields = fieldsOfParameters(parameters, limits);
@@ -80,11 +86,11 @@ export function namedModel(model: string, version: string): NamedModel {
 }
 
 /** The inputs of a signature, all of them and no others, in its order. */
-function readInputs(
+function* readingInputs(
   { inputs, raw }: InferMessage,
   signature: SignatureProgram,
   { budget, limits }: { readonly budget: TensorBudget; readonly limits: RequestLimits },
-): ReadonlyMap<string, Tensor> {
+): Steps<ReadonlyMap<string, Tensor>> {
   if (raw.length > 0 && raw.length !== inputs.length) {
     refuse(
       `raw_input_contents has ${raw.length} elements for ${inputs.length} inputs; it must have one for each`,
@@ -99,7 +105,7 @@ function readInputs(
     checkShapeToRead(declared, outline.shape, limits);
     const bytes = raw[at];
     if (bytes === undefined) {
-      read.set(input.name, readContents(input.contents ?? NO_BYTES, outline, budget));
+      read.set(input.name, yield* readingContents(input.contents ?? NO_BYTES, outline, budget));
       continue;
     }
     if (input.contents !== undefined && input.contents.length > 0) {
@@ -108,7 +114,7 @@ function readInputs(
       );
     }
     budget.take(bytes.length);
-    read.set(input.name, readBinaryTensor(bytes, outline));
+    read.set(input.name, yield* readingBinaryTensor(bytes, outline));
   }
   return inputsInOrder(signature, read);
 }

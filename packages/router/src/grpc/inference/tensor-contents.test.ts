@@ -7,7 +7,8 @@ import { describe, expect, test } from "vitest";
 import { messageType } from "../fixtures/grpc-client.ts";
 import { KINDS, asMessageValues, bytesOf } from "../tensors/number-kinds.cases.ts";
 import { TensorBudget } from "../tensors/tensor-budget.ts";
-import { contentsBytes, readContents, writeContents } from "./tensor-contents.ts";
+import { atOnce } from "../../program/turns.ts";
+import { contentsBytes, readingContents, writeContents } from "./tensor-contents.ts";
 
 const proto = messageType("inference.InferTensorContents");
 const FIELDS: Readonly<Record<Dtype, string>> = {
@@ -28,7 +29,7 @@ const FIELDS: Readonly<Record<Dtype, string>> = {
 const budget = (bytesMax = 1 << 20): TensorBudget => new TensorBudget(bytesMax);
 
 function read(contents: Uint8Array, dtype: Dtype, count: number): Tensor {
-  return readContents(contents, { name: "x", dtype, shape: [count] }, budget());
+  return atOnce(readingContents(contents, { name: "x", dtype, shape: [count] }, budget()));
 }
 
 function write(tensor: Tensor): Buffer {
@@ -124,8 +125,39 @@ test.each<Dtype>(["bool", "int8", "int64", "float64", "string"])(
     const sent = dtype === "string" ? values.map((each) => Buffer.from(String(each))) : values;
     const bytes = proto.serialize({ [FIELDS[dtype]]: sent });
 
-    expect(() => readContents(bytes, { name: "x", dtype, shape: [3] }, budget(8))).toThrow(
-      "at most 8 are allowed",
-    );
+    const reading = readingContents(bytes, { name: "x", dtype, shape: [3] }, budget(8));
+    expect(() => atOnce(reading)).toThrow("at most 8 are allowed");
   },
 );
+
+describe("many values take several turns of the event loop", () => {
+  const COUNT = 270_000;
+
+  test.each(KINDS)("$dtype", ({ dtype, array }) => {
+    const data = array(Array.from({ length: COUNT }, (_, at) => at % (dtype === "bool" ? 2 : 100)));
+    const contents = write({ dtype, shape: [COUNT], data } as Tensor);
+    const outline = { name: "x", dtype, shape: [COUNT] };
+    const steps = readingContents(contents, outline, budget(2 ** 26));
+
+    let pauses = 0;
+    let step = steps.next();
+    for (; step.done !== true; step = steps.next()) pauses += 1;
+
+    expect(pauses).toBeGreaterThan(0);
+    expect(Buffer.compare(bytesOf(step.value.data), bytesOf(data))).toBe(0);
+  });
+
+  test("strings", () => {
+    const texts = Array.from({ length: 100_000 }, (_, at) => `item ${at}`);
+    const contents = write(stringTensor(texts));
+    const outline = { name: "x", dtype: "string", shape: [texts.length] } as const;
+    const steps = readingContents(contents, outline, budget(2 ** 26));
+
+    let pauses = 0;
+    let step = steps.next();
+    for (; step.done !== true; step = steps.next()) pauses += 1;
+
+    expect(pauses).toBeGreaterThan(0);
+    expect((step.value as Tensor & { dtype: "string" }).data.toText()).toEqual(texts);
+  });
+});

@@ -136,7 +136,7 @@ describe("drain", () => {
     const tls = authority && {
       tls: new ReplacedTls(tlsOf(authority.issue({ names: ["127.0.0.1"] }))),
     };
-    const { server, port } = await start({ drainIdleMs: 3000 }, undefined, tls);
+    const { server, port } = await start({ drainIdleMs: 30_000 }, undefined, tls);
     const burst = await Burst.begin(port, 40, authority?.cert);
     // The kernel connects them, and this process stands still.
     while (establishedOf(port) < 40);

@@ -1,15 +1,19 @@
 // Numbers of a TensorProto as a typed array. Values of fixed size are copied as they are (both sides are
-// little-endian); varints are read one by one, without a BigInt for each.
+// little-endian); varints are read one by one, without a BigInt for each. Many values take several turns of the event
+// loop: tens of millions would hold it for half a second.
 
 import { WIRE, dtypeArrays, isBigInts } from "@winnow/core";
 import type { NumberArray, NumericArray, NumericDtype, ProtobufReader } from "@winnow/core";
-import { damaged } from "../client-message.ts";
+import { turnMeter } from "../../program/turns.ts";
+import type { Steps, TurnMeter } from "../../program/turns.ts";
+import { VALUES_PER_PIECE, copyingBytes, makingFlags } from "../../program/values-in-turns.ts";
+import { damaged, valuesReaderOf } from "../client-message.ts";
 import { WIRE_TYPES } from "./data-type.ts";
-import { MisfitError, eachOccurrence } from "./tensor-outline.ts";
+import { MisfitError } from "./tensor-outline.ts";
 import type { TensorOutline } from "./tensor-outline.ts";
 
 /** The values of a tensor whose outline fits its input. @throws MisfitError, WinnowError INVALID_ARGUMENT */
-export function readNumbers(outline: TensorOutline, dtype: NumericDtype): NumericArray {
+export function* readingNumbers(outline: TensorOutline, dtype: NumericDtype): Steps<NumericArray> {
   const { count, content } = outline;
   const { bytes, layout } = WIRE_TYPES[dtype];
   if (content !== undefined && count > 0 && content.length !== count * bytes) {
@@ -20,54 +24,79 @@ export function readNumbers(outline: TensorOutline, dtype: NumericDtype): Numeri
   const memory = new ArrayBuffer(count * bytes);
   const values: NumericArray = new dtypeArrays[dtype](memory);
   if (count === 0) return values;
-  if (content !== undefined) new Uint8Array(memory).set(content);
-  else if (layout === "fixed") repeatLast(values, fillFixed(outline, dtype, memory));
-  else repeatLast(values, fillVarints(outline, dtype, values));
-  if (dtype === "bool") toZeroOrOne(values as Uint8Array);
+  const isTurnOver = turnMeter();
+  const target = new Uint8Array(memory);
+  if (content !== undefined) yield* copyingBytes(target, 0, { source: content, isTurnOver });
+  else {
+    const of = { outline, dtype, isTurnOver };
+    const filled = yield* layout === "fixed"
+      ? fillingFixed(of, target)
+      : fillingVarints(of, values);
+    yield* repeatingLast(values, filled, isTurnOver);
+  }
+  if (dtype === "bool") yield* makingFlags(target, isTurnOver);
   return values;
 }
 
+interface Filling {
+  readonly outline: TensorOutline;
+  readonly dtype: NumericDtype;
+  readonly isTurnOver: TurnMeter;
+}
+
 /** Copies values of fixed size in order; gives their number. */
-function fillFixed(outline: TensorOutline, dtype: NumericDtype, memory: ArrayBuffer): number {
+function* fillingFixed({ outline, dtype, isTurnOver }: Filling, target: Uint8Array): Steps<number> {
   const { bytes, field } = WIRE_TYPES[dtype];
-  const target = new Uint8Array(memory);
   const single = bytes === 4 ? WIRE.fixed32 : WIRE.fixed64;
   let at = 0;
-  eachOccurrence(outline.proto, field, (reader) => {
+  for (const reader = valuesReaderOf(outline.proto); reader.next();) {
+    if (reader.field !== field) continue;
     if (reader.wire !== single && reader.wire !== WIRE.bytes) throw strange(reader);
     if ((reader.to - reader.from) % bytes !== 0) throw damaged("values that are cut off");
     const to = Math.min(reader.to, reader.from + target.length - at);
-    target.set(reader.bytes.subarray(reader.from, to), at);
-    at += to - reader.from;
-  });
+    const source = reader.bytes.subarray(reader.from, to);
+    at = yield* copyingBytes(target, at, { source, isTurnOver });
+  }
   return at / bytes;
 }
 
 /** Reads varints in order; gives their number. */
-function fillVarints(outline: TensorOutline, dtype: NumericDtype, values: NumericArray): number {
+function* fillingVarints(
+  { outline, dtype, isTurnOver }: Filling,
+  values: NumericArray,
+): Steps<number> {
   const { field } = WIRE_TYPES[dtype];
-  const isLong = isBigInts(values);
-  const words = isLong ? new Uint32Array(values.buffer) : undefined;
+  const words = isBigInts(values) ? new Uint32Array(values.buffer) : undefined;
   let count = 0;
-  eachOccurrence(outline.proto, field, (reader) => {
+  for (const reader = valuesReaderOf(outline.proto); reader.next();) {
+    if (reader.field !== field) continue;
     if (reader.wire !== WIRE.varint && reader.wire !== WIRE.bytes) throw strange(reader);
-    count =
-      words === undefined
-        ? reader.fill32(values as NumberArray, count)
-        : reader.fill64(words, count);
-  });
+    while (reader.from < reader.to && count < values.length) {
+      const end = Math.min(values.length, count + VALUES_PER_PIECE);
+      const before = count;
+      count =
+        words === undefined
+          ? reader.fill32(values as NumberArray, count, end)
+          : reader.fill64(words, count, end);
+      if (isTurnOver(count - before)) yield;
+    }
+  }
   return count;
 }
 
 /** Fills the rest with the last of the first `count` values. */
-function repeatLast(values: NumericArray, count: number): void {
-  if (count === 0 || count >= values.length) return;
+function* repeatingLast(values: NumericArray, count: number, isTurnOver: TurnMeter): Steps<void> {
+  if (count === 0) return;
   const last = values[count - 1]!;
-  (values as { fill(value: number | bigint, from: number): unknown }).fill(last, count);
-}
-
-function toZeroOrOne(values: Uint8Array): void {
-  for (let at = 0; at < values.length; at++) values[at] = values[at] === 0 ? 0 : 1;
+  for (let from = count; from < values.length; from += VALUES_PER_PIECE) {
+    const to = from + VALUES_PER_PIECE;
+    (values as { fill(value: number | bigint, from: number, to: number): unknown }).fill(
+      last,
+      from,
+      to,
+    );
+    if (isTurnOver(VALUES_PER_PIECE)) yield;
+  }
 }
 
 function strange(reader: ProtobufReader): Error {

@@ -56,15 +56,3 @@ function sizeOf(dim: ProtobufReader): number {
   if (size < 0n) throw new MisfitError(`a size in its shape is ${size}`);
   return Number(size);
 }
-
-/** Calls `found` with every occurrence of a field, packed or not. */
-export function eachOccurrence(
-  proto: Uint8Array,
-  field: number,
-  found: (reader: ProtobufReader) => void,
-): void {
-  const reader = valuesReaderOf(proto);
-  while (reader.next()) {
-    if (reader.field === field) found(reader);
-  }
-}

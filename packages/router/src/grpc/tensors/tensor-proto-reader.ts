@@ -5,13 +5,15 @@
 //
 //   tensor-outline   dtype, shape, place of the content; nothing is allocated yet
 //   ──▶ does it fit the signature and the budget?
-//   number-values, string-values   values → typed arrays
+//   number-values, string-values   values → typed arrays, in several turns of the event loop if there are many
 
 import { WinnowError } from "@winnow/core";
 import type { Dtype, Tensor } from "@winnow/core";
 import { WIRE_TYPES, dataTypeName } from "./data-type.ts";
-import { readNumbers } from "./number-values.ts";
-import { readStrings } from "./string-values.ts";
+import { atOnce } from "../../program/turns.ts";
+import type { Steps } from "../../program/turns.ts";
+import { readingNumbers } from "./number-values.ts";
+import { readingStrings } from "./string-values.ts";
 import type { TensorBudget } from "./tensor-budget.ts";
 import { MisfitError, outlineOf } from "./tensor-outline.ts";
 
@@ -23,17 +25,26 @@ export interface ExpectedInput {
   readonly checkShape?: (shape: readonly number[]) => void;
 }
 
-/**
- * Reads a tensor for an input, into new memory.
- * @throws WinnowError INVALID_ARGUMENT for damage, another dtype, or more than the budget
- */
+/** As `readingTensorProto`, without a pause: for tensors of few values. */
 export function readTensorProto(
   proto: Uint8Array,
   expected: ExpectedInput,
   budget: TensorBudget,
 ): Tensor {
+  return atOnce(readingTensorProto(proto, expected, budget));
+}
+
+/**
+ * Reads a tensor for an input, into new memory; pauses where a turn of the event loop is to end.
+ * @throws WinnowError INVALID_ARGUMENT for damage, another dtype, or more than the budget
+ */
+export function* readingTensorProto(
+  proto: Uint8Array,
+  expected: ExpectedInput,
+  budget: TensorBudget,
+): Steps<Tensor> {
   try {
-    return readTensor(proto, expected, budget);
+    return yield* readingTensor(proto, expected, budget);
   } catch (error) {
     if (!(error instanceof MisfitError)) throw error;
     throw new WinnowError(
@@ -43,11 +54,11 @@ export function readTensorProto(
   }
 }
 
-function readTensor(
+function* readingTensor(
   proto: Uint8Array,
   { name, dtype, checkShape }: ExpectedInput,
   budget: TensorBudget,
-): Tensor {
+): Steps<Tensor> {
   const outline = outlineOf(proto, budget.fields);
   const { dataType, shape, count } = outline;
   if (dataType === 0) throw new MisfitError("it has no dtype");
@@ -56,7 +67,7 @@ function readTensor(
     throw new WinnowError("INVALID_ARGUMENT", `Input "${name}" must be ${dtype}, not ${given}`);
   }
   checkShape?.(shape);
-  if (dtype === "string") return { dtype, shape, data: readStrings(outline, budget) };
+  if (dtype === "string") return { dtype, shape, data: yield* readingStrings(outline, budget) };
   budget.take(count * WIRE_TYPES[dtype].bytes);
-  return { dtype, shape, data: readNumbers(outline, dtype) } as Tensor;
+  return { dtype, shape, data: yield* readingNumbers(outline, dtype) } as Tensor;
 }

@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { messageType, shapeOf, strings, type TensorMessage } from "../fixtures/grpc-client.ts";
 import { KINDS, asMessageValues, bytesOf } from "./number-kinds.cases.ts";
 import { TensorBudget } from "./tensor-budget.ts";
-import { readTensorProto } from "./tensor-proto-reader.ts";
+import { readTensorProto, readingTensorProto } from "./tensor-proto-reader.ts";
 import { planTensorProto, writeTensorProto } from "./tensor-proto-writer.ts";
 
 const proto = messageType("tensorflow.TensorProto");
@@ -210,6 +210,73 @@ test("values may come unpacked and in pieces, with unknown fields between them",
   const tensor = read(bytes, "int32");
 
   expect(valuesOf(tensor)).toEqual([1, 2, -1, 4, 4]);
+});
+
+describe("many values take several turns of the event loop", () => {
+  const COUNT = 270_000;
+
+  /** How often the reading pauses, and what it gives. */
+  function paused(bytes: Uint8Array, dtype: Dtype): { pauses: number; tensor: Tensor } {
+    const steps = readingTensorProto(bytes, { name: "x", dtype }, new TensorBudget(2 ** 26));
+    let pauses = 0;
+    let step = steps.next();
+    for (; step.done !== true; step = steps.next()) pauses += 1;
+    return { pauses, tensor: step.value };
+  }
+
+  test.each(KINDS)("$dtype", (kind) => {
+    const isFlag = kind.dtype === "bool";
+    const data = kind.array(Array.from({ length: COUNT }, (_, at) => at % (isFlag ? 2 : 100)));
+    const tensor = { dtype: kind.dtype, shape: [COUNT], data } as Tensor;
+    const content = {
+      dtype: kind.name,
+      tensor_shape: shapeOf(COUNT),
+      tensor_content: bytesOf(data),
+    };
+
+    const fromField = paused(write(tensor), kind.dtype);
+    const fromContent = paused(proto.serialize(content), kind.dtype);
+
+    expect(fromField.pauses).toBeGreaterThan(0);
+    expect(fromContent.pauses).toBeGreaterThanOrEqual(data.byteLength >= 2 ** 20 ? 1 : 0);
+    for (const { tensor: read } of [fromField, fromContent]) {
+      expect(Buffer.compare(bytesOf(read.data), bytesOf(data))).toBe(0);
+    }
+  });
+
+  test("strings", () => {
+    const texts = Array.from({ length: 100_000 }, (_, at) => `item ${at}`);
+    const data = StringColumn.fromText(texts);
+    const lengths = Buffer.from(texts.map((text) => text.length));
+    const content = Buffer.concat([lengths, data.bytes]);
+    const packed = {
+      dtype: "DT_STRING",
+      tensor_shape: shapeOf(texts.length),
+      tensor_content: content,
+    };
+
+    for (const message of [strings(texts), packed]) {
+      const { pauses, tensor } = paused(proto.serialize(message), "string");
+
+      expect(pauses).toBeGreaterThan(0);
+      expect(Buffer.compare((tensor.data as StringColumn).bytes, data.bytes)).toBe(0);
+      expect((tensor.data as StringColumn).toText()).toEqual(texts);
+    }
+  });
+
+  test("one value that is repeated", () => {
+    const message = { dtype: "DT_FLOAT", tensor_shape: shapeOf(COUNT), float_val: [7] };
+
+    const { pauses, tensor } = paused(proto.serialize(message), "float32");
+
+    expect(pauses).toBeGreaterThan(0);
+    expect((tensor.data as Float32Array).every((value) => value === 7)).toBe(true);
+  });
+
+  test("few values do not pause", () => {
+    const message = { dtype: "DT_FLOAT", tensor_shape: shapeOf(64, 32), float_val: [7, 8] };
+    expect(paused(proto.serialize(message), "float32").pauses).toBe(0);
+  });
 });
 
 test("no bytes whatever crash the reader, and none take more than the budget", () => {

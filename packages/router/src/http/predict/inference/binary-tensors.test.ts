@@ -4,7 +4,12 @@ import { StringColumn, dtypeArrays, stringTensor, tensor } from "@winnow/core";
 import type { NumericDtype, Tensor } from "@winnow/core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { binaryBytes, readBinaryTensor, writeBinaryTensor } from "./binary-tensors.ts";
+import {
+  binaryBytes,
+  readBinaryTensor,
+  readingBinaryTensor,
+  writeBinaryTensor,
+} from "./binary-tensors.ts";
 
 const dtypes = Object.keys(dtypeArrays) as NumericDtype[];
 
@@ -86,4 +91,19 @@ test("any byte but 0 is a true", () => {
   const read = readBinaryTensor(Buffer.of(0, 1, 2, 255), { name: "x", dtype: "bool", shape: [4] });
 
   expect([...(read.data as Uint8Array)]).toEqual([0, 1, 1, 1]);
+});
+
+test("many values take several turns of the event loop", async () => {
+  const flags = Uint8Array.from({ length: 2 ** 21 }, (_, at) => at % 2);
+  const texts = stringTensor(Array.from({ length: 100_000 }, (_, at) => `item ${at}`));
+  for (const given of [{ dtype: "bool", shape: [flags.length], data: flags } as const, texts]) {
+    const steps = readingBinaryTensor(await written(given), { name: "x", ...given });
+
+    let pauses = 0;
+    let step = steps.next();
+    for (; step.done !== true; step = steps.next()) pauses += 1;
+
+    expect(pauses).toBeGreaterThan(0);
+    expect(step.value).toEqual(given);
+  }
 });

@@ -8,25 +8,36 @@
 
 import { StringColumn, WinnowError, dtypeArrays, elementCount, nextLoopTurn } from "@winnow/core";
 import type { Dtype, Tensor } from "@winnow/core";
+import { BYTES_OF_WORK, atOnce, turnMeter } from "../../../program/turns.ts";
+import type { Steps } from "../../../program/turns.ts";
+import { STRING_WORK, copyingBytes, makingFlags } from "../../../program/values-in-turns.ts";
 
 const LENGTH_BYTES = 4;
 /** Values that are written before other work may run. */
 const PIECE_VALUES = 16 * 1024;
 
+/** What is known of a tensor before its bytes are read. `name` is for messages. */
+interface BinaryOutline {
+  readonly name: string;
+  readonly dtype: Dtype;
+  readonly shape: readonly number[];
+}
+
+/** As `readingBinaryTensor`, without a pause. */
+export function readBinaryTensor(bytes: Uint8Array, outline: BinaryOutline): Tensor {
+  return atOnce(readingBinaryTensor(bytes, outline));
+}
+
 /**
- * Copies these bytes into a tensor. `name` is for messages.
+ * Copies these bytes into a tensor; pauses where a turn of the event loop is to end.
  * @throws WinnowError INVALID_ARGUMENT for too few or too many bytes for the shape
  */
-export function readBinaryTensor(
+export function* readingBinaryTensor(
   bytes: Uint8Array,
-  {
-    name,
-    dtype,
-    shape,
-  }: { readonly name: string; readonly dtype: Dtype; readonly shape: readonly number[] },
-): Tensor {
+  { name, dtype, shape }: BinaryOutline,
+): Steps<Tensor> {
   const count = elementCount(shape);
-  if (dtype === "string") return { dtype, shape, data: readStrings(bytes, count, name) };
+  if (dtype === "string") return { dtype, shape, data: yield* readingStrings(bytes, count, name) };
   const valueBytes = dtypeArrays[dtype].BYTES_PER_ELEMENT;
   if (bytes.length !== count * valueBytes) {
     refuse(
@@ -36,12 +47,14 @@ export function readBinaryTensor(
   }
   const memory = new ArrayBuffer(bytes.length);
   const copy = new Uint8Array(memory);
-  copy.set(bytes);
-  if (dtype === "bool") for (let at = 0; at < copy.length; at++) copy[at] = copy[at] === 0 ? 0 : 1;
+  const isTurnOver = turnMeter();
+  yield* copyingBytes(copy, 0, { source: bytes, isTurnOver });
+  if (dtype === "bool") yield* makingFlags(copy, isTurnOver);
   return { dtype, shape, data: new dtypeArrays[dtype](memory) } as Tensor;
 }
 
-function readStrings(bytes: Uint8Array, count: number, name: string): StringColumn {
+function* readingStrings(bytes: Uint8Array, count: number, name: string): Steps<StringColumn> {
+  const isTurnOver = turnMeter();
   const total = bytes.length - count * LENGTH_BYTES;
   // Checked before anything is allocated, because the count comes from the client.
   if (total < 0) refuseStrings(name, count);
@@ -59,6 +72,7 @@ function readStrings(bytes: Uint8Array, count: number, name: string): StringColu
     at += length;
     end += length;
     offsets[index + 1] = end;
+    if (isTurnOver(STRING_WORK + length / BYTES_OF_WORK)) yield;
   }
   if (at !== bytes.length) refuseStrings(name, count);
   return new StringColumn(offsets, content);
