@@ -12,6 +12,7 @@ import {
 } from "../membership/fixtures/redis-server.ts";
 import { loadRedis } from "../membership/redis-connection.ts";
 import { RedisSeenItems } from "./redis-seen-items.ts";
+import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import type { SeenQuestion } from "./seen-items.ts";
 
 const openRedis = await loadRedis();
@@ -23,13 +24,15 @@ describe.skipIf(!isRedisInstalled)("seen items in Redis", () => {
   let logged: string[] = [];
   const note = (event: string, fields?: object): void => void logged.push(event + inspect(fields));
   const log = { ...silentLogger, warn: note, info: note };
+  let clock = new ManualClock();
 
   beforeEach(async () => {
     server = await RedisProcess.start();
     client = redisClient(server.url);
     client.on("error", () => undefined);
     logged = [];
-    items = new RedisSeenItems(openRedis, server.url, log);
+    clock = new ManualClock();
+    items = new RedisSeenItems(openRedis, server.url, { log, clock });
   });
   afterEach(async () => {
     items.close();
@@ -82,7 +85,7 @@ describe.skipIf(!isRedisInstalled)("seen items in Redis", () => {
     expect(await texts()).toMatchObject({ members: ["a"] });
     await server.kill();
     await expect(items.read(asked())).rejects.toMatchObject({ code: "UNAVAILABLE" });
-    const early = new RedisSeenItems(openRedis, server.url, silentLogger);
+    const early = new RedisSeenItems(openRedis, server.url, { log: silentLogger, clock });
     await expect(early.read(asked())).rejects.toMatchObject({ code: "UNAVAILABLE" });
 
     await server.start();
@@ -112,7 +115,7 @@ describe.skipIf(!isRedisInstalled)("seen items in Redis", () => {
   });
 
   test("of a Redis that is away from the start are logged with the reason, without its password", async () => {
-    const early = new RedisSeenItems(openRedis, "redis://:secret@127.0.0.1:1", log);
+    const early = new RedisSeenItems(openRedis, "redis://:secret@127.0.0.1:1", { log, clock });
     await expect(early.read(asked())).rejects.toThrow("cannot be reached");
     early.close();
     expect(logged).toHaveLength(1);
@@ -152,16 +155,30 @@ describe.skipIf(!isRedisInstalled)("seen items in Redis", () => {
     await eventually(() => items.read(many));
   });
 
-  test("that are no ids but megabytes each end the connection, and nothing else", async () => {
+  test("that are no ids but megabytes end the connection of all once a minute, and are not read meanwhile", async () => {
     const megabyte = Buffer.alloc(2 ** 20, 1);
     for (let at = 0; at < 20; at += 1) {
       megabyte[0] = at;
       await client.sadd("seen:large", megabyte);
     }
     await client.sadd("seen:7", "a");
-    await expect(items.read(asked({ key: "seen:large", countMax: 100 }))).rejects.toMatchObject({
-      code: "UNAVAILABLE",
-    });
-    await eventually(async () => expect(await texts()).toMatchObject({ members: ["a"] }));
+    await texts();
+    const large = asked({ key: "seen:large", countMax: 100 });
+    const refused = { code: "UNAVAILABLE", message: expect.stringContaining("at most 4194304") };
+    const untilRead = async () => expect(await texts()).toMatchObject({ members: ["a"] });
+
+    const beside = await Promise.allSettled([texts(), items.read(large), texts()]);
+    expect(beside.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected"]);
+    await eventually(untilRead);
+    for (let at = 0; at < 5; at += 1) {
+      await expect(items.read(large)).rejects.toMatchObject(refused);
+      await untilRead();
+    }
+    expect(logged.filter((line) => line.includes("too large"))).toHaveLength(1);
+
+    clock.advance(60_000);
+    await client.del("seen:large");
+    await client.sadd("seen:large", "b");
+    expect(await texts(large)).toEqual({ members: ["b"], isCut: false });
   });
 });

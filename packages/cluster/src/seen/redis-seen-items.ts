@@ -3,8 +3,10 @@
 // Commands under way are bounded, also if Redis hangs: a connection that leaves a command unanswered for half
 // a second is closed and opened again, which ends all commands on it. Until the new connection is there,
 // readings fail at once, and the log says once why. A reply of more than `REPLY_BYTES_MAX` ends its connection in the same way.
+// Replies come in the order of their commands, so the first command without a reply is the one whose reply was too long. Its
+// key is not read again for a while: one user would otherwise end the connection of all again and again.
 
-import { type Logger, WinnowError, excerpt } from "@winnow/core";
+import { type Environment, type Logger, WinnowError, excerpt } from "@winnow/core";
 import type { Redis } from "ioredis";
 import type { OpenRedis } from "../membership/redis-connection.ts";
 import { isUnconnected, redisFault } from "../membership/redis-fault.ts";
@@ -13,13 +15,18 @@ import type { SeenItems, SeenMembers, SeenQuestion } from "./seen-items.ts";
 /** Members that all readings under way may give together. */
 const MEMBERS_UNDER_WAY_MAX = 2 ** 20;
 /** Bytes that may arrive before a reply is complete. */
-const REPLY_BYTES_MAX = 16 * 2 ** 20;
+const REPLY_BYTES_MAX = 4 * 2 ** 20;
+/** Ms for which a key is not read whose reply has ended the connection. */
+const REFUSED_MS = 60_000;
+/** Such keys that are remembered, the last ones. */
+const REFUSED_KEYS_MAX = 1024;
 
 /** Seen items in a Redis server; the connection is opened for the first reading. */
 export class RedisSeenItems implements SeenItems {
   readonly #openRedis: OpenRedis;
   readonly #url: string;
   readonly #log: Logger;
+  readonly #clock: Environment["clock"];
   #redis: Redis | undefined;
   /** Readings that were made before the first connection was there. */
   readonly #opening: { readonly resolve: () => void; readonly reject: () => void }[] = [];
@@ -30,14 +37,24 @@ export class RedisSeenItems implements SeenItems {
   #isFailureTold = false;
   #underWay = 0;
   #bytesSinceReply = 0;
+  /** Commands without a reply, in the order in which they were sent. */
+  readonly #asked = new Set<{ readonly key: string }>();
+  /** Keys that are not read, with the time until which they are not; the first is the oldest. */
+  readonly #refusedKeys = new Map<string, number>();
 
-  constructor(openRedis: OpenRedis, url: string, log: Logger) {
+  constructor(
+    openRedis: OpenRedis,
+    url: string,
+    { log, clock }: Pick<Environment, "log" | "clock">,
+  ) {
     this.#openRedis = openRedis;
     this.#url = url;
     this.#log = log;
+    this.#clock = clock;
   }
 
   async read({ key, type, countMax }: SeenQuestion): Promise<SeenMembers> {
+    this.#assertReadable(key);
     if (this.#underWay + countMax > MEMBERS_UNDER_WAY_MAX) {
       const text = `Readings of seen items for ${this.#underWay} members are under way`;
       throw new WinnowError(
@@ -57,6 +74,8 @@ export class RedisSeenItems implements SeenItems {
   }
 
   async #ask(redis: Redis, { key, type, countMax }: SeenQuestion): Promise<readonly Uint8Array[]> {
+    const command = { key };
+    this.#asked.add(command);
     try {
       // One more member than wanted is read from a set, which shows whether there are more.
       const asked =
@@ -70,15 +89,47 @@ export class RedisSeenItems implements SeenItems {
       const fault = cause instanceof Error ? cause : new Error(String(cause));
       const { message } = fault;
       // ioredis leaves a command that timed out in its queue until the connection ends.
-      if (message === "Command timed out") redis.stream?.destroy();
+      if (message === "Command timed out") {
+        if (this.#bytesSinceReply > 0) this.#refuseFirst();
+        redis.stream?.destroy();
+      }
       const text = `Redis does not tell what was seen: ${message}`;
       // An answer about this key: asked again, Redis would say the same.
       const code = message.startsWith("WRONGTYPE") ? "FAILED_PRECONDITION" : "UNAVAILABLE";
       if (code === "UNAVAILABLE") this.#tellFailure(fault);
       throw new WinnowError(code, text, { cause });
     } finally {
+      this.#asked.delete(command);
       this.#bytesSinceReply = 0;
     }
+  }
+
+  /** @throws WinnowError UNAVAILABLE for a key that is not to be read again yet */
+  #assertReadable(key: string): void {
+    const untilMs = this.#refusedKeys.get(key);
+    if (untilMs === undefined) return;
+    if (this.#clock.nowMs() < untilMs) {
+      const text = "Redis holds more under a key than can be read of what one user has seen";
+      throw new WinnowError("UNAVAILABLE", `${text}: at most ${REPLY_BYTES_MAX} bytes`);
+    }
+    this.#refusedKeys.delete(key);
+  }
+
+  /** Does not read the key again for a while whose reply is arriving. */
+  #refuseFirst(): void {
+    const [first] = this.#asked;
+    if (first === undefined) return;
+    const nowMs = this.#clock.nowMs();
+    const isFirst = [...this.#refusedKeys.values()].every((untilMs) => untilMs <= nowMs);
+    // The key names a user, and is not for the log.
+    if (isFirst) {
+      const fields = { bytesMax: REPLY_BYTES_MAX, retryMs: REFUSED_MS };
+      this.#log.warn("a user's seen items are too large or slow to be read", fields);
+    }
+    this.#refusedKeys.set(first.key, nowMs + REFUSED_MS);
+    if (this.#refusedKeys.size <= REFUSED_KEYS_MAX) return;
+    const [oldest] = this.#refusedKeys.keys();
+    this.#refusedKeys.delete(oldest!);
   }
 
   #connect(): Redis {
@@ -93,7 +144,9 @@ export class RedisSeenItems implements SeenItems {
       this.#bytesSinceReply = 0;
       redis.stream.on("data", (chunk: Uint8Array) => {
         this.#bytesSinceReply += chunk.length;
-        if (this.#bytesSinceReply > REPLY_BYTES_MAX) redis.stream.destroy();
+        if (this.#bytesSinceReply <= REPLY_BYTES_MAX) return;
+        this.#refuseFirst();
+        redis.stream.destroy();
       });
     });
     redis.on("ready", () => {

@@ -210,6 +210,29 @@ describe("items that users have seen", () => {
     });
   });
 
+  test("that cannot be read of one user take nothing from the others of the request", async () => {
+    const sets = new MemorySeenItems({ "seen:a": ["x"], "seen:b": ["1", "2", "3", "4", "5"] });
+    const store: SeenItems = {
+      read: async (question) => {
+        if (question.key === "seen:slow") await new Promise(() => undefined);
+        if (question.key !== "seen:text") return sets.read(question);
+        throw new WinnowError("FAILED_PRECONDITION", "WRONGTYPE");
+      },
+      close: () => undefined,
+    };
+    const clock = new ManualClock();
+    const run = runOf({ users: ["slow", "a", "text", "b"], store, clock });
+
+    const waiting = readSeen(run);
+    for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+    clock.advance(20);
+    const [outcome] = await waiting;
+
+    expect(outcome!.lists.map(textsOf)).toEqual([[], ["x"], [], ["1", "2", "3", "4"]]);
+    const reasons = outcome!.degradations.map(({ reason }) => reason);
+    expect(reasons.toSorted()).toEqual(["cut", "late", "type"]);
+  });
+
   test("are waited for within the budget alone, and leave no timer behind", async () => {
     const clock = new ManualClock();
     const silent = { read: () => new Promise<never>(() => undefined), close: () => undefined };

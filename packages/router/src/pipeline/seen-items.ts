@@ -1,7 +1,7 @@
 // What the users of a request have seen, as its pipeline's `seen` stages say: item ids for each instance,
 // which the retrieval excludes. The budget of a stage and the limits of requests bound this. Items that are
 // not known in time, or for which there is no room, are not excluded, and the answer says so as a
-// degradation.
+// degradation. What cannot be read of one user takes nothing from the others of the request.
 
 import {
   StringColumn,
@@ -13,7 +13,7 @@ import {
 } from "@winnow/core";
 import type { Clock, SeenStage, Tensor } from "@winnow/core";
 import { keyBytes } from "@winnow/cluster";
-import type { SeenItems, SeenMembers } from "@winnow/cluster";
+import type { SeenItems, SeenMembers, SeenQuestion } from "@winnow/cluster";
 import type { Degradation } from "../predictor.ts";
 import { instancesOf } from "../limits/request-limits.ts";
 import type { RequestLimits } from "../limits/request-limits.ts";
@@ -60,53 +60,58 @@ async function readStage(run: PipelineRun, stage: SeenStage): Promise<SeenOutcom
     const most = `at most ${REQUEST_MEMBERS_MAX} in all: send fewer instances`;
     throw new WinnowError("INVALID_ARGUMENT", `${text}; ${most}`);
   }
-  const read = await withinBudget(run, stage, (store) =>
-    Promise.all(distinct.map((key) => store.read({ key, type, countMax }))),
+  const found = new Map<string, Reading>();
+  await withinBudget(
+    run,
+    stage,
+    Promise.all(
+      distinct.map(async (key) => {
+        found.set(key, await readKey(run.seenItems, { key, type, countMax }));
+      }),
+    ),
   );
-  if ("reason" in read) {
-    const none = keys.map(() => idsOf([], run));
-    return outcomeOf([{ stage: "seen", reason: read.reason }], none);
-  }
-  const byKey = new Map(distinct.map((key, at) => [key, read.found[at]!]));
-  const isCut = read.found.some((found) => found.isCut);
-  const lists = keys.map((key) => idsOf(byKey.get(key)!.members, run));
-  return outcomeOf(isCut ? [{ stage: "seen", reason: "cut" }] : [], lists);
+  const ofKey = (key: string): Reading => found.get(key) ?? { members: [], reason: "late" };
+  const lists = keys.map((key) => idsOf(ofKey(key).members, run));
+  const reasons = new Set(distinct.map((key) => ofKey(key).reason));
+  reasons.delete(undefined);
+  const degradations = [...reasons].map((reason) => ({ stage: "seen", reason }) as Degradation);
+  return { stage, lists, degradations, elapsedMs: run.clock.nowMs() - startMs };
+}
 
-  function outcomeOf(degradations: readonly Degradation[], lists: readonly Tensor[]): SeenOutcome {
-    return { stage, lists, degradations, elapsedMs: run.clock.nowMs() - startMs };
+/** What a key holds, and what of it is missing. */
+interface Reading extends Pick<SeenMembers, "members"> {
+  readonly reason?: Degradation["reason"] | undefined;
+}
+
+async function readKey(store: SeenItems | undefined, question: SeenQuestion): Promise<Reading> {
+  if (store === undefined) return { members: [], reason: "unavailable" };
+  try {
+    const { members, isCut } = await store.read(question);
+    return { members, reason: isCut ? "cut" : undefined };
+  } catch (error) {
+    return { members: [], reason: reasonOf(error) };
   }
 }
 
-type Reading =
-  | { readonly found: readonly SeenMembers[] }
-  | { readonly reason: Degradation["reason"] };
-
-/** What the store gives in time. @throws the reason of a request that is aborted */
+/** Waits for the readings, or until the budget is spent. @throws the reason of a request that is aborted */
 async function withinBudget(
-  { seenItems, clock, request }: PipelineRun,
+  { clock, request }: PipelineRun,
   { budgetMs }: SeenStage,
-  read: (store: SeenItems) => Promise<readonly SeenMembers[]>,
-): Promise<Reading> {
-  if (seenItems === undefined) return { reason: "unavailable" };
-  const reading = read(seenItems).then(
-    (found): Reading => ({ found }),
-    (error: unknown): Reading => ({ reason: reasonOf(error) }),
-  );
-  return await request.context.untilAborted(
-    Promise.race([reading, late(clock, budgetMs, reading)]),
-  );
+  readings: Promise<unknown>,
+): Promise<void> {
+  await request.context.untilAborted(Promise.race([readings, spent(clock, budgetMs, readings)]));
 }
 
-/** Resolves when the budget is spent. Leaves no timer if the store is read before. */
-function late(
+/** Resolves when the budget is spent. Leaves no timer if all is read before. */
+function spent(
   clock: Pick<Clock, "setTimer" | "clearTimer">,
   budgetMs: number,
-  reading: Promise<Reading>,
-): Promise<Reading> {
+  readings: Promise<unknown>,
+): Promise<void> {
   return new Promise((resolve) => {
-    const timer = clock.setTimer(budgetMs, () => resolve({ reason: "late" }));
+    const timer = clock.setTimer(budgetMs, resolve);
     const clear = (): void => clock.clearTimer(timer);
-    void reading.then(clear, clear);
+    void readings.then(clear, clear);
   });
 }
 

@@ -27,7 +27,7 @@ import {
   parseMembers,
   readSecrets,
 } from "@winnow/cluster";
-import { type Environment, type Logger, WinnowError, workerId } from "@winnow/core";
+import { type Environment, WinnowError, workerId } from "@winnow/core";
 import type { SavedWorkers } from "@winnow/router";
 import { openConfigFile } from "../process/config-file.ts";
 import { type RedisFlags, openRedisAccess } from "./redis-access.ts";
@@ -99,7 +99,7 @@ export async function openCluster(
   const redis = await openRedisAccess(options, certificates);
   const parts = { connector, environment, trust, worker, redis: redis.access };
   const membership = await membershipOf(options, parts);
-  const seenItems = await seenItemsOf(options, redis.access, environment.log);
+  const seenItems = await seenItemsOf(options, redis.access, environment);
   const books: OrderBook[] = [];
   return {
     connector,
@@ -134,16 +134,16 @@ export async function openCluster(
 async function seenItemsOf(
   { redis, seenRedis }: ClusterOptions,
   access: RedisAccess,
-  log: Logger,
+  environment: Environment,
 ): Promise<SeenItems | undefined> {
   if (seenRedis === undefined) {
     if (redis === undefined || redis === "") return undefined;
-    return new RedisSeenItems(await loadRedis(access), redis, log);
+    return new RedisSeenItems(await loadRedis(access), redis, environment);
   }
   const isSecure = seenRedis.startsWith("rediss:");
   const own = { tls: isSecure ? access.tls : undefined };
   checkedUrl(seenRedis, own);
-  return new RedisSeenItems(await loadRedis(own), seenRedis, log);
+  return new RedisSeenItems(await loadRedis(own), seenRedis, environment);
 }
 
 interface WatchedSecret {
