@@ -117,7 +117,7 @@ async function run(words: Case): Promise<{ answer: PipelineAnswer; asked: number
     clock: new ManualClock(),
     ...PIPELINE_BOUNDS,
     instancesMax,
-    ask: (model, request) => {
+    ask: async (model, request) => {
       const outputs = new Map<string, Tensor>();
       if (model.model === "movies") {
         retrievedFor = textsOf(request, "user_id");
@@ -145,7 +145,7 @@ async function run(words: Case): Promise<{ answer: PipelineAnswer; asked: number
       const { coverages = [1] } = words;
       const coverage = coverages[Math.min(questions, coverages.length - 1)]!;
       questions += 1;
-      return Promise.resolve({ version, outputs, coverage });
+      return { version, outputs, coverage };
     },
   });
   context.finish();
@@ -250,6 +250,17 @@ describe("a pipeline", () => {
     expect(lists(answer)[0]!.map(({ id }) => id)).toEqual(["m3", "m1", "m0", "m2"]);
   });
 
+  test("names the model that refuses to rank an item", async () => {
+    const rankOf = (): number => {
+      throw new WinnowError("INVALID_ARGUMENT", 'no key "m3"');
+    };
+    const words = { retrieved: [[{ item: 3, score: 1 }]], rankOf, limit: 1, instancesMax: 9 };
+    await expect(run(words)).rejects.toMatchObject({
+      code: "INVALID_ARGUMENT",
+      message: 'Model ranking cannot rank what was retrieved: no key "m3"',
+    });
+  });
+
   test("has the coverage of its stages together, each that of its least covered question", async () => {
     const retrieved = [[0, 1, 2].map((item) => ({ item, score: 0 }))];
     const words = { retrieved, rankOf: (_: number, item: number) => item, limit: 3 };
@@ -305,7 +316,7 @@ describe("the filters of a pipeline", () => {
       pinned,
       clock: new ManualClock(),
       ...PIPELINE_BOUNDS,
-      ask: (model, request) => {
+      ask: async (model, request) => {
         asked = request.filter;
         const version = { model: model.model, version: 1, fingerprint: fingerprint("f") };
         const scores = tensor("float32", [1, 1], new Float32Array(1));

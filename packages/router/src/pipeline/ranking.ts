@@ -74,12 +74,11 @@ async function ranked(
         return [name, fitted(values, declared, stage)] as const;
       }),
     );
-    const { outputs, coverage } = await run.ask(pinned, {
-      signature,
-      inputs,
-      context,
-      allowPartial,
-    });
+    const { outputs, coverage } = await run
+      .ask(pinned, { signature, inputs, context, allowPartial })
+      .catch((error: unknown) => {
+        throw refusalOf(stage, error);
+      });
     leastCoverage = Math.min(leastCoverage, coverage);
     for (const [at, name] of wanted.entries()) {
       columns[at]!.set(
@@ -93,6 +92,13 @@ async function ranked(
   for (const [at, { name }] of heads.entries()) named = withNamed(named, name, columns[at + 1]!);
   const ordered = await inTurns(reordered(named, columns[0]!), context.signal);
   return { candidates: ordered, coverage: leastCoverage };
+}
+
+/** The error of a ranking; a refusal names its model, because the values that it names may be no client's, but items that were retrieved. */
+function refusalOf({ model }: RankStage, error: unknown): unknown {
+  if (!(error instanceof WinnowError) || error.code !== "INVALID_ARGUMENT") return error;
+  const text = `Model ${excerpt(model)} cannot rank what was retrieved: ${error.message}`;
+  return new WinnowError("INVALID_ARGUMENT", text, { cause: error });
 }
 
 /** The score so far and the instance of each candidate, list after list. */
