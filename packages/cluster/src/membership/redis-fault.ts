@@ -5,7 +5,8 @@ import { RefusedReply } from "./redis-reply-bounds.ts";
 
 /** What the client says of a connection that ends before it can be used, and of answers that are none of Redis. */
 const NO_ANSWER = /^Stream isn't writeable|Please report this/;
-const ADDRESS_REMEDY = "is the port right, and is it redis:// or, with TLS, rediss://?";
+const ADDRESS_REMEDY =
+  "is the port right, and is it redis:// or, with TLS, rediss://? Or does Redis take no further clients (maxclients, protected-mode)?";
 const UNANSWERED = `what listens there ends the connection or does not answer as Redis does; ${ADDRESS_REMEDY}`;
 const CERTIFICATE_REMEDY =
   "does Redis ask for a certificate (--redis-cert, --redis-key), and accept its authority and its dates?";
