@@ -269,6 +269,15 @@ describe.skipIf(executablePath === undefined)("the console of a running cluster"
     expect(told.filter((text) => !UNTOLD_YET.test(text))).toEqual([]);
   });
 
+  test("says that it cannot show an answer that is no report, and goes on asking", async () => {
+    await page.route("**/v1/cluster", (route) => route.fulfill({ json: {} }));
+    const banner = page.getByRole("alert").filter({ hasText: "reload the page" });
+    await banner.waitFor(WAIT);
+    expect(await page.locator("#workers tbody tr").count()).toBe(3);
+    await page.unroute("**/v1/cluster");
+    await banner.waitFor({ state: "detached", ...WAIT });
+  });
+
   test("a router with keys shows a form, takes a key for this tab alone, and tells what is wrong with one", async () => {
     await page.route("**/v1/cluster", async (route) => {
       const key = route.request().headers()["authorization"];

@@ -20,6 +20,9 @@ import { Playground } from "./views/playground-view.ts";
 import { settingsView } from "./views/settings-view.ts";
 import { partitionsView, workersView } from "./views/workers-view.ts";
 
+/** Said of an answer that is no report, or one of another release. */
+export const UNREADABLE = "its answer is none that this page can show: reload the page";
+
 /** What is known of the router. */
 export type PageState =
   | { readonly kind: "loading" }
@@ -85,7 +88,9 @@ function silenceText(state: PageState): string {
     return `The router does not answer (${state.message}); this page goes on asking.`;
   }
   if (state.kind !== "shown" || state.silent === undefined) return "";
-  return `The router has not answered for ${ageText(state.silent.sinceMs)}; below is its last report.`;
+  const { sinceMs, message } = state.silent;
+  const why = message === UNREADABLE ? ` (${message})` : "";
+  return `The router has not answered for ${ageText(sinceMs)}${why}; below is its last report.`;
 }
 
 function navigation(): VNode {

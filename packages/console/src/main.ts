@@ -2,7 +2,7 @@
 
 import { render } from "preact";
 import { use } from "./views/element.ts";
-import { Page } from "./app.ts";
+import { Page, UNREADABLE } from "./app.ts";
 import type { PageState } from "./app.ts";
 import { withReport } from "./history.ts";
 import { RouterClient } from "./router-client.ts";
@@ -47,7 +47,6 @@ async function next(): Promise<PageState> {
   const answer = await client.report();
   switch (answer.kind) {
     case "answered": {
-      answeredAtMs = performance.now();
       const before = state.kind === "shown" ? state.samples : [];
       const samples = withReport(before, answer.value, Date.now() / 1000);
       return { kind: "shown", report: answer.value, samples, silent: undefined };
@@ -55,21 +54,32 @@ async function next(): Promise<PageState> {
     case "refused":
       return { kind: "login", message: answer.message, wasTried: client.hasKey };
     case "failed":
-    case "silent": {
-      const { message } = answer;
-      if (state.kind !== "shown") return { kind: "silent", message };
-      return { ...state, silent: { sinceMs: performance.now() - answeredAtMs, message } };
-    }
+    case "silent":
+      return silentAfter(state, answer.message);
   }
+}
+
+/** Keeps the last report. */
+function silentAfter(before: PageState, message: string): PageState {
+  if (before.kind !== "shown") return { kind: "silent", message };
+  return { ...before, silent: { sinceMs: performance.now() - answeredAtMs, message } };
 }
 
 async function ask(): Promise<void> {
   clearTimeout(timer);
   if (isAsking) return;
   isAsking = true;
-  state = await next();
+  const before = state;
+  try {
+    state = await next();
+    draw();
+    if (state.kind === "shown" && state.silent === undefined) answeredAtMs = performance.now();
+  } catch {
+    // The report of another release than the page's, or a proxy's answer: without a word, the last report would look like the state.
+    state = silentAfter(before, UNREADABLE);
+    draw();
+  }
   isAsking = false;
-  draw();
   // A login waits for a key; a hidden page waits until it is shown.
   if (state.kind !== "login" && !document.hidden) timer = setTimeout(() => void ask(), ASK_MS);
 }
