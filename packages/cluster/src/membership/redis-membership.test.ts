@@ -389,6 +389,31 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
       await watcher.sees("w0 w1 w2 w3 w9");
     });
 
+    test("that no worker has a record is told once, while those that are known stay, and that they have again", async () => {
+      const logged: string[] = [];
+      const note = (event: string): void => void logged.push(event);
+      const log = { ...silentLogger, info: note, warn: note };
+      const settings = { url: stage.server.url, ...quick, cluster: "stale" };
+      const reader = new RedisMembership({ ...environment, log }, settings, openRedis);
+      const known = new Watcher(reader);
+      const worker = stage.join({ cluster: "stale" });
+      await worker.announce(announced({ id: "w9" }));
+      await known.sees("w9");
+
+      worker.suspend();
+      await eventually(() => expect(logged).toHaveLength(1));
+      await new Promise((resolve) => void setTimeout(resolve, 2 * quick.pollMs));
+      expect(known.ids).toBe("w9");
+      await worker.announce(announced({ id: "w9" }));
+      await eventually(() => expect(logged).toHaveLength(2));
+      await reader.close();
+
+      expect(logged).toEqual([
+        "membership store has no record of any worker",
+        "membership store has records of workers again",
+      ]);
+    });
+
     test("clusters of different names do not see each other, and secrets keep strangers out", async () => {
       const elsewhere = new Watcher(stage.join({ cluster: "elsewhere" }));
       const stranger = new Watcher(stage.join({ secret: secretOf("other") }));

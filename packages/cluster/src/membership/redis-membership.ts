@@ -126,6 +126,9 @@ export class RedisMembership implements MembershipStore {
   /** Failed writes in a row, while reads succeed. */
   #failedWrites = 0;
   #isWriteFaultTold = false;
+  /** Since when no reading has had a record of any worker. */
+  #emptySinceMs: number | undefined;
+  #isEmptyTold = false;
   /** Position in the set at which the next page begins; 0 while the whole set fits one page. */
   #pageStart = 0;
   #isCrowded = false;
@@ -273,6 +276,7 @@ export class RedisMembership implements MembershipStore {
       const nowMs = this.#environment.clock.nowMs();
       this.#state = foldReading(this.#state, reading, { nowMs, settings: this.#settings });
       if (this.#isFailureTold) this.#environment.log.info("membership store answers again");
+      this.#noteEmptiness(reading, nowMs);
       this.#failures = 0;
       this.#isFailureTold = false;
     } catch (error) {
@@ -329,6 +333,28 @@ export class RedisMembership implements MembershipStore {
     this.#isWriteFaultTold = true;
     const { host: store } = new URL(this.#settings.url);
     log.warn("membership store does not take announcements", { store, message: excerpt(fault) });
+  }
+
+  /**
+   * Logs that the store has had no record of any worker for a while. All have ended, or they write to another Redis than is
+   * read here, such as the primary of a replica that lags: those that are known stay, but a process that starts finds nobody.
+   */
+  #noteEmptiness({ announced, spoilt }: MembershipReading, nowMs: number): void {
+    const { log } = this.#environment;
+    const { size: workers } = this.#state.members;
+    if (announced.length > 0 || spoilt.size > 0 || workers === 0) {
+      if (this.#isEmptyTold) log.info("membership store has records of workers again");
+      this.#emptySinceMs = undefined;
+      this.#isEmptyTold = false;
+      return;
+    }
+    this.#emptySinceMs ??= nowMs;
+    if (this.#isEmptyTold || nowMs - this.#emptySinceMs < this.#settings.forgottenMs) return;
+    this.#isEmptyTold = true;
+    const { host: store } = new URL(this.#settings.url);
+    const message =
+      "those that are known stay; if they live, do they write to this Redis, and is it no replica that lags?";
+    log.warn("membership store has no record of any worker", { store, workers, message });
   }
 
   /** Logs that the key of the members holds what another program has stored there. */
