@@ -555,6 +555,124 @@ def computed_items(directory):
     return [("batch", asked, name) for name in COMPUTED]
 
 
+# --- sequences -------------------------------------------------------------------------------------
+
+
+def of_all(m, h):
+    """[queries, positions, items]"""
+    return tf.matmul(h, m.items, transpose_b=True)
+
+
+def last(m, h):
+    return tf.matmul(h[:, -1], m.items, transpose_b=True)
+
+
+def lengths(w):
+    return tf.reduce_sum(tf.cast(w > 0, tf.int32), 1)
+
+
+def pairs_of(w):
+    queries = tf.range(tf.shape(w, tf.int64)[0])
+    return tf.reshape(tf.stack([tf.repeat(queries, tf.shape(w)[1]), tf.reshape(w, [-1])], 1), [-1, 2])
+
+
+def bins(w, binary=True):
+    return tf.math.bincount(w, minlength=40, maxlength=40, axis=-1, binary_output=binary)
+
+
+SEQUENCES = {
+    "serving_default": lambda m, h, w: of_all(m, h)[:, -1, :],
+    "letters": lambda m, h, w: tf.einsum("btd,nd->btn", h, m.items)[:, -1],
+    "axes": lambda m, h, w: tf.tensordot(h, m.items, [[2], [1]])[:, -1, :],
+    "layer": lambda m, h, w: tf.nn.bias_add(tf.tensordot(h, m.kernel, 1), m.bias)[:, -1, :],
+    "flattened": lambda m, h, w: tf.reshape(tf.matmul(tf.reshape(h, [-1, 8]), m.items, transpose_b=True), [tf.shape(h)[0], -1, 40])[:, -1, :],
+    "softmax_of_all": lambda m, h, w: tf.nn.softmax((of_all(m, h) + m.bias) / 16.0)[:, -1, :],
+    "kept_axis": lambda m, h, w: tf.squeeze(of_all(m, h)[:, -1:, :], 1),
+    "without_first_item": lambda m, h, w: of_all(m, h)[:, -1, 1:],
+    "second": lambda m, h, w: tf.gather(of_all(m, h), 1, axis=1),
+    "last_of_each": lambda m, h, w: tf.gather(of_all(m, h) * 0.5, lengths(w) - 1, batch_dims=1),
+    "pairs": lambda m, h, w: tf.gather_nd(of_all(m, h), tf.stack([tf.range(tf.shape(h)[0]), lengths(w) - 1], 1)),
+    "hidden": lambda m, h, w: (of_all(m, h) + m.padding)[:, -1],
+    "masked": lambda m, h, w: tf.where(counts(w) > 0, -np.inf, of_all(m, h)[:, -1] + m.padding),
+    "scattered_and_hidden": lambda m, h, w: tf.tensor_scatter_nd_update(last(m, h), pairs_of(w), tf.fill([tf.size(w)], -np.inf)) + m.padding,
+    "scattered_ones": lambda m, h, w: tf.tensor_scatter_nd_update(last(m, h), pairs_of(w), tf.ones(tf.size(w)) * -1e9),
+    "bins": lambda m, h, w: tf.where(bins(w) > 0, -np.inf, last(m, h)),
+    "bins_as_floats": lambda m, h, w: last(m, h) - 8.0 * tf.cast(bins(w), tf.float32),
+    "capped_bins": lambda m, h, w: last(m, h) - 8.0 * tf.minimum(tf.cast(bins(w, False), tf.float32), 1.0),
+    "multi_hot": lambda m, h, w: last(m, h) - 1e9 * tf.keras.layers.CategoryEncoding(40, output_mode="multi_hot")(w),
+    "first_padded": lambda m, h, w: tf.pad(last(m, h)[:, 1:], [[0, 0], [1, 0]], constant_values=-1e9),
+    "first_of_zeros": lambda m, h, w: tf.concat([tf.zeros_like(last(m, h)[:, :1]) - 4.0, last(m, h)[:, 1:]], 1),
+    # Each position has a value of its own, or the best of them counts, of which there may be any number.
+    "dense_by_position": lambda m, h, w: (of_all(m, h) + h[:, :, :1])[:, -1],
+    "dense_best_position": lambda m, h, w: tf.reduce_max(of_all(m, h), 1),
+    "dense_counts": lambda m, h, w: last(m, h) - 8.0 * tf.cast(bins(w, False), tf.float32),
+}
+
+
+@model
+def sequence_scores(directory):
+    """Scores of all positions of a sequence, of which one is ranked, and the spellings in which sequence models hide
+    their padding and what a user has seen. All numbers are small integers, those of the softmax halves of them. Signatures
+    named dense_ are no search."""
+    module = tf.Module()
+    numbers = np.random.default_rng(61)
+    module.items = tf.Variable(numbers.integers(-3, 4, (40, 8)), dtype=tf.float32, name="items")
+    module.kernel = tf.Variable(numbers.integers(-3, 4, (8, 40)), dtype=tf.float32, name="kernel")
+    module.bias = tf.Variable(numbers.integers(-9, 9, 40), dtype=tf.float32, name="bias")
+    padding = numbers.integers(-2, 3, 40).astype(np.float32)
+    padding[[0, 7]] = -np.inf
+    module.padding = tf.Variable(padding, name="padding")
+    module.ids = tf.Variable(ITEMS, name="ids")
+
+    inputs = [spec(tf.float32, None, None, 8, name="states"), wanted(tf.int64, None)]
+
+    def signature(function):
+        def serve(states, wanted):
+            values, rows = tf.math.top_k(function(module, states, wanted), k=9)
+            return {"scores": values, "ids": tf.gather(module.ids, rows)}
+
+        return tf.function(serve, input_signature=inputs)
+
+    tf.saved_model.save(module, directory, signatures={name: signature(f) for name, f in SEQUENCES.items()})
+    states = numbers.integers(-3, 4, (4, 5, 8)).astype(float)
+    states[3] = 0.0
+    asked = {"states": states.tolist(), "wanted": [[0, 7, 7], [39, 38, 37], [1, 0, 0], [5, 6, 5]]}
+    one = {"states": states[:1, :3].tolist(), "wanted": [[12]]}
+    return [("batch", each, name) for name in SEQUENCES for each in (asked, one)]
+
+
+@model
+def saved_layers(directory):
+    """Layers of Keras 3 that tf.saved_model.save saves: each of their variables has two handles, of which the graph restores
+    the other one, and layers of a subclassed model name theirs alike. TensorFlow Serving answers FAILED_PRECONDITION
+    for such an export; these answers are those of tf.saved_model.load."""
+    layers = tf.keras.layers
+
+    class Sequence(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.items, self.places = layers.Embedding(40, 8), layers.Embedding(5, 8)
+            self.inner, self.outer = layers.Dense(8, activation="relu"), layers.Dense(8)
+
+        def call(self, history):
+            state = self.items(history) + self.places(tf.range(5))
+            return tf.matmul(self.outer(self.inner(state)), self.items.embeddings, transpose_b=True)
+
+    numbers = np.random.default_rng(67)
+    made = Sequence()
+    made(tf.zeros([1, 5], tf.int64))
+    for weights in made.trainable_variables:
+        weights.assign(numbers.integers(-2, 3, weights.shape))
+
+    def serve(history):
+        values, rows = tf.math.top_k(made(history)[:, -1], k=6)
+        return {"scores": values, "rows": rows}
+
+    signature = tf.function(serve, input_signature=[spec(tf.int64, None, 5, name="history")])
+    tf.saved_model.save(made, directory, signatures=signature)
+    return [("batch", {"history": [[0, 0, 3, 9, 39], [4, 4, 4, 4, 4]]}), ("one", {"history": [[1, 2, 3, 4, 5]]})]
+
+
 # --- searches in two bytes a value -----------------------------------------------------------------
 
 

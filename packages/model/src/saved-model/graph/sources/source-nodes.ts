@@ -55,8 +55,8 @@ function tableHandleOf(node: GraphNode): GraphValue {
   return handleOf({ kind: "table", name: sharedNameOf(node), keyDtype, valueDtype });
 }
 
-/** Two handles with one shared name are one resource, as in a TensorFlow session. */
-function sharedNameOf(node: GraphNode): string {
+/** The name of a handle's resource. Handles with one shared name are one resource, as in a TensorFlow session. */
+export function sharedNameOf(node: Pick<GraphNode, "name" | "attributes">): string {
   return node.attributes.text("shared_name") || node.name;
 }
 

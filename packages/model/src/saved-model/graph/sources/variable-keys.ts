@@ -1,7 +1,8 @@
 // Which checkpoint key holds which variable. The graph says so itself: the restore call reads tensors
 // by key (RestoreV2) and assigns each to the handle of a variable, so the walk follows it. Where a
-// variable is not restored that way (several handles of one variable), the object graph stored in the
-// checkpoint knows the variable's full name.
+// variable is not restored that way, it may be what another one begins with: `tf.saved_model.save` of
+// Keras 3's layers gives each of their variables a second handle, which alone is restored. The last to
+// ask is the object graph stored in the checkpoint, which knows the variable's full name.
 
 import type { ProtobufReader } from "@winnow/core";
 import { messageReader } from "../../message.ts";
@@ -11,9 +12,10 @@ import type { VersionFiles } from "../../version-files.ts";
 import type { GraphValue } from "../graph-value.ts";
 import { GraphWalk } from "../graph-walk.ts";
 import type { GraphNode } from "../graph-walk.ts";
+import type { GraphDefinition } from "../definition/graph-definition.ts";
 import type { MetaGraph } from "../definition/meta-graph.ts";
 import type { OperationTable } from "../definition/operation-table.ts";
-import { visitSource } from "./source-nodes.ts";
+import { sharedNameOf, visitSource } from "./source-nodes.ts";
 
 const ASSIGNMENTS: ReadonlySet<string> = new Set(["AssignVariableOp", "Assign"]);
 const IMPORTS: ReadonlySet<string> = new Set(["LookupTableImportV2", "LookupTableImport"]);
@@ -52,7 +54,23 @@ export function restoredState(meta: MetaGraph, operations: OperationTable): Rest
   if (meta.graph.nodes.has(restore)) {
     new GraphWalk(meta.graph, operations, visit).valuesOf([`^${restore}`], new Map());
   }
+  for (const [copy, original] of initialValues(meta.graph)) {
+    const restored = variables.get(copy);
+    if (restored !== undefined && !variables.has(original)) variables.set(original, restored);
+  }
   return { variables, tables };
+}
+
+/** Names of variables that begin with the value of another one, each with the other's name. */
+function* initialValues({ nodes }: GraphDefinition): Generator<readonly [string, string]> {
+  const nodeOf = (reference: string | undefined) => nodes.get(reference?.replace(/:0$/, "") ?? "");
+  for (const { op, inputs } of nodes.values()) {
+    if (op !== "AssignVariableOp") continue;
+    const [copy, value] = inputs.map(nodeOf);
+    const original = value?.op === "ReadVariableOp" ? nodeOf(value.inputs[0]) : undefined;
+    if (copy?.op !== "VarHandleOp" || original?.op !== "VarHandleOp") continue;
+    yield [sharedNameOf(copy), sharedNameOf(original)];
+  }
 }
 
 function unknownValue(dtype: GraphValue["dtype"]): GraphValue {
