@@ -28,6 +28,7 @@ const RECORDED: readonly (readonly [script: string, dictionary: string, model: s
   ["record_searches.py", "HIDDEN_ITEMS", "hidden_items"],
   ["record_searches.py", "SLICES", "sliced_candidates"],
   ["record_searches.py", "COMPUTED", "computed_items"],
+  ["record_searches.py", "SEQUENCES", "sequence_scores"],
   ["record_searches.py", "TOWERS", "item_towers"],
   ["record_searches.py", "FEATURES", "item_features"],
   ["record_searches.py", "WEIGHED", "weighed_biases"],

@@ -61,6 +61,11 @@ export function manyVectorProductOf(
   return searched && { query, vectors, ...searched, node };
 }
 
+/** The sides of a product of `[queries, positions, dim]`, in any number of positions, and a matrix of items. */
+export function sequenceSidesOf(value: GraphValue): ManyVectorSides | undefined {
+  return sidesOfEinsum(value, 1) ?? sidesOfBatch(value);
+}
+
 interface ManyVectorSides {
   /** `[queries, vectors, dim]`. */
   readonly query: GraphValue;

@@ -70,36 +70,68 @@ export function isSingle({ shape }: GraphValue): boolean {
 
 /** The number that a value has in all its places: a constant, `fill`, `ones_like(scores) * c`. */
 export function repeatedNumberOf(value: GraphValue, scalars: ScalarReader): number | undefined {
-  const number = isSingle(value) ? scalarOf(value, scalars) : filledWith(value, scalars);
+  const number = isSingle(value) ? scalarOf(value, scalars) : filledNumberOf(value, scalars);
   const rounded = number === undefined ? NaN : Math.fround(number);
   return Number.isNaN(rounded) ? undefined : rounded + 0;
 }
 
-function filledWith(value: GraphValue, scalars: ScalarReader): number | undefined {
+/** The number, or the truth as 0 or 1, that a value has in any number of places. */
+export function filledNumberOf(
+  value: GraphValue,
+  scalars: ScalarReader,
+  depth = 0,
+): number | undefined {
   if (value.constant !== undefined) return oneNumberOf(value.constant);
   if (producerOf(value, "ZerosLike") !== undefined) return 0;
+  if (producerOf(value, "OnesLike") !== undefined) return 1;
   const [, filler] = inputsOf(value, "Fill");
   const [spread] = inputsOf(value, "BroadcastTo");
-  const [factor] = besideOf(value, "OnesLike", "Mul");
-  const [summand] = besideOf(value, "ZerosLike", "Add", "AddV2");
-  const number = filler ?? spread ?? factor ?? summand;
-  return number && scalarOf(number, scalars);
+  const number = filler ?? spread;
+  if (number !== undefined) return scalarOf(number, scalars);
+  return depth < DEPTH_MAX ? filledBy(value, scalars, depth + 1) : undefined;
 }
 
-/** The operand beside one that changes nothing. */
-function besideOf(
+/** Operations that leave some elements of a value out, or put them in another order. */
+const CHOICES = [
+  "Cast",
+  "ExpandDims",
+  "Reshape",
+  "Slice",
+  "Squeeze",
+  "StridedSlice",
+  "Tile",
+] as const;
+const ARITHMETIC = ["Add", "AddV2", "Mul", "Neg", "Sub"] as const;
+
+/** The number that an operation leaves in all places, or makes of those of its operands. */
+function filledBy(
   value: GraphValue,
-  neutral: string,
-  ...ops: readonly string[]
-): readonly GraphValue[] {
-  const operands = inputsOf(value, ...ops);
-  const others = operands.filter((operand) => producerOf(operand, neutral) === undefined);
-  return others.length === 1 && operands.length === 2 ? others : [];
+  ...[scalars, depth]: [ScalarReader, number]
+): number | undefined {
+  const numberOf = (operand: GraphValue): number | undefined => {
+    return isSingle(operand) ? scalarOf(operand, scalars) : filledNumberOf(operand, scalars, depth);
+  };
+  const [chosen] = inputsOf(value, ...CHOICES);
+  if (chosen !== undefined) return isCut(chosen, value) ? undefined : numberOf(chosen);
+  const node = producerOf(value, ...ARITHMETIC);
+  const numbers = node?.inputs.map(numberOf) ?? [undefined];
+  if (!numbers.every((number) => number !== undefined)) return undefined;
+  return Math.fround(FUNCTIONS.get(node!.op)!(...numbers));
+}
+
+/** Whether a number is cast to a type that has fewer of them. */
+function isCut(from: GraphValue, to: GraphValue): boolean {
+  return (
+    from.dtype !== to.dtype &&
+    (from.dtype === "float32" || from.dtype === "float64") &&
+    to.dtype !== "float32"
+  );
 }
 
 function oneNumberOf({ dtype, data }: Tensor): number | undefined {
-  if (dtype !== "float32" || data.length === 0) return undefined;
-  return data.every((each) => each === data[0]) ? data[0] : undefined;
+  if (dtype === "string" || data.length === 0) return undefined;
+  const first = data[0];
+  return data.every((each) => each === first) ? Number(first) : undefined;
 }
 
 function inputsOf(value: GraphValue, ...ops: readonly string[]): readonly GraphValue[] {

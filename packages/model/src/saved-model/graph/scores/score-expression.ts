@@ -8,6 +8,7 @@
 //   a function that keeps the order   part of the search, which ranks by its values
 //   where(condition, scores, c)       the mask of a search, with functions before and behind it
 //   max over several vectors          a search whose queries have several vectors
+//   scores[:, -1, :] of all positions the product of that position's query
 //   scores · factor of the request    the query is multiplied
 //   scores + other products           one product of longer vectors
 //   scores[:, 1:]                     a search of these items alone
@@ -31,6 +32,8 @@ import { otherAxis } from "./candidate-matrix.ts";
 import { computedProductOf, withoutChanges } from "./computed-items.ts";
 import { towerProductOf } from "./item-tower.ts";
 import { bestOfVectors, manyVectorProductOf } from "./many-vectors.ts";
+import { isOfAnyPosition, onePositionOf, productOfPosition } from "./one-position.ts";
+import type { Position } from "./one-position.ts";
 import { stepsRoundedOnce } from "./rounded-once.ts";
 import { scoreProductOf } from "./score-product.ts";
 import type { ItemFactor, ScoreProduct, SearchedItems } from "./score-product.ts";
@@ -82,12 +85,12 @@ export function searchedScoresOf(
   scored: GraphValue,
 ): SearchedScores | Obstacle {
   const scalars = scalarReader(lowering);
-  const trail: Trail = { steps: [], masked: undefined, best: undefined, slice: undefined };
+  const trail: Trail = { steps: [] };
   let value = withoutRearrangement(scored);
   for (let step = 0; step <= STEPS_MAX; step += 1) {
     // A data set's batches would each have their own masked rows.
     if (!lowering.isInDataset) value = belowMarks(value, trail, lowering);
-    const product = productOf(value, trail.best?.vectorAxis, scalars);
+    const product = productOf(value, trail, lowering);
     if (product !== undefined) {
       const sliced = slicedProduct(product, trail);
       if (sliced === undefined) break;
@@ -113,10 +116,12 @@ function slicedProduct(product: ScoreProduct, { slice }: Trail): ScoreProduct | 
 interface Trail {
   /** Last step first. */
   readonly steps: ScoreStep[];
-  masked: MaskBehind | undefined;
-  best: { readonly vectorAxis: 1 | 2; readonly stepsBehind: number } | undefined;
+  masked?: MaskBehind | undefined;
+  best?: { readonly vectorAxis: 1 | 2; readonly stepsBehind: number } | undefined;
+  /** Which position of a sequence they are of, where all have scores here. */
+  position?: Position | undefined;
   /** Of the scores that are ranked, which items they are of, by their numbers here; absent: all. */
-  slice: ItemSlice | undefined;
+  slice?: ItemSlice | undefined;
 }
 
 /** The scores below slices, a mask and the best of several vectors, which the trail takes up; or the value itself. */
@@ -126,6 +131,7 @@ function belowMarks(value: GraphValue, trail: Trail, lowering: Lowering): GraphV
     const before = below;
     below = withoutSlice(before, trail);
     below = withoutBest(withoutMask(below, trail, lowering), trail);
+    below = withoutPosition(below, trail);
     if (below === before) break;
   }
   return below;
@@ -139,14 +145,20 @@ function withoutSlice(value: GraphValue, trail: Trail): GraphValue {
   return withoutRearrangement(found.scores);
 }
 
-/** The scores below a mask, which the trail takes up; the value itself where there is none. */
+/** The scores below a mask, which the trail takes up; the value itself where there is none, or none that goes with another. */
 function withoutMask(value: GraphValue, trail: Trail, lowering: Lowering): GraphValue {
-  const isOpen = trail.masked === undefined && trail.best === undefined;
+  const { steps, slice } = trail;
+  const isOpen = trail.best === undefined && trail.position === undefined;
   const found = isOpen ? maskedScoresOf(value, scalarReader(lowering)) : undefined;
   if (found === undefined) return value;
   const { mask, scores } = found;
-  const keeps = trail.slice ? slicedRule(mask.keeps, trail.slice, readerOf(lowering)) : mask.keeps;
-  trail.masked = { mask: { ...mask, keeps }, stepsBehind: trail.steps.length };
+  const keeps = slice ? slicedRule(mask.keeps, slice, readerOf(lowering)) : mask.keeps;
+  const isHiding = mask.score === -Infinity && mask.penalty === undefined;
+  const own = { mask: { ...mask, keeps }, stepsBehind: steps.length };
+  const joined = isHiding ? withHidden(keeps, steps, trail.masked) : undefined;
+  const masked = trail.masked === undefined ? own : joined;
+  if (masked === undefined) return value;
+  trail.masked = masked;
   return scores;
 }
 
@@ -156,15 +168,27 @@ function readerOf({ sources }: Lowering): ReadStored {
 
 /** The scores of all vectors below the best of them, which the trail takes up; or the value itself. */
 function withoutBest(value: GraphValue, trail: Trail): GraphValue {
-  const found = trail.best === undefined ? bestOfVectors(value) : undefined;
+  const isOpen = trail.best === undefined && trail.position === undefined;
+  const found = isOpen ? bestOfVectors(value) : undefined;
   if (found === undefined) return value;
   trail.best = { vectorAxis: found.vectorAxis, stepsBehind: trail.steps.length };
   return found.scores;
 }
 
+/** The scores of all positions below those of one, which the trail takes up; or the value itself. */
+function withoutPosition(value: GraphValue, trail: Trail): GraphValue {
+  const isOpen = trail.position === undefined && trail.best === undefined;
+  const found = isOpen ? onePositionOf(value) : undefined;
+  if (found === undefined) return value;
+  trail.position = found.position;
+  if (found.slice !== undefined) trail.slice = sliceWithin(trail.slice, found.slice);
+  return found.scores;
+}
+
 /** Takes up a step, and the mask of items that it hides; `false` where these cannot be masked. */
 function taken(found: ScoreStep, trail: Trail, lowering: Lowering): boolean {
-  const { steps, slice } = trail;
+  const { steps, slice, position } = trail;
+  if (position !== undefined && !isOfAnyPosition(found)) return false;
   const step = slice === undefined ? found : slicedStep(found, slice, readerOf(lowering));
   if (step === undefined) return false;
   if (step.kind !== "bias" || step.shown === undefined) {
@@ -198,10 +222,12 @@ function compositionOf(product: ScoreProduct, { steps, masked, best }: Trail): C
 /** The product that gives the scores: of queries, or, with an axis of vectors, of several vectors for each. */
 function productOf(
   value: GraphValue,
-  vectorAxis: 1 | 2 | undefined,
-  scalars: ScalarReader,
+  { best, position }: Trail,
+  lowering: Lowering,
 ): ScoreProduct | undefined {
-  if (vectorAxis === undefined) {
+  const scalars = scalarReader(lowering);
+  if (position !== undefined) return productOfPosition(lowering, { value, position }, scalars);
+  if (best === undefined) {
     return (
       scoreProductOf(value, scalars) ??
       distanceOf(value, scalars) ??
@@ -210,7 +236,7 @@ function productOf(
       summedProductOf(value, scalars)
     );
   }
-  return manyVectorProductOf(value, vectorAxis, scalars);
+  return manyVectorProductOf(value, best.vectorAxis, scalars);
 }
 
 function scalarReader({ sources }: Lowering): ScalarReader {

@@ -21,10 +21,11 @@ import type { Tensor } from "@winnow/core";
 import type { StoredTensor } from "../../partitions/stored-table.ts";
 import { constantValue, integersOf, producerOf } from "../graph-value.ts";
 import type { GraphMaskRule, GraphValue } from "../graph-value.ts";
-import { isSingle, repeatedNumberOf, scalarOf } from "./scalar-value.ts";
+import { filledNumberOf, isSingle, repeatedNumberOf, scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 import { vectorBefore, withoutRearrangement } from "./rearrangement.ts";
 import { slicedScoresOf } from "./score-slice.ts";
+import type { ItemSlice } from "./score-slice.ts";
 
 /** A condition on items, before it is known which table holds them. */
 export interface ScoreMask {
@@ -51,7 +52,8 @@ export function maskedScoresOf(
       maskOf(scores, scalars) ??
       blendOf(scores, scalars) ??
       scatteredOf(scores, scalars) ??
-      replacedEndsOf(scores, scalars);
+      replacedEndsOf(scores, scalars) ??
+      paddedEndsOf(scores, scalars);
     if (found === undefined || (score !== undefined && !Object.is(score, found.score))) break;
     ({ score } = found);
     rules.push(found.keeps);
@@ -152,10 +154,20 @@ function flaggedOf(flags: GraphValue, within: Within): GraphMaskRule | undefined
   }
   const [condition] = operandsOf(flags, "Cast");
   if (condition?.dtype === "bool") return ruleOf(condition, within);
+  if (condition !== undefined && INTEGERS.has(condition.dtype)) return flaggedOf(condition, within);
   const capped = cappedCountsOf(flags, within);
   if (capped !== undefined) return isCounted(capped, within);
-  return producerOf(flags, "Max", "OneHot", "TensorScatterUpdate") && isCounted(flags, within);
+  return isMultiHot(flags) ? isCounted(flags, within) : undefined;
 }
+
+/** Whether an operation gives 0 and 1 alone, whatever it counts. */
+function isMultiHot(flags: GraphValue): boolean {
+  const bins = producerOf(flags, "DenseBincount");
+  if (bins !== undefined) return bins.attributes.flag("binary_output");
+  return producerOf(flags, "Max", "OneHot", "TensorScatterUpdate") !== undefined;
+}
+
+const INTEGERS: ReadonlySet<string> = new Set(["int32", "int64"]);
 
 /** Counts of which all from 1 on are 1: `minimum(reduce_sum(one_hot(list, n), 1), 1)`, clipped at 0 or not. */
 function cappedCountsOf(flags: GraphValue, { scalars }: Within): GraphValue | undefined {
@@ -219,15 +231,38 @@ function replacedEndsOf(
   const score = oneScoreOf(parts.toSpliced(at, 1), scalars);
   const { slice, scores } = sliced;
   if (score === undefined || before !== slice.firstItem) return undefined;
+  return { keeps: withinSlice(slice, items), score, scores };
+}
+
+/** `pad(scores[:, 1:], [[0, 0], [1, 0]], constant_values=c)`: the same. */
+function paddedEndsOf(
+  value: GraphValue,
+  scalars: ScalarReader,
+): (ScoreMask & { readonly scores: GraphValue }) | undefined {
+  const [part, paddings, filler] = operandsOf(value, "Pad", "PadV2");
+  const [first, last, before] = integersOf(paddings) ?? [];
+  const sliced = part && slicedScoresOf(part);
+  const items = itemsOf(value);
+  if (sliced === undefined || first !== 0 || last !== 0) return undefined;
+  const { slice, scores } = sliced;
+  const score = filler === undefined ? 0 : repeatedNumberOf(filler, scalars);
+  const isInPlace = before === slice.firstItem && itemsOf(scores) === items;
+  return score !== undefined && isInPlace
+    ? { keeps: withinSlice(slice, items), score, scores }
+    : undefined;
+}
+
+/** The rows of a slice. */
+function withinSlice({ firstItem, items }: ItemSlice, whole: number): GraphMaskRule {
   const bounds = [
-    ["gte", slice.firstItem],
-    ["lt", slice.firstItem + slice.items],
+    ["gte", firstItem],
+    ["lt", firstItem + items],
   ] as const;
   const of = bounds.map(([is, bound]): GraphMaskRule => {
     const tensor: Tensor = { dtype: "int32", shape: [], data: Int32Array.of(bound) };
-    return { kind: "test", column: rowColumn(items), is, values: constantValue(tensor) };
+    return { kind: "test", column: rowColumn(whole), is, values: constantValue(tensor) };
   });
-  return { keeps: { kind: "and", of }, score, scores };
+  return { kind: "and", of };
 }
 
 /** The one number in the place of the scores of all parts. */
@@ -396,10 +431,26 @@ function isCounted(counts: GraphValue, { items, scalars }: Within): GraphMaskRul
   const scattered = countedPairs(counts, scalars);
   if (scattered !== undefined)
     return itemsOf(counts) === items ? pairsRule(scattered, items) : undefined;
+  const [integers] = operandsOf(counts, "Cast");
+  if (integers !== undefined && INTEGERS.has(integers.dtype)) {
+    return isCounted(integers, { items, scalars, depth: 0 });
+  }
+  const listed = listOfBincount(counts, items);
+  if (listed !== undefined) return isListed(listed, items);
   const reduced = reducedOf(counts, MIDDLE, "Max", "Sum", "Any")?.operand;
   const list = listOfHot(reduced ?? counts, items);
   const rank = reduced === undefined ? 1 : 2;
   return list?.shape?.length === rank ? isListed(list, items) : undefined;
+}
+
+/**
+ * The rows, a list for each query, that `bincount(rows, minlength=items, maxlength=items, axis=-1)` counts: what Keras'
+ * `CategoryEncoding` is made of.
+ */
+function listOfBincount(counts: GraphValue, items: number): GraphValue | undefined {
+  const [list, , weights] = operandsOf(counts, "DenseBincount");
+  const isOfItems = itemsOf(counts) === items && weights?.shape?.[0] === 0;
+  return isOfItems && list?.shape?.length === 2 ? list : undefined;
 }
 
 /** The rows that `one_hot(rows, items)` sets to 1 along its last axis. */
@@ -446,16 +497,7 @@ function isOne(value: GraphValue, scalars: ScalarReader): boolean {
 
 /** Whether all elements are one number, or that truth. */
 function isRepeated(value: GraphValue, number: number, scalars: ScalarReader): boolean {
-  const { constant } = value;
-  if (constant !== undefined && constant.dtype !== "string") {
-    return constant.data.length > 0 && constant.data.every((each) => Number(each) === number);
-  }
-  if (producerOf(value, "OnesLike") !== undefined) return number === 1;
-  if (producerOf(value, "ZerosLike") !== undefined) return number === 0;
-  const [, filler] = operandsOf(value, "Fill");
-  const [spread] = operandsOf(value, "BroadcastTo");
-  const one = filler ?? spread;
-  return one !== undefined && isSingle(one) && scalarOf(one, scalars) === number;
+  return filledNumberOf(value, scalars) === number;
 }
 
 function operandsOf(value: GraphValue, ...ops: readonly string[]): readonly GraphValue[] {

@@ -170,9 +170,8 @@ function unaryStep(node: OperationNode): FoundSteps | undefined {
     return { scores, steps: [{ kind: "scaled", operation, functions, factor: -1 }] };
   }
   if (node.op === "Softmax" || node.op === "LogSoftmax") {
-    const isOfAll = scores.shape?.length === 2;
     const softmax = { kind: "softmax", operation, functions: [{ op: node.op }] } as const;
-    return isOfAll ? { scores, steps: [softmax] } : undefined;
+    return isOfItems(scores) ? { scores, steps: [softmax] } : undefined;
   }
   const functions = elementFunctionsOf(node);
   return functions && { scores, steps: [{ kind: "function", operation, functions }] };

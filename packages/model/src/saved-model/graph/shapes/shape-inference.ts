@@ -4,7 +4,7 @@
 
 import { WinnowError } from "@winnow/core";
 import { CONVOLUTION_RULES } from "./convolution-shapes.ts";
-import { integerOf, integersOf } from "../graph-value.ts";
+import { integerOf, integersOf, producerOf } from "../graph-value.ts";
 import type { GraphValue, Shape } from "../graph-value.ts";
 import type { InferredOutput, Inputs, ShapeRule, ShapedNode } from "./shape-rule.ts";
 import { SLICING_RULES } from "./slicing-shapes.ts";
@@ -65,7 +65,9 @@ const RULES: ReadonlyMap<string, ShapeRule> = new Map<string, ShapeRule>([
   ["Size", () => ({ shape: [] })],
   ["Rank", () => ({ shape: [] })],
   ["GatherV2", gatherRule],
+  ["GatherNd", gatherNdRule],
   ["OneHot", oneHotRule],
+  ["DenseBincount", bincountRule],
   ["TopKV2", topKRule],
   ...["Max", "Min", "Prod", "Sum"].map((of): [string, ShapeRule] => [
     `UnsortedSegment${of}`,
@@ -271,10 +273,31 @@ function gatherRule(inputs: Inputs, node: ShapedNode): InferredOutput {
   return { shape, known: sizes && integersOf(indices)?.map((row) => sizes[row] ?? -1) };
 }
 
+/** The last axis of the indices names places in the first axes of the values. */
+function gatherNdRule([values, indices]: Inputs, { attributes }: ShapedNode): InferredOutput {
+  const places = indices?.shape?.at(-1) ?? -1;
+  const isPlain = places >= 0 && attributes.int("batch_dims", 0) === 0;
+  if (values?.shape === undefined || indices?.shape === undefined || !isPlain) {
+    return { shape: undefined };
+  }
+  return { shape: [...indices.shape.slice(0, -1), ...values.shape.slice(places)] };
+}
+
 function oneHotRule(inputs: Inputs, node: ShapedNode): InferredOutput {
   const shape = inputs[0]?.shape;
   if (shape === undefined || node.attributes.int("axis", -1) !== -1) return { shape: undefined };
   return { shape: [...shape, integerOf(inputs[1]) ?? -1] };
+}
+
+/** A count of each number up to a size, as `tf.math.bincount` bounds it: at least so large, and at most. */
+function bincountRule([numbers, size]: Inputs): InferredOutput {
+  const shape = numbers?.shape;
+  if (shape === undefined || size === undefined) return { shape: undefined };
+  const most = producerOf(size, "Minimum")?.inputs ?? [];
+  const least = most.flatMap((bound) => producerOf(bound, "Maximum")?.inputs ?? []);
+  const isLeast = (bound: number): boolean => least.some((each) => integerOf(each) === bound);
+  const both = most.map(integerOf).find((bound) => bound !== undefined && isLeast(bound));
+  return { shape: [...shape.slice(0, -1), integerOf(size) ?? both ?? -1] };
 }
 
 function topKRule(inputs: Inputs): InferredOutput {
