@@ -292,6 +292,13 @@ BEST_OF = {
     # The best of all queries, and the least of the vectors, are other questions.
     "dense_least": lambda m, q, w: tf.reduce_min(each_of(m, q), axis=1),
     "dense_falling": lambda m, q, w: -tf.reduce_max(each_of(m, q), axis=1),
+    "items_on_the_left": lambda m, q, w: tf.reduce_max(tf.matmul(m.items, q, transpose_b=True), axis=-1),
+    "turned_vectors": lambda m, q, w: tf.reduce_max(tf.matmul(m.items[None], tf.transpose(q, [0, 2, 1])), axis=2),
+    "turned_scores": lambda m, q, w: tf.reduce_max(tf.transpose(each_of(m, q), [0, 2, 1]), axis=2),
+    "kept_axis": lambda m, q, w: tf.squeeze(tf.reduce_max(each_of(m, q), axis=1, keepdims=True), 1) + m.bias,
+    "sum": lambda m, q, w: tf.reduce_sum(each_of(m, q) * 0.5, axis=1) + m.bias,
+    "mean": lambda m, q, w: tf.nn.relu(tf.reduce_mean(each_of(m, 3.0 * q), axis=1)),
+    "dense_sum_of_bounded": lambda m, q, w: tf.reduce_sum(tf.nn.relu(each_of(m, q)), axis=1),
 }
 
 
@@ -567,6 +574,10 @@ def last(m, h):
     return tf.matmul(h[:, -1], m.items, transpose_b=True)
 
 
+def side_by_side(m, q):
+    return tf.concat([tf.matmul(q, m.first, transpose_b=True), tf.matmul(q, m.second, transpose_b=True)], axis=1)
+
+
 def lengths(w):
     return tf.reduce_sum(tf.cast(w > 0, tf.int32), 1)
 
@@ -602,6 +613,7 @@ SEQUENCES = {
     "multi_hot": lambda m, h, w: last(m, h) - 1e9 * tf.keras.layers.CategoryEncoding(40, output_mode="multi_hot")(w),
     "first_padded": lambda m, h, w: tf.pad(last(m, h)[:, 1:], [[0, 0], [1, 0]], constant_values=-1e9),
     "first_of_zeros": lambda m, h, w: tf.concat([tf.zeros_like(last(m, h)[:, :1]) - 4.0, last(m, h)[:, 1:]], 1),
+    "two_tables": lambda m, h, w: tf.where(bins(w) > 0, -np.inf, side_by_side(m, h[:, -1]) + m.bias),
     # Each position has a value of its own, or the best of them counts, of which there may be any number.
     "dense_by_position": lambda m, h, w: (of_all(m, h) + h[:, :, :1])[:, -1],
     "dense_best_position": lambda m, h, w: tf.reduce_max(of_all(m, h), 1),
@@ -619,6 +631,8 @@ def sequence_scores(directory):
     module.items = tf.Variable(numbers.integers(-3, 4, (40, 8)), dtype=tf.float32, name="items")
     module.kernel = tf.Variable(numbers.integers(-3, 4, (8, 40)), dtype=tf.float32, name="kernel")
     module.bias = tf.Variable(numbers.integers(-9, 9, 40), dtype=tf.float32, name="bias")
+    module.first = tf.Variable(numbers.integers(-3, 4, (25, 8)), dtype=tf.float32, name="first")
+    module.second = tf.Variable(numbers.integers(-3, 4, (15, 8)), dtype=tf.float32, name="second")
     padding = numbers.integers(-2, 3, 40).astype(np.float32)
     padding[[0, 7]] = -np.inf
     module.padding = tf.Variable(padding, name="padding")

@@ -3,13 +3,14 @@
 // core/program/search/many-vector-search.ts.
 
 import type { GraphValue } from "../graph-value.ts";
-import { integerOf, producerOf } from "../graph-value.ts";
-import { withoutAddedAxis, withoutRearrangement } from "./rearrangement.ts";
+import { integerOf, integersOf, producerOf } from "../graph-value.ts";
+import { withRemovedAxis, withoutAddedAxis, withoutRearrangement } from "./rearrangement.ts";
 import { anyItemsOf } from "./item-tower.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 import {
   BATCH_PRODUCTS,
   isSet,
+  leftSide,
   matrixSidesOf,
   ofAllQueries,
   operandsOf,
@@ -37,11 +38,15 @@ const AXES: ReadonlyMap<number, 1 | 2> = new Map([
 
 /** The scores of all vectors behind the best of them; `undefined` for any other value. */
 export function bestOfVectors(value: GraphValue): BestOfVectors | undefined {
-  const node = producerOf(value, "Max");
-  const [scores, axes] = node?.inputs ?? [];
-  if (node === undefined || scores?.shape?.length !== 3) return undefined;
+  const kept = producerOf(value, "Squeeze", "Reshape")?.inputs[0];
+  const node = producerOf(value, "Max") ?? (kept && producerOf(kept, "Max"));
+  if (node === undefined) return undefined;
+  const [scores, axes] = node.inputs;
   const vectorAxis = AXES.get(integerOf(axes) ?? NaN);
-  if (vectorAxis === undefined || isSet(node, "keep_dims")) return undefined;
+  if (scores?.shape?.length !== 3 || vectorAxis === undefined) return undefined;
+  // An axis that the best are kept with is taken away.
+  const removed = withRemovedAxis(value, vectorAxis);
+  if (removed !== (isSet(node, "keep_dims") ? kept : undefined)) return undefined;
   return { scores: withoutRearrangement(scores), vectorAxis };
 }
 
@@ -51,7 +56,7 @@ export function manyVectorProductOf(
   vectorAxis: 1 | 2,
   scalars: ScalarReader,
 ): ScoreProduct | undefined {
-  const sides = sidesOfEinsum(value, vectorAxis) ?? (vectorAxis === 1 ? sidesOf(value) : undefined);
+  const sides = sidesOfEinsum(value, vectorAxis) ?? sidesOf(value, vectorAxis);
   if (sides?.query.dtype !== "float32") return undefined;
   const { query, items } = sides;
   const vectors = query.shape?.[1] ?? -1;
@@ -72,8 +77,28 @@ interface ManyVectorSides {
   readonly items: Side;
 }
 
-function sidesOf(value: GraphValue): ManyVectorSides | undefined {
-  return sidesOfBatch(value) ?? sidesOfFlat(value) ?? sidesOfSum(value);
+function sidesOf(value: GraphValue, vectorAxis: 1 | 2): ManyVectorSides | undefined {
+  if (vectorAxis === 1) return sidesOfBatch(value) ?? sidesOfFlat(value) ?? sidesOfSum(value);
+  const before = turnedWithin(value);
+  if (before === undefined) return sidesOfTurnedBatch(value);
+  return sidesOfEinsum(before, 1) ?? sidesOf(before, 1);
+}
+
+/** `[queries, a, b]` of which a value is `[queries, b, a]`. */
+function turnedWithin(value: GraphValue): GraphValue | undefined {
+  const [before, order] = producerOf(value, "Transpose")?.inputs ?? [];
+  return integersOf(order)?.join() === "0,2,1" ? before && withoutRearrangement(before) : undefined;
+}
+
+/** The items of all and each query's vectors, the other way round: `matmul(items, interests, transpose_b=True)`. */
+function sidesOfTurnedBatch(value: GraphValue): ManyVectorSides | undefined {
+  const product = producerOf(value, ...BATCH_PRODUCTS);
+  const [items, right] = operandsOf(product) ?? [];
+  const left = items && ofAllQueries(items);
+  if (product === undefined || right === undefined || left?.shape?.length !== 2) return undefined;
+  const vectors = withoutRearrangement(right);
+  const query = isSet(product, "adj_y") ? vectors : turnedWithin(vectors);
+  return query?.shape?.length === 3 ? { query, items: leftSide(product, left) } : undefined;
 }
 
 /** A matrix product of each query's vectors and the items of all. */

@@ -1,6 +1,7 @@
 // Scores of every position of a sequence, of which one position's are ranked. Sequence models that are trained to tell
 // the next item at each step compute `logits = h @ items^T` for all of them, `[queries, positions, items]`, and serve
-// the last: `logits[:, -1, :]`. That is the product of the position's query alone, `h[:, -1, :] @ items^T`.
+// the last: `logits[:, -1, :]`. That is the product of the position's query alone, `h[:, -1, :] @ items^T`. The sum or mean
+// of the scores of several vectors is the product of their sum or mean as well.
 
 import { numberOfDtype } from "../../bundle/data-type.ts";
 import { Attributes } from "../definition/attributes.ts";
@@ -21,7 +22,7 @@ import type { ScoreProduct, Side } from "./score-product.ts";
 import type { ItemSlice } from "./score-slice.ts";
 import type { ScoreStep } from "./score-steps.ts";
 
-/** Which position is taken: the same of all queries, or one of each, as an operation of the graph takes it. */
+/** Which position is taken: the same of all queries, or what an operation of the graph makes of all: one of each, their sum. */
 export type Position = number | OperationNode;
 
 interface TakenScores {
@@ -35,7 +36,7 @@ interface TakenScores {
 /** The scores of all positions behind those of one; `undefined` for any other value. */
 export function onePositionOf(value: GraphValue): TakenScores | undefined {
   if (value.shape?.length !== 2) return undefined;
-  const found = slicedAt(value) ?? squeezedAt(value) ?? gatheredAt(value);
+  const found = slicedAt(value) ?? squeezedAt(value) ?? gatheredAt(value) ?? summedAt(value);
   return found && { ...found, scores: withoutRearrangement(found.scores) };
 }
 
@@ -104,8 +105,21 @@ function takesOne({ op, attributes, inputs }: OperationNode, indices: readonly n
   return integerOf(inputs[2]) === 1 && indices.length === batches;
 }
 
-/** Whether a step does to the scores of each position what it would do to those of one. */
-export function isOfAnyPosition(step: ScoreStep): boolean {
+const SUMS: ReadonlySet<string> = new Set(["Mean", "Sum"]);
+
+/** `reduce_mean(scores, 1)`, `reduce_sum(scores, 1)`. */
+function summedAt(value: GraphValue): TakenScores | undefined {
+  const node = producerOf(value, ...SUMS);
+  const [scores, axes] = node?.inputs ?? [];
+  if (scores?.shape?.length !== 3 || node!.attributes.flag("keep_dims")) return undefined;
+  const isOfVectors = ["1", "-2"].includes(integersOf(axes)?.join() ?? "");
+  return isOfVectors ? { scores, position: node!, slice: undefined } : undefined;
+}
+
+/** Whether a step does to the scores of each position what it would do to those of one, or to their sum. */
+export function isOfAnyPosition(step: ScoreStep, position: Position): boolean {
+  const isSum = typeof position !== "number" && SUMS.has(position.op);
+  if (isSum && step.kind !== "scaled" && step.kind !== "itemFactor") return false;
   if (step.kind === "itemFactor") return true;
   if (step.kind === "bias") return step.bias.weight === undefined;
   const operands = (step.functions ?? []).flatMap(({ operand }) => operand ?? []);

@@ -35,7 +35,7 @@ import { bestOfVectors, manyVectorProductOf } from "./many-vectors.ts";
 import { isOfAnyPosition, onePositionOf, productOfPosition } from "./one-position.ts";
 import type { Position } from "./one-position.ts";
 import { stepsRoundedOnce } from "./rounded-once.ts";
-import { scoreProductOf } from "./score-product.ts";
+import { joinedProductOf, scoreProductOf } from "./score-product.ts";
 import type { ItemFactor, ScoreProduct, SearchedItems } from "./score-product.ts";
 import { keepsHidden, withHidden } from "./hidden-items.ts";
 import type { MaskBehind } from "./hidden-items.ts";
@@ -188,7 +188,7 @@ function withoutPosition(value: GraphValue, trail: Trail): GraphValue {
 /** Takes up a step, and the mask of items that it hides; `false` where these cannot be masked. */
 function taken(found: ScoreStep, trail: Trail, lowering: Lowering): boolean {
   const { steps, slice, position } = trail;
-  if (position !== undefined && !isOfAnyPosition(found)) return false;
+  if (position !== undefined && !isOfAnyPosition(found, position)) return false;
   const step = slice === undefined ? found : slicedStep(found, slice, readerOf(lowering));
   if (step === undefined) return false;
   if (step.kind !== "bias" || step.shown === undefined) {
@@ -232,6 +232,7 @@ function productOf(
       scoreProductOf(value, scalars) ??
       distanceOf(value, scalars) ??
       computedProductOf(value, scalars) ??
+      joinedProductOf(value, scalars, lowering.sources.files) ??
       towerProductOf(value, scalars) ??
       summedProductOf(value, scalars)
     );

@@ -6,7 +6,9 @@
 import type { RowStep } from "../../partitions/row-computation.ts";
 import type { StoredTensor } from "../../partitions/stored-table.ts";
 import type { GraphValue, OperationNode } from "../graph-value.ts";
-import { integersOf, producerOf } from "../graph-value.ts";
+import { integerOf, integersOf, producerOf } from "../graph-value.ts";
+import type { VersionFiles } from "../../version-files.ts";
+import { storedTogether } from "../tables/stored-together.ts";
 import { candidateMatrixOf, otherAxis } from "./candidate-matrix.ts";
 import type { CandidateMatrix } from "./candidate-matrix.ts";
 import { withRemovedAxis, withoutAddedAxis, withoutRearrangement } from "./rearrangement.ts";
@@ -84,6 +86,44 @@ export function scoreProductOf(value: GraphValue, scalars: ScalarReader): ScoreP
   const searched = itemsOf(items, scalars);
   const node = value.producer?.kind === "operation" ? value.producer : undefined;
   return searched && { query, ...searched, node };
+}
+
+/**
+ * Scores of several tables one after the other, `concat([matmul(q, a), matmul(q, b)], 1)`: those of one table, which is
+ * stored in several variables.
+ */
+export function joinedProductOf(
+  value: GraphValue,
+  scalars: ScalarReader,
+  files: VersionFiles,
+): ScoreProduct | undefined {
+  const parts = partsOfItems(value).map((part) => scoreProductOf(part, scalars));
+  const [first] = parts;
+  const areAlike = parts.every(
+    (part) => part && isOfWholeRows(part) && part.query === first?.query,
+  );
+  if (first === undefined || !areAlike) return undefined;
+  const tables = parts.map((part): GraphValue => {
+    const { stored, shape } = part!.candidates;
+    return { dtype: "float32", stored, shape };
+  });
+  const { stored, shape } = storedTogether(tables, 0, files) ?? {};
+  if (stored === undefined) return undefined;
+  const candidates = { ...first.candidates, stored, shape: [shape![0]!, shape![1]!] as const };
+  return { ...first, candidates };
+}
+
+/** Scores that a value has one after the other along its last axis. */
+function partsOfItems(value: GraphValue): readonly GraphValue[] {
+  const inputs = producerOf(value, "ConcatV2")?.inputs ?? [];
+  const isOfItems = value.shape?.length === 2 && [1, -1].includes(integerOf(inputs.at(-1)) ?? 0);
+  return isOfItems ? inputs.slice(0, -1) : [];
+}
+
+/** Whether items are rows as they are stored. */
+function isOfWholeRows({ candidates, itemAxis }: SearchedItems): boolean {
+  const { normalised, computed, rounding } = candidates;
+  return itemAxis === 0 && [normalised, computed, rounding].every((each) => each === undefined);
 }
 
 /** The stored candidates on one side of a product; `undefined` for anything else. */
@@ -169,7 +209,8 @@ function sidesOfMatrices(product: OperationNode): Sides | undefined {
   return operands && [leftSide(product, operands[0]), rightSide(product, operands[1])];
 }
 
-function leftSide(product: OperationNode, matrix: GraphValue): Side {
+/** The left operand of a product. */
+export function leftSide(product: OperationNode, matrix: GraphValue): Side {
   return { matrix, kept: isSet(product, "transpose_a", "adj_x") ? 1 : 0 };
 }
 

@@ -17,6 +17,7 @@ const VALUE_BYTES: ReadonlyMap<string, number> = new Map([
   ["float32", 4],
   ["float64", 8],
   ["int8", 1],
+  ["uint8", 1],
 ]);
 
 /**
