@@ -658,7 +658,7 @@ def sequence_scores(directory):
 @model
 def saved_layers(directory):
     """Layers of Keras 3 that tf.saved_model.save saves: each of their variables has two handles, of which the graph restores
-    the other one, and layers of a subclassed model name theirs alike. TensorFlow Serving answers FAILED_PRECONDITION
+    the other one, and layers of a subclassed model name theirs alike. TensorFlow's session loader answers FAILED_PRECONDITION
     for such an export; these answers are those of tf.saved_model.load."""
     layers = tf.keras.layers
 
