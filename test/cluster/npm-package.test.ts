@@ -22,6 +22,8 @@ const UNREACHABLE = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETU
 /** To compile the scan takes 15 s on two idle cores, and ten times as long on busy ones. */
 const COMPILE_MS_MAX = 600_000;
 
+/** An installation takes 15 s, and up to five times that on a busy machine; a registry may stop in the middle of it. */
+const INSTALL_MS_MAX = 240_000;
 /** Bytes of the tarball and of what it holds: without tests, sources and what others maintain. */
 const TARBALL_BYTES_MAX = 6_000_000;
 const UNPACKED_BYTES_MAX = 20_000_000;
@@ -69,11 +71,13 @@ beforeAll(async () => {
   const flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"];
   const install = ["install", "--global", "--prefix", prefix, ...flags, packed.tarball];
   try {
-    await run("npm", install, { cwd: clean, env });
+    await run("npm", install, { cwd: clean, env, timeout: INSTALL_MS_MAX });
   } catch (error) {
-    const { stderr } = error as { readonly stderr: string };
-    if (!UNREACHABLE.test(stderr)) throw error;
-    missing = `the registry cannot be reached: ${stderr.split("\n")[0]}`;
+    const { stderr, killed } = error as { readonly stderr: string; readonly killed?: boolean };
+    if (killed === true) missing = `the registry has not given all in ${INSTALL_MS_MAX / 1000} s`;
+    else if (UNREACHABLE.test(stderr)) {
+      missing = `the registry cannot be reached: ${stderr.split("\n")[0]}`;
+    } else throw error;
   }
 }, COMPILE_MS_MAX);
 
