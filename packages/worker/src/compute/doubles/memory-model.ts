@@ -24,6 +24,8 @@ export type MemoryTable = {
   readonly rows: number;
   readonly dim: number;
   readonly values: Float32Array;
+  /** Default: `PARTITIONS`. */
+  readonly partitions?: number;
 } & (
   | {
       readonly kind: "candidate";
@@ -91,12 +93,14 @@ export class MemoryModel implements ModelVersion {
   *#chunks(source: MemoryTable, rows: Uint32Array): ChunkGenerator {
     let spent: Float32Array | undefined;
     for (let from = 0; from < rows.length; from += CHUNK_ROWS) {
-      const taken = Array.from(rows.subarray(from, from + CHUNK_ROWS), (row) =>
-        Array.from(source.values.subarray(row * source.dim, (row + 1) * source.dim)),
-      ).flat();
-      this.bytesRead += taken.length * 4;
-      const chunk = spent?.length === taken.length ? spent : new Float32Array(taken.length);
-      chunk.set(taken);
+      const { values, dim } = source;
+      const taken = rows.subarray(from, from + CHUNK_ROWS);
+      const length = taken.length * dim;
+      this.bytesRead += length * 4;
+      const chunk = spent?.length === length ? spent : new Float32Array(length);
+      for (const [at, row] of taken.entries()) {
+        chunk.set(values.subarray(row * dim, (row + 1) * dim), at * dim);
+      }
       spent = yield chunk;
     }
   }
@@ -119,7 +123,8 @@ export class MemoryModel implements ModelVersion {
   }
 }
 
-const partitionsOf = ({ rows }: MemoryTable): number => Math.min(rows, PARTITIONS);
+const partitionsOf = ({ rows, partitions = PARTITIONS }: MemoryTable): number =>
+  Math.min(rows, partitions);
 
 function specOf(source: MemoryTable, table: number): TableSpec {
   const { rows, dim } = source;

@@ -208,7 +208,7 @@ describe.skipIf(!hasScan)("searches of the event loop under filters", () => {
     ["no ids", () => undefined],
   ])("read large copies once requests come alone, with helper threads: %s", async (_, idsOf) => {
     const dim = 128;
-    const third = 36_000;
+    const third = 34_000;
     const rows = 3 * third;
     const values = new Float32Array(rows * dim);
     for (let at = 0; at < values.length; at += 1) values[at] = ((at * 7919) % 1013) - 506;
@@ -218,7 +218,8 @@ describe.skipIf(!hasScan)("searches of the event loop under filters", () => {
       if (row < third) return row % 2;
       return row < 2 * third && row % 500 === 0 ? 1 : 0;
     };
-    const table = { kind: "candidate", rows, dim, values, ids, added: 1, groupOf } as const;
+    const shape = { kind: "candidate", rows, dim, partitions: 3 } as const;
+    const table = { ...shape, values, ids, added: 1, groupOf };
     // Scans take no time, however busy the machine is.
     const clock = new ManualClock();
     const side = (valuesMax: number) =>
