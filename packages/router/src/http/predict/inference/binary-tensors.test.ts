@@ -94,7 +94,7 @@ test("any byte but 0 is a true", () => {
 });
 
 test("many values take several turns of the event loop", async () => {
-  const flags = Uint8Array.from({ length: 2 ** 21 }, (_, at) => at % 2);
+  const flags = Uint8Array.from({ length: 2 ** 20 }, (_, at) => at % 2);
   const texts = stringTensor(Array.from({ length: 100_000 }, (_, at) => `item ${at}`));
   for (const given of [{ dtype: "bool", shape: [flags.length], data: flags } as const, texts]) {
     const steps = readingBinaryTensor(await written(given), { name: "x", ...given });
@@ -104,6 +104,8 @@ test("many values take several turns of the event loop", async () => {
     for (; step.done !== true; step = steps.next()) pauses += 1;
 
     expect(pauses).toBeGreaterThan(0);
-    expect(step.value).toEqual(given);
+    // Element by element a million would take a minute.
+    expect(Buffer.compare(await written(step.value), await written(given))).toBe(0);
+    expect(step.value.shape).toEqual(given.shape);
   }
 });
