@@ -40,6 +40,8 @@ export type MemoryTable = {
 );
 
 const CHUNK_ROWS = 4;
+/** Of long partitions chunks are longer. */
+const CHUNKS_MAX = 1000;
 /** Partitions of a table, at most; one for each row of smaller ones. */
 const PARTITIONS = 16;
 
@@ -92,9 +94,10 @@ export class MemoryModel implements ModelVersion {
 
   *#chunks(source: MemoryTable, rows: Uint32Array): ChunkGenerator {
     let spent: Float32Array | undefined;
-    for (let from = 0; from < rows.length; from += CHUNK_ROWS) {
+    const chunkRows = Math.max(CHUNK_ROWS, Math.ceil(rows.length / CHUNKS_MAX));
+    for (let from = 0; from < rows.length; from += chunkRows) {
       const { values, dim } = source;
-      const taken = rows.subarray(from, from + CHUNK_ROWS);
+      const taken = rows.subarray(from, from + chunkRows);
       const length = taken.length * dim;
       this.bytesRead += length * 4;
       const chunk = spent?.length === length ? spent : new Float32Array(length);
