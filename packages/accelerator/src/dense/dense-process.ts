@@ -119,9 +119,6 @@ function openSession(onnx: Uint8Array): Promise<OnnxSession> {
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
     logSeverityLevel: LOG_FATAL_ONLY,
-    // An arena that could not grow as far as one run asked takes nearly all memory that is left for the next run, however
-    // small, and keeps it.
-    enableCpuMemArena: false,
     // Idle threads of the runtime must not spin, because other threads need the processors.
     extra: { session: { intra_op: { allow_spinning: "0" }, inter_op: { allow_spinning: "0" } } },
   });
