@@ -22,7 +22,7 @@ import type { NamedModel } from "../../http/request-path.ts";
 import { checkInstances, checkShapeToRead, instancesOf } from "../../limits/request-limits.ts";
 import type { RequestLimits } from "../../limits/request-limits.ts";
 import type { Predictor } from "../../predictor.ts";
-import { inTurns } from "../../program/turns.ts";
+import { atOnce } from "../../program/turns.ts";
 import type { Steps } from "../../program/turns.ts";
 import type { GrpcAnswer, GrpcCall } from "../calls/predict-call.ts";
 import type { GrpcSettings } from "../grpc-settings.ts";
@@ -50,11 +50,8 @@ export async function modelInfer(
     );
     const { limits } = predictor;
     const budget = new TensorBudget(settings.tensorBytesMax);
-    const read = inTurns(
-      readingInputs(message, signature, { budget, limits }),
-      call.context.signal,
-    );
-    const inputs = read instanceof Promise ? await read : read;
+    // Without a pause: tensors that many requests read side by side would be in memory together, uncharged.
+    const inputs = atOnce(readingInputs(message, signature, { budget, limits }));
     const instances = instancesOf(signature, inputs);
     checkInstances(instances, limits);
     const fields = fieldsOfParameters(parameters, limits);
