@@ -42,8 +42,8 @@ export const PIECE_BYTES: number = 64 * 1024;
 
 /** Memory of one kind that a door holds for its clients. */
 export interface HeldMemory {
-  /** Requests that arrive or are worked on; parsing of large ones; unread answers. */
-  readonly kind: "requests" | "parsing" | "answers";
+  /** Requests that arrive or are worked on; parsing of large ones; inputs of gRPC calls; unread answers. */
+  readonly kind: "requests" | "parsing" | "tensors" | "answers";
   readonly bytes: number;
   readonly bytesMax: number;
 }

@@ -68,6 +68,11 @@ export interface GrpcSettings {
    * terabytes and one value to repeat. Default 64 MiB, at most a sixteenth of the memory.
    */
   readonly tensorBytesMax: number;
+  /**
+   * Bytes that the tensors of all requests under way take in memory; requests that need more get UNAVAILABLE. Those of up
+   * to 64 KiB do not count. Default 512 MiB, at most an eighth of the memory.
+   */
+  readonly tensorBytesInFlightMax: number;
   /** Names in `output_filter` or `metadata_field`, and inputs, of one request. Default 1,024. */
   readonly namesMax: number;
   /** Milliseconds of silence on a connection until its client is pinged. Default 60,000. */
@@ -103,6 +108,7 @@ const DEFAULTS: GrpcSettings = {
   connectionCheckMs: 1000,
   messageBytesMax: 64 * MEBIBYTE,
   tensorBytesMax: 64 * MEBIBYTE,
+  tensorBytesInFlightMax: 512 * MEBIBYTE,
   namesMax: 1024,
   keepaliveMs: 60_000,
   keepaliveTimeoutMs: 20_000,
@@ -126,10 +132,11 @@ export function resolveGrpcOptions(
 /** What is lower by default where there is less memory than 4 GiB, or than 1 GiB for one message. */
 function fittingDefaults(memoryBytes: number): Partial<GrpcSettings> {
   const { messageBytesMax, tensorBytesMax, bodyReserveBytes } = DEFAULTS;
-  const { requestBytesInFlightMax, answerBytesInFlightMax } = DEFAULTS;
+  const { requestBytesInFlightMax, answerBytesInFlightMax, tensorBytesInFlightMax } = DEFAULTS;
   return {
     messageBytesMax: fittingMemory(messageBytesMax, 1 / 16, memoryBytes),
     tensorBytesMax: fittingMemory(tensorBytesMax, 1 / 16, memoryBytes),
+    tensorBytesInFlightMax: fittingMemory(tensorBytesInFlightMax, 1 / 8, memoryBytes),
     requestBytesInFlightMax: fittingMemory(requestBytesInFlightMax, 1 / 8, memoryBytes),
     bodyReserveBytes: fittingMemory(bodyReserveBytes, 1 / 64, memoryBytes),
     answerBytesInFlightMax: fittingMemory(answerBytesInFlightMax, 1 / 8, memoryBytes),

@@ -254,6 +254,12 @@ const GRPC: readonly Line[] = [
     "bytes of the tensors of one request as they are computed with",
     1 / 16,
   ],
+  [
+    "tensorBytesInFlightMax",
+    512 * MEBIBYTE,
+    "bytes of the tensors of all requests, but those of up to 64 KiB; more get UNAVAILABLE",
+    1 / 8,
+  ],
   ["namesMax", 1024, "names in output_filter or metadata_field, and inputs, of one request"],
   ["keepaliveMs", 60_000, "silence of a connection until it is asked whether it lives"],
   ["keepaliveTimeoutMs", 20_000, "time it has for its answer"],

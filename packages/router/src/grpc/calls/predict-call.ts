@@ -2,7 +2,7 @@
 // (servables/tensorflow/predict_util.cc):
 //
 //   message ─▶ spec ─▶ pin ─▶ signature ─▶ inputs ─▶ output_filter ─▶ predict ─▶ answer
-//                      └── released once, whatever happens behind it ──────────┘
+//                      └── released once, and its memory, whatever happens ────┘
 //
 // `k`, exclusions and filters are inputs with names of their own (`item-conditions.ts`). Partial answers do
 // not exist here, because TensorFlow's messages have no field that could mark them.
@@ -21,7 +21,7 @@ import {
   readConditions,
   splitInputs,
 } from "./item-conditions.ts";
-import { atOnce, inTurns } from "../../program/turns.ts";
+import { inTurns } from "../../program/turns.ts";
 import type { Steps } from "../../program/turns.ts";
 import { strictJsonTexts } from "./json-texts.ts";
 import { predictSignature, requiredSpec, targetOf } from "./model-target.ts";
@@ -29,6 +29,7 @@ import { writePredictAnswer } from "./predict-answer.ts";
 import { readPredictRequest } from "./request-messages.ts";
 import type { PredictMessage } from "./request-messages.ts";
 import { TensorBudget } from "../tensors/tensor-budget.ts";
+import type { TensorMemory } from "../tensors/tensor-memory.ts";
 import { readingTensorProto } from "../tensors/tensor-proto-reader.ts";
 
 /** One call as the handlers see it. */
@@ -39,6 +40,8 @@ export interface GrpcCall {
   readonly header?: (name: string) => string | undefined;
   /** To be called as soon as the request has named a model, known or not. */
   readonly names: (model: string) => void;
+  /** Of the tensors of all calls. */
+  readonly memory: TensorMemory;
 }
 
 /** An answer, and what logs and metrics need to know of it. */
@@ -67,13 +70,13 @@ export async function predict(
   const spec = requiredSpec(message.spec);
   call.names(spec.name);
   const pinned = await predictor.pin(targetOf(spec));
+  const budget = new TensorBudget(settings.tensorBytesMax, call.memory);
   try {
     const signature = predictSignature(pinned.program, spec.signatureName);
-    const budget = new TensorBudget(settings.tensorBytesMax);
     const sent = splitInputs(message.inputs, signature);
     const reading = readingInputs(signature, sent.inputs, { budget, limits: predictor.limits });
-    // Without a pause: tensors that many requests read side by side would be in memory together, uncharged.
-    const inputs = atOnce(reading);
+    const read = inTurns(reading, call.context.signal);
+    const inputs = read instanceof Promise ? await read : read;
     const instances = instancesOf(signature, inputs);
     checkInstances(instances, predictor.limits);
     const names = wantedOutputs(signature, message.outputFilter);
@@ -102,6 +105,7 @@ export async function predict(
     const bytes = writePredictAnswer(answer, settings.messageBytesMax);
     return { bytes, instances, version: version.version, degradations, unknownUsers, arms };
   } finally {
+    budget.close();
     pinned.release();
   }
 }

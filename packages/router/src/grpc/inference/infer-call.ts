@@ -2,7 +2,7 @@
 // `POST /v2/models/NAME/infer` takes it, in the messages of its gRPC service.
 //
 //   message ─▶ pin ─▶ signature ─▶ inputs, parameters ─▶ predict ─▶ answer
-//              └── released once, whatever happens behind it ─────────┘
+//              └── released once, and its memory, whatever happens ───┘
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { SignatureProgram, Tensor } from "@winnow/core";
@@ -22,7 +22,7 @@ import type { NamedModel } from "../../http/request-path.ts";
 import { checkInstances, checkShapeToRead, instancesOf } from "../../limits/request-limits.ts";
 import type { RequestLimits } from "../../limits/request-limits.ts";
 import type { Predictor } from "../../predictor.ts";
-import { atOnce } from "../../program/turns.ts";
+import { inTurns } from "../../program/turns.ts";
 import type { Steps } from "../../program/turns.ts";
 import type { GrpcAnswer, GrpcCall } from "../calls/predict-call.ts";
 import type { GrpcSettings } from "../grpc-settings.ts";
@@ -42,6 +42,7 @@ export async function modelInfer(
   const message = readInferRequest(call.bytes, settings.namesMax);
   call.names(message.model);
   const pinned = await pinModel(predictor, namedModel(message.model, message.version));
+  const budget = new TensorBudget(settings.tensorBytesMax, call.memory);
   try {
     const { id, parameters, outputs } = message;
     const signature = signatureNamed(
@@ -49,9 +50,9 @@ export async function modelInfer(
       textOf(parameters, "signature_name") ?? "",
     );
     const { limits } = predictor;
-    const budget = new TensorBudget(settings.tensorBytesMax);
-    // Without a pause: tensors that many requests read side by side would be in memory together, uncharged.
-    const inputs = atOnce(readingInputs(message, signature, { budget, limits }));
+    const reading = readingInputs(message, signature, { budget, limits });
+    const read = inTurns(reading, call.context.signal);
+    const inputs = read instanceof Promise ? await read : read;
     const instances = instancesOf(signature, inputs);
     checkInstances(instances, limits);
     const fields = fieldsOfParameters(parameters, limits);
@@ -72,6 +73,7 @@ export async function modelInfer(
     const ignored = ignoredParameters(parameters);
     return { bytes, instances, version, degradations, unknownUsers, arms, ignored };
   } finally {
+    budget.close();
     pinned.release();
   }
 }

@@ -155,6 +155,45 @@ describe("deadlines and limits", () => {
     });
   });
 
+  test("R1: inputs beyond the memory for those of all requests are refused, however short their message", async () => {
+    const tensorBytesInFlightMax = 200_000;
+    const { server, prediction, inference, predictor } = await start({ tensorBytesInFlightMax });
+    const { opened, open } = gate();
+    predictor.beforeAnswer = () => opened;
+    const text = "x".repeat(999);
+    const long = { model_spec: { name: "retrieval" }, inputs: { input_1: strings([text], [150]) } };
+    const tensors = (): number | undefined =>
+      server.held().find(({ kind }) => kind === "tensors")?.bytes;
+
+    const { answer: first } = prediction.begin("Predict", long);
+    await until(() => predictor.requests.length === 1);
+    const refused = {
+      code: status.UNAVAILABLE,
+      details: expect.stringMatching(/^No memory for the inputs of this request, which take \d+ /),
+    };
+    await expect(prediction.call("Predict", long)).rejects.toMatchObject(refused);
+    const contents = Buffer.concat(
+      Array.from({ length: 150 }, () => inField(8, Buffer.from(text))),
+    );
+    const shape = Buffer.from("\n\u0007input_1\u0012\u0005BYTES\u001a\u0002\u0096\u0001", "latin1");
+    const infer = Buffer.concat([
+      Buffer.from("\n\u0009retrieval"),
+      inField(5, Buffer.concat([shape, inField(5, contents)])),
+    ]);
+    await expect(inference.send("ModelInfer", infer)).rejects.toMatchObject(refused);
+    // A short request is answered beside them.
+    const { answer: short } = prediction.begin("Predict", RETRIEVAL);
+    await until(() => predictor.requests.length === 2);
+    expect(tensors()).toBeGreaterThan(150_000);
+    open();
+    await Promise.all([first, short]);
+
+    expect(tensors()).toBe(0);
+    await inference.send("ModelInfer", infer);
+    await prediction.call("Predict", long);
+    expect(tensors()).toBe(0);
+  });
+
   test.each<[string, "prediction" | "models" | "inference", string, Buffer, string]>([
     ["fields", "prediction", "Predict", unknownFields(), "more than 131072 fields"],
     ["nested", "prediction", "Predict", inField(1, unknownFields()), "more than 131072 fields"],

@@ -67,6 +67,7 @@ class ServingServer implements GrpcServer {
   readonly #door: GrpcDoor;
   readonly #gate = new CallGate();
   readonly #server: Server;
+  readonly #handlers: ServingHandlers;
   readonly #health = new HealthService();
   readonly #ended = new AbortController();
   #drained: Promise<void> | undefined;
@@ -85,6 +86,7 @@ class ServingServer implements GrpcServer {
       onHandshakeFailure: () => environment.observer?.gaveUp?.("connection", "handshake"),
     });
     const handlers = new ServingHandlers(predictor, settings, environment);
+    this.#handlers = handlers;
     this.#server = new Server({
       ...GrpcDoor.options(Object.values(places)),
       "grpc.max_receive_message_length": settings.messageBytesMax,
@@ -133,7 +135,7 @@ class ServingServer implements GrpcServer {
   }
 
   held(): readonly HeldMemory[] {
-    return this.#door.held();
+    return [...this.#door.held(), this.#handlers.held()];
   }
 
   drain(): Promise<void> {

@@ -7,7 +7,7 @@ import { withoutKeys } from "@winnow/cluster";
 import type { KeyGuard, TlsSource } from "@winnow/cluster";
 import { Metadata } from "@grpc/grpc-js";
 import { WinnowError, excerpt, parseTraceparent } from "@winnow/core";
-import type { Environment, TraceSpan } from "@winnow/core";
+import type { Environment, HeldMemory, TraceSpan } from "@winnow/core";
 import { degradedText, unknownUsersText } from "../../predictor.ts";
 import type { Predictor } from "../../predictor.ts";
 import { RequestIds } from "../../request-id.ts";
@@ -31,6 +31,7 @@ import {
   serverMetadata,
   serverReady,
 } from "../inference/server-calls.ts";
+import { TensorMemory } from "../tensors/tensor-memory.ts";
 import { takeKeyId } from "./key-interceptor.ts";
 import { failureStatus } from "./status-details.ts";
 import type { FailureStatus } from "./status-details.ts";
@@ -75,12 +76,19 @@ export class ServingHandlers {
   readonly #environment: GrpcEnvironment;
   readonly #predictor: Predictor;
   readonly #requestIds: RequestIds;
+  readonly #memory: TensorMemory;
 
   constructor(predictor: Predictor, settings: GrpcSettings, environment: GrpcEnvironment) {
     this.#predictor = predictor;
     this.#settings = settings;
     this.#environment = environment;
     this.#requestIds = new RequestIds(environment.random);
+    this.#memory = new TensorMemory(settings.tensorBytesInFlightMax);
+  }
+
+  /** The memory that tensors of calls take. */
+  held(): HeldMemory {
+    return this.#memory.held();
   }
 
   /** `PredictionService`. */
@@ -170,7 +178,13 @@ export class ServingHandlers {
     let model: string | undefined;
     const names = (name: string): void => void (model = name);
     const header = (name: string): string | undefined => metadata.get(name)[0]?.toString();
-    const outcome = await this.#outcome(method.work, { bytes, context, header, names });
+    const outcome = await this.#outcome(method.work, {
+      bytes,
+      context,
+      header,
+      names,
+      memory: this.#memory,
+    });
     context.finish();
     call.sendMetadata(headerOf(requestId, outcome));
     if (outcome instanceof WinnowError) reply(failureStatus(outcome));
