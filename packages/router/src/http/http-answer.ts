@@ -19,11 +19,14 @@ const NO_BYTES: Buffer = Buffer.alloc(0);
 /** A refusal with an HTTP status that no gRPC code stands for, such as 413. */
 export class RefusedBody extends Error {
   readonly status: number;
+  /** Headers of the answer beside its type. */
+  readonly headers: Readonly<Record<string, string>>;
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, headers: Readonly<Record<string, string>> = {}) {
     super(message);
     this.name = "RefusedBody";
     this.status = status;
+    this.headers = headers;
   }
 }
 
@@ -64,7 +67,10 @@ export function failureAnswer(
   error: WinnowError | RefusedBody,
   retryAfterSeconds: number,
 ): HttpAnswer {
-  if (error instanceof RefusedBody) return errorAnswer(error.status, error.message);
+  if (error instanceof RefusedBody) {
+    const refused = errorAnswer(error.status, error.message);
+    return { ...refused, headers: { ...refused.headers, ...error.headers } };
+  }
   const answer = errorAnswer(httpStatusOf(error.code), error.message);
   if (!RETRIABLE.has(error.code)) return answer;
   return { ...answer, headers: { ...answer.headers, "retry-after": String(retryAfterSeconds) } };

@@ -3,10 +3,11 @@
 // body. Reading ends when the body is complete, when the client leaves, when the request's deadline passes,
 // or when the body is too long, too slow, or others need its memory; each of these ends frees its memory.
 //
-//   head ─▶ announced too long: 413; no memory: 503  ─▶ chunks ─▶ [gunzip] ─▶ body
+//   head ─▶ packed otherwise: 415; announced too long: 413; no memory: 503  ─▶ chunks ─▶ [gunzip] ─▶ body
 //
 // A body is compressed if Content-Encoding contains "gzip"; a body that cannot be unpacked counts as empty,
-// as in TensorFlow Serving. Unpacking runs on Node's thread pool, no faster than memory is granted.
+// as in TensorFlow Serving. Other codings that HTTP knows are refused; words that are none of them say nothing.
+// Unpacking runs on Node's thread pool, no faster than memory is granted.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createGunzip } from "node:zlib";
@@ -18,6 +19,10 @@ import { RefusedBody } from "../http-answer.ts";
 /** Requests whose clients wait for 100 Continue before they send the body. */
 export const leaveWanted: WeakMap<IncomingMessage, ServerResponse> = new WeakMap();
 
+/** Codings that HTTP knows and routers cannot unpack. */
+const UNREAD_CODINGS: ReadonlySet<string> = new Set(
+  "br deflate zstd compress x-compress dcb dcz exi aes128gcm pack200-gzip".split(" "),
+);
 const CLIENT_LEFT = "The client closed the connection";
 /** Memory of an unpacker beside its output: its window and its buffers. */
 const UNPACKER_BYTES = 64 * 1024;
@@ -76,11 +81,13 @@ export interface BodyReading {
 
 /**
  * Reads a body whole.
- * @throws RefusedBody 413 too long, 408 too slow; WinnowError UNAVAILABLE without memory for it, CANCELLED
+ * @throws RefusedBody 415 packed otherwise than by gzip, 413 too long, 408 too slow; WinnowError UNAVAILABLE without memory for it, CANCELLED
  * when the client went away; the reason of the request's end
  */
 export function readBody(request: IncomingMessage, reading: BodyReading): Promise<RequestBody> {
   return new Promise((resolve, reject) => {
+    const unread = unreadCodingOf(request);
+    if (unread !== undefined) throw cannotUnpack(unread);
     const announced = Number(request.headers["content-length"] ?? 0);
     if (announced > reading.bodyBytesMax) throw tooLong(reading.bodyBytesMax);
     if (!reading.bodies.hasRoom(announced)) throw noMemory(reading);
@@ -228,6 +235,17 @@ function gaveUp(reading: BodyReading, reason: GiveUpReason): unknown {
   if (reason === "memory") return noMemory(reading);
   reading.onGivenUp(reason);
   return new RefusedBody(408, "The body of the request did not arrive in time");
+}
+
+/** The coding of a body that cannot be unpacked; `undefined`: there is none. */
+function unreadCodingOf({ headers }: IncomingMessage): string | undefined {
+  const codings = headers["content-encoding"]?.toLowerCase().split(",") ?? [];
+  return codings.map((coding) => coding.trim()).find((coding) => UNREAD_CODINGS.has(coding));
+}
+
+function cannotUnpack(coding: string): RefusedBody {
+  const text = `A body with Content-Encoding ${coding} cannot be unpacked; send it plain, or packed with gzip`;
+  return new RefusedBody(415, text, { "accept-encoding": "gzip" });
 }
 
 function tooLong(bytesMax: number): RefusedBody {

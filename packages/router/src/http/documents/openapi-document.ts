@@ -29,6 +29,7 @@ const FAILURES = {
   "403": failure("The key lacks the role for this"),
   "404": failure("No such model or version"),
   "413": failure("The body is too long"),
+  "415": failure("The body is packed in another way than with gzip"),
   "429": failure("The answer would be too long, or this client asks too much at once"),
   "503": failure("Overloaded, or partitions are lost; Retry-After says when to come back"),
   "504": failure("No answer in time"),

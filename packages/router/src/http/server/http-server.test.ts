@@ -96,6 +96,31 @@ describe("an answer", () => {
     expect(errorOf(upperCase.text)).toContain("Invalid value. at offset: 0");
   });
 
+  test.each([
+    ["/v1/models/retrieval:predict", "br"],
+    ["/v1/models/retrieval:predict", "gzip, Deflate"],
+    ["/v2/models/retrieval/infer", "br"],
+    ["/v2/models/retrieval/infer", "zstd"],
+  ])("of %s in %s is refused, with the coding that is read", async (path, coding) => {
+    const { port } = await start();
+    const headers = { "Content-Encoding": coding };
+
+    const received = await send(port, { method: "POST", path, headers, body: "packed" });
+
+    expect([received.status, received.headers["accept-encoding"]]).toEqual([415, "gzip"]);
+    expect(errorOf(received.text)).toMatch(
+      /^A body with Content-Encoding \w+ cannot be unpacked; send it plain, or packed with gzip$/,
+    );
+  });
+
+  test("is read as it is where Content-Encoding names no coding", async () => {
+    const { port } = await start();
+
+    const received = await postPredict(port, BODY, { headers: { "Content-Encoding": "utf-8" } });
+
+    expect(received.status).toBe(200);
+  });
+
   test("that is short is one piece with its headers", async () => {
     const { port } = await start();
     const written = Reflect.get(Socket.prototype, "_writev") as (...pieces: unknown[]) => void;
