@@ -5,6 +5,7 @@ export { copyBytes } from "./memory/byte-copy.ts";
 export { makeDirectory, makeDirectorySync } from "./files/make-directory.ts";
 export { accessDeniedText, readFailureText } from "./files/read-failure.ts";
 export { isOutOfRoom, removeRemains, writeFailureText } from "./files/full-disk.ts";
+export { repeatedKey, yamlTokens } from "./files/yaml-text.ts";
 export type { FailedWrite } from "./files/full-disk.ts";
 export {
   checksumConstant,

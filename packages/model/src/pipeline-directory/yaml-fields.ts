@@ -4,14 +4,12 @@
 
 import { createRequire } from "node:module";
 import type * as Yaml from "yaml";
-import type { CST, Document, LineCounter, Node } from "yaml";
-import { WinnowError, excerpt, nearestName } from "@winnow/core";
+import type { Document, LineCounter, Node } from "yaml";
+import { WinnowError, excerpt, nearestName, repeatedKey, yamlTokens } from "@winnow/core";
 import type { JsonValue } from "@winnow/core";
 
 /** Depth of nested values where any value is accepted. */
 const DEPTH_MAX = 40;
-/** Depth of lists and maps in a file: more than any field that takes such values needs. */
-const NESTING_MAX = 128;
 
 /** Loaded for the first pipeline, so that reader threads start without other packages. */
 function yaml(): typeof Yaml {
@@ -24,35 +22,21 @@ export function yamlDocument(content: Uint8Array, file: string): Field {
   const place = new Places(lines, file);
   const document = documentOf(textOf(content, file), lines, place);
   const [error] = [...document.errors, ...document.warnings];
-  if (error?.code === "DUPLICATE_KEY") {
-    const [offset] = error.pos;
-    throw place.refusal(offset, pathOfKey(document, offset), "stands twice; leave one of them out");
-  }
   if (error !== undefined) {
     throw place.refusal(error.pos[0], "the file", excerpt(error.message));
   }
-  refuseAliases(document, place);
+  refuseOthersThanJson(document, place);
   return new Field(place, { node: document.contents, path: "", offset: 0 });
 }
 
-/**
- * Reads a text that nests no deeper than `NESTING_MAX`. The package reads deeper ones by a recursion that uses up the
- * stack, and a regular expression that is compiled at its end ends the process.
- */
 function documentOf(text: string, lines: LineCounter, place: Places): Document.Parsed {
   const { Composer, Lexer, Parser } = yaml();
-  const parser = new Parser(lines.addNewLine);
-  const tokens: CST.Token[] = [];
   lines.addNewLine(0);
-  for (const lexeme of new Lexer().lex(text)) {
-    tokens.push(...parser.next(lexeme));
-    if (parser.stack.length > NESTING_MAX) {
-      const fault = `nests lists and maps deeper than ${NESTING_MAX} levels`;
-      throw place.refusal(parser.offset, "the file", fault);
-    }
-  }
-  tokens.push(...parser.end());
-  const composer = new Composer({ schema: "core", uniqueKeys: true, prettyErrors: false });
+  const parser = new Parser(lines.addNewLine);
+  const tokens = yamlTokens(new Lexer().lex(text), parser, (offset, fault) =>
+    place.refusal(offset, "the file", fault),
+  );
+  const composer = new Composer({ schema: "core", uniqueKeys: false, prettyErrors: false });
   const [document, other] = composer.compose(tokens, true, text.length);
   if (other === undefined) return document as Document.Parsed;
   throw place.refusal(other.range[0], "the file", "has a second document; leave one of them out");
@@ -84,11 +68,18 @@ function pathOfKey(document: Document.Parsed, offset: number): string {
   return path.replace(/^\./, "");
 }
 
-function refuseAliases(document: Document.Parsed, place: Places): void {
-  yaml().visit(document, {
-    Node: (_, node) => {
-      if (yaml().isAlias(node))
-        throw place.refusal(node.range?.[0], `*${node.source}`, "is an alias; write it out");
+function refuseOthersThanJson(document: Document.Parsed, place: Places): void {
+  const { isScalar, visit } = yaml();
+  visit(document, {
+    Alias: (_, { range, source }) => {
+      throw place.refusal(range?.[0], `*${source}`, "is an alias; write it out");
+    },
+    Map: (_, { items }) => {
+      const key = repeatedKey(items, isScalar);
+      if (key === undefined) return;
+      const offset = key.range?.[0] ?? 0;
+      const path = pathOfKey(document, offset);
+      throw place.refusal(offset, path, "stands twice; leave one of them out");
     },
   });
 }

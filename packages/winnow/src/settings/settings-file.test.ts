@@ -57,8 +57,25 @@ model-replication:
     ["a: 1\nb: c: 2", "line 2"],
     ["7: 1", "line 1: a setting has a name"],
     ["a: !!js/function x", "line 1"],
+    ["a: { b: 1, c: 2, b: 3 }", "line 1: b stands twice; leave one of them out"],
+    ["a: 1\n---\nb: 1", "line 2: the file has a second document; leave one of them out"],
   ])("with a fault names file and line: %s", (text, fault) => {
     expect(() => parseSettings(text, FILE)).toThrow(`${FILE}, ${fault}`);
+  });
+
+  test.each(["[", "{a: ", "- ", "? "])("that nests %s too deep says so", (open) => {
+    const text = `a: 1\nb: ${open.repeat(10_000)}`;
+
+    expect(() => parseSettings(text.replace("b: -", "b:\n  -"), FILE)).toThrow(
+      /^winnow.yaml, line \d+: the file nests lists and maps deeper than 128 levels$/,
+    );
+  });
+
+  test("with thousands of names compares each of them once, and tells a few that are unknown", () => {
+    const text = Array.from({ length: 2000 }, (_, at) => `n${at}: 1\n`).join("");
+
+    expect(() => applied(command([]), `${text}n0: 2`)).toThrow("line 2001: n0 stands twice");
+    expect(() => applied(command([]), text)).toThrow(/, n15 in line 16.*, and 1984 more: winnow/);
   });
 
   test("that is not there says so", () => {

@@ -13,7 +13,14 @@
 
 import { createRequire } from "node:module";
 import { type Command, InvalidArgumentError, type Option } from "commander";
-import { WinnowError, excerpt, nearestName, readFailureText } from "@winnow/core";
+import {
+  WinnowError,
+  excerpt,
+  nearestName,
+  readFailureText,
+  repeatedKey,
+  yamlTokens,
+} from "@winnow/core";
 import { readShortFile } from "../process/named-file.ts";
 import type * as Yaml from "yaml";
 import type { Document, LineCounter, Node, Pair, Scalar } from "yaml";
@@ -26,6 +33,8 @@ export interface FiledSetting {
   readonly line: number;
 }
 
+/** Unknown names that an error tells. */
+const TOLD_MAX = 16;
 /** Files that people write are shorter. */
 const FILE_BYTES_MAX = 256 * 1024;
 
@@ -60,33 +69,24 @@ function textOf(file: string): string {
  */
 export function parseSettings(text: string, file: string): FiledSetting[] {
   const lines = new (yaml().LineCounter)();
-  const document = yaml().parseDocument(text, {
-    lineCounter: lines,
-    schema: "core",
-    uniqueKeys: true,
-    prettyErrors: false,
-  });
   const reader = new SettingsReader(lines, file);
+  const document = documentOf(text, lines, reader);
   const [error] = [...document.errors, ...document.warnings];
-  if (error?.code === "DUPLICATE_KEY") {
-    const [offset] = error.pos;
-    throw reader.refusal(offset, `${keyAt(document, offset)} stands twice; leave one of them out`);
-  }
   if (error !== undefined) throw reader.refusal(error.pos[0], excerpt(error.message));
   return reader.settings(document);
 }
 
-/** The key that begins at `offset`. */
-function keyAt(document: Document.Parsed, offset: number): string {
-  let found = "a key";
-  yaml().visit(document, {
-    Pair: (_, { key }) => {
-      if (!yaml().isScalar(key) || key.range?.[0] !== offset) return undefined;
-      found = excerpt(String(key.value));
-      return yaml().visit.BREAK;
-    },
-  });
-  return found;
+function documentOf(text: string, lines: LineCounter, reader: SettingsReader): Document.Parsed {
+  const { Composer, Lexer, Parser } = yaml();
+  lines.addNewLine(0);
+  const parser = new Parser(lines.addNewLine);
+  const tokens = yamlTokens(new Lexer().lex(text), parser, (offset, fault) =>
+    reader.refusal(offset, `the file ${fault}`),
+  );
+  const composer = new Composer({ schema: "core", uniqueKeys: false, prettyErrors: false });
+  const [document, other] = composer.compose(tokens, true, text.length);
+  if (other === undefined) return document as Document.Parsed;
+  throw reader.refusal(other.range[0], "the file has a second document; leave one of them out");
 }
 
 class SettingsReader {
@@ -103,11 +103,19 @@ class SettingsReader {
     if (!yaml().isMap(contents)) {
       throw this.refusal(contents.range[0], "a file of settings is a list of name: value");
     }
+    this.#refuseRepeated(contents.items);
     return contents.items.map((pair) => {
       const name = this.#name(pair);
       const { line } = this.#lines.linePos((pair.key as Scalar).range?.[0] ?? 0);
       return { name, line, text: this.#text(name, pair.value, line) };
     });
+  }
+
+  #refuseRepeated(pairs: readonly Pair[]): void {
+    const key = repeatedKey(pairs, yaml().isScalar);
+    if (key === undefined) return;
+    const name = excerpt(String(key.value));
+    throw this.refusal(key.range?.[0], `${name} stands twice; leave one of them out`);
   }
 
   #name({ key }: Pair): string {
@@ -121,6 +129,7 @@ class SettingsReader {
       return node.items.map((item) => this.#scalar(name, item, line)).join(",");
     }
     if (yaml().isMap(node)) {
+      this.#refuseRepeated(node.items);
       const entry = (pair: Pair): string =>
         `${this.#name(pair)}=${this.#scalar(name, pair.value, line)}`;
       return node.items.map(entry).join(",");
@@ -159,7 +168,7 @@ export type SettingPlaces = ReadonlyMap<string, string>;
 /**
  * Sets the options that no flag and no variable has set.
  * @param known names of all settings of all commands: those that this command lacks are ignored
- * @throws WinnowError INVALID_ARGUMENT that names every unknown name, or a value that is not allowed
+ * @throws WinnowError INVALID_ARGUMENT that names the unknown names, or a value that is not allowed
  */
 export function applySettings(
   command: Command,
@@ -195,11 +204,12 @@ function refuseUnknown(
 ): void {
   const unknown = settings.filter(({ name }) => !known.includes(name));
   if (unknown.length === 0) return;
-  const described = unknown.map(({ name, line }) => {
+  const described = unknown.slice(0, TOLD_MAX).map(({ name, line }) => {
     const nearest = nearestName(name, known);
     const meant = nearest === undefined ? "" : ` (did you mean ${nearest}?)`;
     return `${excerpt(name)} in line ${line}${meant}`;
   });
+  if (unknown.length > TOLD_MAX) described.push(`and ${unknown.length - TOLD_MAX} more`);
   throw new WinnowError(
     "INVALID_ARGUMENT",
     `No setting of ${file} is called ${described.join(", ")}: winnow config list names them all`,
