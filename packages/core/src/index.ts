@@ -246,6 +246,7 @@ export { fittingMemory, memoryLimitBytes, rowMemoryBytes } from "./memory/memory
 export { Outstanding } from "./memory/outstanding.ts";
 export { addReadMetrics } from "./metrics/read-metrics.ts";
 export type { MetricSeries, ReadMetric } from "./metrics/read-metrics.ts";
+export { NamedSeries } from "./metrics/named-series.ts";
 export type { MetricRegister } from "./metrics/tallies.ts";
 export { TalliedCounter, TalliedHistogram } from "./metrics/tallies.ts";
 export { elementCount, requireEqualRows, stringTensor, tensor } from "./tensor/tensor.ts";

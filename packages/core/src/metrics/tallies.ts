@@ -61,9 +61,15 @@ class Series<Value> {
     return known ?? this.#add(labels);
   }
 
-  /** Ends the values whose first two labels are these. */
-  remove(first: string, second: string): void {
-    this.#values.get(first)?.delete(second);
+  /** Values of the first label. */
+  firsts(): readonly string[] {
+    return [...this.#values.keys()];
+  }
+
+  /** Ends the values whose first label, or first two, are these. */
+  remove(first: string, second?: string): void {
+    if (second === undefined) this.#values.delete(first);
+    else this.#values.get(first)?.delete(second);
   }
 
   all(): readonly (readonly [Labels, Value])[] {
@@ -108,8 +114,13 @@ export class TalliedCounter {
     this.#series.at(labels).count += amount;
   }
 
-  /** Ends the series whose first two labels have these values. */
-  remove(first: string, second: string): void {
+  /** The values that the first label has in its series. */
+  firsts(): readonly string[] {
+    return this.#series.firsts();
+  }
+
+  /** Ends the series whose first label, or first two, have these values. */
+  remove(first: string, second?: string): void {
     this.#series.remove(first, second);
   }
 
@@ -158,8 +169,13 @@ export class TalliedHistogram {
     distribution.sum += value;
   }
 
-  /** Ends the series whose first two labels have these values. */
-  remove(first: string, second: string): void {
+  /** The values that the first label has in its series. */
+  firsts(): readonly string[] {
+    return this.#series.firsts();
+  }
+
+  /** Ends the series whose first label, or first two, have these values. */
+  remove(first: string, second?: string): void {
     this.#series.remove(first, second);
   }
 

@@ -166,6 +166,55 @@ test("the page tells how the cluster stands, and forgets a model that is gone", 
   expect(later).not.toContain("movies");
 });
 
+test("series of models and workers that are gone leave the page after one more", async () => {
+  const metrics = createMetrics({ version: "1.2.3", processMetrics: false });
+  const names = ["movies", "gone"];
+  const workers = [{ id: "w0", askable: true, trusted: true }];
+  metrics.watch({ ...ROUTER, models: () => names, workers: () => workers });
+  const arm = { model: "gone", arm: "new", code: "OK", instances: 1, elapsedMs: 20 };
+  for (const model of ["movies", "gone", "invented", undefined]) {
+    const degradations = [{ stage: "seen", reason: "late" }] as const;
+    const unknownUsers = [{ answer: "list", instances: 2 }] as const;
+    const more = { coverage: 0.5, ignoredKeys: 1, degradations, unknownUsers };
+    metrics.http.answered({ ...ANSWERED, ...more, model });
+  }
+  metrics.router.arm?.(arm);
+  metrics.router.shadow?.({ model: "gone", outcome: "same", reason: "", elapsedMs: 20 });
+  for (const worker of ["w0", "left"]) {
+    metrics.router.reply?.({ worker, elapsedMs: 1, queueMs: 0, computeMs: 1 });
+  }
+
+  names.pop();
+  const last = await metrics.text();
+  const page = await metrics.text();
+
+  expect(last).toContain('winnow_requests_total{model="gone",kind="predict",code="OK"} 1');
+  expect(last).toContain('winnow_rpc_duration_seconds_count{worker="left"} 1');
+  expect(page).not.toMatch(/="(gone|left)"/);
+  for (const model of ["movies", "(unknown)", ""]) {
+    expect(page).toContain(`winnow_requests_total{model="${model}",kind="predict",code="OK"} 1`);
+    expect(page).toContain(`winnow_partial_responses_total{model="${model}"} 1`);
+  }
+  expect(page).toContain('winnow_rpc_duration_seconds_count{worker="w0"} 1');
+});
+
+test("a model that is back before the next page keeps its series", async () => {
+  const metrics = createMetrics({ version: "1.2.3", processMetrics: false });
+  let names = ["movies"];
+  metrics.watch({ ...ROUTER, models: () => names });
+  metrics.http.answered(ANSWERED);
+
+  const pages: string[] = [];
+  for (const there of [[], ["movies"], []]) {
+    names = there;
+    pages.push(await metrics.text());
+  }
+
+  for (const page of pages) {
+    expect(page).toContain('winnow_requests_total{model="movies",kind="predict",code="OK"} 1');
+  }
+});
+
 test("the page has the 64 arms of an experiment that were asked last, however many its versions had", async () => {
   const metrics = createMetrics({ version: "1.2.3", processMetrics: false });
   const record = { model: "feed", code: "OK", instances: 1, elapsedMs: 20 };

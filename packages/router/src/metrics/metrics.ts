@@ -10,11 +10,12 @@ import {
   LAG_TIMER_MS,
   TalliedCounter,
   TalliedHistogram,
+  NamedSeries,
   addReadMetrics,
   takeOffLagTimer,
   sharedMaking,
 } from "@winnow/core";
-import type { HeldMemory, ReadMetric } from "@winnow/core";
+import type { HeldMemory, MetricRegister, ReadMetric } from "@winnow/core";
 import type { GrpcObserver } from "../grpc/grpc-observer.ts";
 import type { Degradation, UnknownUsers } from "../predictor.ts";
 import type { HttpObserver, MetricsPage } from "../http/http-observer.ts";
@@ -42,6 +43,8 @@ export interface Metrics extends MetricsPage {
 }
 
 const UNKNOWN_MODEL = "(unknown)";
+/** Of requests that are not about one model. */
+const NO_MODEL = "";
 const SECONDS_BUCKETS = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 ];
@@ -63,7 +66,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
   }
   addMemberMetrics(registry, options);
   let watched: WatchedRouter | undefined;
-  const record = requestRecorder(registry, (name) => watched?.models().includes(name) === true);
+  const models = new NamedSeries();
+  const workers = new NamedSeries();
+  const ofModels = [registry, models];
+  const record = requestRecorder(ofModels, (name) => watched?.models().includes(name) === true);
   addReadMetrics(registry, ROUTER_GAUGES, () => watched);
   const doors: DoorMemory[] = [];
   addReadMetrics(registry, DOOR_GAUGES, () => doors);
@@ -83,15 +89,26 @@ export function createMetrics(options: MetricsOptions): Metrics {
       answered: (call) => record(call, `grpc:${call.api}`, "GRPC"),
       gaveUp: (what, reason) => givenUp.inc({ door: "grpc", reason: `${what}_${reason}` }),
     },
-    router: { ...routerObserver(registry), ...armObserver(registry) },
+    router: { ...routerObserver(registry, workers), ...armObserver(registry, models) },
     keys: keyObserver(registry),
     denseProcessEnded: (lane) => denseEnds.inc({ lane }),
     watch: (router) => {
       watched = router;
     },
     watchDoor: (door, held) => void doors.push({ door, held }),
-    text: sharedMaking(() => registry.metrics()),
+    text: sharedMaking(() => {
+      if (watched !== undefined) endGone(watched, models, workers);
+      return registry.metrics();
+    }),
   };
+}
+
+/** Ends the series of models and workers that a router does not know any more. */
+function endGone(router: WatchedRouter, models: NamedSeries, workers: NamedSeries): void {
+  const named = new Set([...router.models(), UNKNOWN_MODEL, NO_MODEL]);
+  models.endGone((name) => named.has(name));
+  const ids = new Set(router.workers().map(({ id }) => id));
+  workers.endGone((name) => ids.has(name));
 }
 
 /** What both servers record of a request. */
@@ -111,8 +128,9 @@ interface RecordedRequest {
 /** Records a request under the kind that its server gives it, or under its model. */
 type Recorder = (request: RecordedRequest, name: string, entrypoint: "REST" | "GRPC") => void;
 
-function requestRecorder(registry: Registry, isKnown: (model: string) => boolean): Recorder {
-  const registers = [registry];
+type Registers = readonly MetricRegister[];
+
+function requestRecorder(registers: Registers, isKnown: (model: string) => boolean): Recorder {
   const requests = new TalliedCounter({
     name: "winnow_requests_total",
     help: "Requests answered",
@@ -132,28 +150,28 @@ function requestRecorder(registry: Registry, isKnown: (model: string) => boolean
     labelNames: ["model"],
     registers,
   });
-  const partial = new Counter({
+  const partial = new TalliedCounter({
     name: "winnow_partial_responses_total",
     help: "Answers that lack lost partitions",
     labelNames: ["model"],
     registers,
   });
-  const ignoring = new Counter({
+  const ignoring = new TalliedCounter({
     name: "winnow_requests_with_ignored_keys_total",
     help: "Answered requests whose bodies have keys that mean nothing",
     labelNames: ["model"],
     registers,
   });
-  const recordStages = stagesRecorder(registry);
-  const recordServing = servingRecorder(registry);
+  const recordStages = stagesRecorder(registers);
+  const recordServing = servingRecorder(registers);
   return (request, kind, entrypoint) => {
     const { model: name, code, coverage = 1, ignoredKeys = 0 } = request;
-    const model = name === undefined || isKnown(name) ? (name ?? "") : UNKNOWN_MODEL;
+    const model = name === undefined || isKnown(name) ? (name ?? NO_MODEL) : UNKNOWN_MODEL;
     requests.add(1, model, kind, code);
     durations.observe(request.elapsedMs / 1000, model, kind);
     if (request.instances > 0) instances.add(request.instances, model);
-    if (coverage < 1) partial.inc({ model });
-    if (ignoredKeys > 0) ignoring.inc({ model });
+    if (coverage < 1) partial.add(1, model);
+    if (ignoredKeys > 0) ignoring.add(1, model);
     recordStages(request, model);
     recordServing(request, model, entrypoint);
   };
@@ -161,24 +179,23 @@ function requestRecorder(registry: Registry, isKnown: (model: string) => boolean
 
 /** What the stages of a pipeline left out, and whom they do not know. */
 function stagesRecorder(
-  registry: Registry,
+  registers: Registers,
 ): (request: Pick<RecordedRequest, "degradations" | "unknownUsers">, model: string) => void {
-  const registers = [registry];
-  const degraded = new Counter({
+  const degraded = new TalliedCounter({
     name: "winnow_degraded_responses_total",
     help: "Answers of pipelines that a stage is left out of",
     labelNames: ["model", "stage", "reason"],
     registers,
   });
-  const unknown = new Counter({
+  const unknown = new TalliedCounter({
     name: "winnow_unknown_users_total",
     help: "Instances of users that a pipeline's model does not know, by what they were answered",
     labelNames: ["model", "answer"],
     registers,
   });
   return ({ degradations = [], unknownUsers = [] }, model) => {
-    for (const { stage, reason } of degradations) degraded.inc({ model, stage, reason });
-    for (const { answer, instances } of unknownUsers) unknown.inc({ model, answer }, instances);
+    for (const { stage, reason } of degradations) degraded.add(1, model, stage, reason);
+    for (const { answer, instances } of unknownUsers) unknown.add(instances, model, answer);
   };
 }
 
@@ -186,8 +203,7 @@ function stagesRecorder(
  * Records TensorFlow Serving's two metrics for predict requests. Its label for the API differs between REST
  * and gRPC.
  */
-function servingRecorder(registry: Registry): Recorder {
-  const registers = [registry];
+function servingRecorder(registers: Registers): Recorder {
   const counts = new TalliedCounter({
     name: ":tensorflow:serving:request_count",
     help: "Predict requests by canonical code",
@@ -209,7 +225,7 @@ function servingRecorder(registry: Registry): Recorder {
   };
 }
 
-function routerObserver(registry: Registry): RouterObserver {
+function routerObserver(registry: Registry, workers: NamedSeries): RouterObserver {
   const registers = [registry];
   const stages = new TalliedHistogram({
     name: "winnow_stage_duration_seconds",
@@ -223,7 +239,7 @@ function routerObserver(registry: Registry): RouterObserver {
     help: "Time from a question to a worker until its reply",
     labelNames: ["worker"],
     buckets: SECONDS_BUCKETS,
-    registers,
+    registers: [registry, workers],
   });
   const waits = new TalliedHistogram({
     name: "winnow_slice_wait_seconds",
@@ -300,11 +316,21 @@ class RecentArms {
     arms.delete(oldest);
     this.#onForgotten(model, oldest);
   }
+
+  /** The experiments. */
+  firsts(): readonly string[] {
+    return [...this.#byModel.keys()];
+  }
+
+  /** Forgets an experiment that is gone. */
+  remove(model: string): void {
+    this.#byModel.delete(model);
+  }
 }
 
 /** Metrics of experiments. */
-function armObserver(registry: Registry): RouterObserver {
-  const registers = [registry];
+function armObserver(registry: Registry, models: NamedSeries): RouterObserver {
+  const registers = [registry, models];
   const requests = new TalliedCounter({
     name: "winnow_arm_requests_total",
     help: "Requests, or parts of batches, that an arm of an experiment answered or failed",
@@ -340,6 +366,7 @@ function armObserver(registry: Registry): RouterObserver {
   const recent = new RecentArms((model, arm) => {
     for (const each of [requests, instances, durations]) each.remove(model, arm);
   });
+  models.registerMetric(recent);
   return {
     shadow: ({ model, outcome, reason, elapsedMs }) => {
       shadows.add(1, model, outcome, reason);

@@ -143,6 +143,23 @@ test("loads and failures are told by model", async () => {
   expect(page).toContain('winnow_model_load_failures_total{model="movies",code="DATA_LOSS"} 1');
 });
 
+test("loads and failures of a model that is gone leave the page after one more", async () => {
+  const { metrics, observer } = measured();
+  metrics.watch({ status: () => statusWith([1]) });
+  for (const model of ["movies", "gone"]) {
+    observer.assignmentLoaded({ model, elapsedMs: 1500 });
+    observer.loadFailed({ model, code: "DATA_LOSS" });
+  }
+
+  const last = await metrics.text();
+  const page = await metrics.text();
+
+  expect(last).toContain('winnow_model_load_failures_total{model="gone",code="DATA_LOSS"} 1');
+  expect(page).toContain('winnow_model_load_failures_total{model="movies",code="DATA_LOSS"} 1');
+  expect(page).toContain('winnow_model_load_duration_seconds_count{model="movies"} 1');
+  expect(page).not.toContain("gone");
+});
+
 test("the page tells how the watched worker stands, and forgets versions that are gone", async () => {
   const { metrics } = measured();
   let status = statusWith([6, 7]);

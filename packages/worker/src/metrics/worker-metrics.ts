@@ -4,10 +4,18 @@
 
 import { addMemberMetrics } from "@winnow/cluster";
 import type { MemberMetricsOptions } from "@winnow/cluster";
-import { LAG_TIMER_MS, addReadMetrics, sharedMaking, takeOffLagTimer } from "@winnow/core";
-import type { Clock, MetricSeries, ReadMetric } from "@winnow/core";
+import {
+  LAG_TIMER_MS,
+  NamedSeries,
+  TalliedCounter,
+  TalliedHistogram,
+  addReadMetrics,
+  sharedMaking,
+  takeOffLagTimer,
+} from "@winnow/core";
+import type { Clock, MetricRegister, MetricSeries, ReadMetric } from "@winnow/core";
 import type { CacheTallies } from "@winnow/model";
-import { Counter, Histogram, Registry, collectDefaultMetrics } from "prom-client";
+import { Registry, collectDefaultMetrics } from "prom-client";
 
 import type { WorkerObserver, WorkerStatus } from "../worker-observer.ts";
 import { queryRecorder } from "./query-metrics.ts";
@@ -51,36 +59,42 @@ export function createWorkerMetrics(options: MetricsOptions): WorkerMetrics {
     takeOffLagTimer((name) => registry.getSingleMetric(name));
   }
   let watched: WatchedWorker | undefined;
+  const models = new NamedSeries();
   addMemberMetrics(registry, options);
   addReadMetrics(registry, CACHE_METRICS, () => options.modelCache);
   addReadMetrics(registry, STATUS_GAUGES, () => watched?.status());
   return {
-    observer: { ...queryRecorder(registry, options.clock), ...loadRecorder(registry) },
+    observer: { ...queryRecorder(registry, options.clock), ...loadRecorder([registry, models]) },
     watch: (worker) => {
       watched = worker;
     },
-    text: sharedMaking(() => registry.metrics()),
+    text: sharedMaking(() => {
+      const held = watched?.status().announcement.versions.map(({ model }) => model);
+      if (held !== undefined) models.endGone((name) => held.includes(name));
+      return registry.metrics();
+    }),
   };
 }
 
-function loadRecorder(registry: Registry): Pick<WorkerObserver, "assignmentLoaded" | "loadFailed"> {
-  const registers = [registry];
-  const durations = new Histogram({
+function loadRecorder(
+  registers: readonly MetricRegister[],
+): Pick<WorkerObserver, "assignmentLoaded" | "loadFailed"> {
+  const durations = new TalliedHistogram({
     name: "winnow_model_load_duration_seconds",
     help: "Time from opening a version until the worker's assignment of it is loaded",
     labelNames: ["model"],
     buckets: LOAD_SECONDS_BUCKETS,
     registers,
   });
-  const failures = new Counter({
+  const failures = new TalliedCounter({
     name: "winnow_model_load_failures_total",
     help: "Versions, or partitions of them, that could not be loaded",
     labelNames: ["model", "code"],
     registers,
   });
   return {
-    assignmentLoaded: ({ model, elapsedMs }) => durations.observe({ model }, elapsedMs / 1000),
-    loadFailed: ({ model, code }) => failures.inc({ model, code }),
+    assignmentLoaded: ({ model, elapsedMs }) => durations.observe(elapsedMs / 1000, model),
+    loadFailed: ({ model, code }) => failures.add(1, model, code),
   };
 }
 
