@@ -1,7 +1,8 @@
 // Every limit of the server: reaching it is an answer, never growth.
 
+import { Server } from "node:net";
 import { gzipSync } from "node:zlib";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { postPredict, sendRaw } from "../fixtures/http-client.ts";
 import { BODY, closeAll, gate, start, until } from "./fixtures/running-server.ts";
 
@@ -123,5 +124,14 @@ describe("limits", () => {
 
     expect(answer).toMatch(/^HTTP\/1.1 400 /);
     expect(answer).toContain('"error": "The request is not valid HTTP"');
+  });
+
+  test("let thousands of clients that come at once wait to be accepted, who would be dropped otherwise", async () => {
+    const listen = vi.spyOn(Server.prototype, "listen");
+
+    await start();
+
+    expect(listen.mock.calls).toEqual([[expect.objectContaining({ backlog: 4096 })]]);
+    listen.mockRestore();
   });
 });

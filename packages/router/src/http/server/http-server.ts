@@ -46,6 +46,12 @@ import { listeningServer } from "./listening-server.ts";
 import { admitRequest } from "./request-access.ts";
 import type { AccessParts } from "./request-access.ts";
 
+/**
+ * Connections that the system keeps until they are accepted, at most what it may (`somaxconn`). It drops a client that finds
+ * no place, which asks again after 1 s, and then 2 s later; Node's 511 are taken when a thousand clients come back at once.
+ */
+const WAITING_MAX = 4096;
+
 /** What the server needs. */
 export interface HttpEnvironment extends Environment {
   readonly observer?: HttpObserver | undefined;
@@ -157,11 +163,13 @@ class FastifyServer implements HttpServer {
   }
 
   async listen(address: { host: string; port: number }): Promise<{ port: number }> {
-    await this.#app.listen(address).catch((cause: NodeJS.ErrnoException) => {
-      const where = hostPort(address.host, address.port);
-      const text = `Cannot listen on ${where} (${cause.code}); choose another with --port and --host`;
-      throw new WinnowError("UNAVAILABLE", text, { cause });
-    });
+    await this.#app
+      .listen({ ...address, backlog: WAITING_MAX })
+      .catch((cause: NodeJS.ErrnoException) => {
+        const where = hostPort(address.host, address.port);
+        const text = `Cannot listen on ${where} (${cause.code}); choose another with --port and --host`;
+        throw new WinnowError("UNAVAILABLE", text, { cause });
+      });
     return { port: (this.#app.server.address() as AddressInfo).port };
   }
 
