@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
+import { nextLoopTurn } from "../time/loop-turn.ts";
 import { PIECE_BYTES, Transfers } from "./transfers.ts";
 import type { Transfer, TransferLimits } from "./transfers.ts";
 
@@ -105,6 +106,21 @@ describe("Transfers", () => {
 
     expect(early).toEqual(["stalled stalled"]);
     expect(ended).toEqual(["stalled stalled", "slow overdue"]);
+    expect(transfers.bytes).toBe(0);
+  });
+
+  test("that stall together are given up in several turns, without those that have ended meanwhile", async () => {
+    const { clock, transfers, ended, open } = setUp();
+    const all = Array.from({ length: 100 }, (_, index) => open(`${index}`));
+    for (const transfer of all) transfer.take(10);
+
+    clock.advance(3000);
+    const atOnce = ended.length;
+    all.at(-1)!.close();
+    for (let turn = 0; turn < 4; turn += 1) await nextLoopTurn();
+
+    expect(atOnce).toBe(32);
+    expect(ended).toEqual(Array.from({ length: 99 }, (_, index) => `${index} stalled`));
     expect(transfers.bytes).toBe(0);
   });
 

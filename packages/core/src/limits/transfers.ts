@@ -17,6 +17,7 @@ import type { Clock } from "../time/clock.ts";
 import { setGraceTimer } from "../time/grace-timer.ts";
 import type { GraceTimer } from "../time/grace-timer.ts";
 import { Outstanding } from "../memory/outstanding.ts";
+import { nextLoopTurn } from "../time/loop-turn.ts";
 
 /** Why a transfer was given up; `places`: a later stream needed its place. */
 export type GiveUpReason = "stalled" | "overdue" | "memory" | "places";
@@ -39,6 +40,9 @@ export interface TransferLimits {
 
 /** Bytes by which a transfer must move between two checks to count as moving. */
 export const PIECE_BYTES: number = 64 * 1024;
+
+/** Transfers that are given up in one turn of the event loop. */
+const TURN_ENDS_MAX = 32;
 
 /** Memory of one kind that a door holds for its clients. */
 export interface HeldMemory {
@@ -185,6 +189,15 @@ export class Transfers {
     transfer.end(reason);
   }
 
+  /** A few in a turn of the event loop: each is answered, and thousands may have stalled together. */
+  async #giveUpAll(ended: readonly (readonly [OpenTransfer, GiveUpReason])[]): Promise<void> {
+    for (const [at, [transfer, reason]] of ended.entries()) {
+      if (at > 0 && at % TURN_ENDS_MAX === 0) await nextLoopTurn();
+      // It may have ended meanwhile, or given way to another.
+      if (this.#moving.get(transfer.id) === transfer) this.#giveUp(transfer, reason);
+    }
+  }
+
   #lookLater(): void {
     this.#looks ??= setGraceTimer(this.#clock, { delayMs: this.#limits.lookMs }, () => {
       this.#looks = undefined;
@@ -203,11 +216,13 @@ export class Transfers {
 
   #look(): void {
     const { stallMs, timeoutMs, lookMs, bytesMax, smallBytes } = this.#limits;
+    const ended: [OpenTransfer, GiveUpReason][] = [];
     for (const transfer of this.#moving) {
       transfer.look();
-      if (transfer.looks * lookMs >= timeoutMs) this.#giveUp(transfer, "overdue");
-      else if (transfer.stillLooks * lookMs >= stallMs) this.#giveUp(transfer, "stalled");
+      if (transfer.looks * lookMs >= timeoutMs) ended.push([transfer, "overdue"]);
+      else if (transfer.stillLooks * lookMs >= stallMs) ended.push([transfer, "stalled"]);
     }
+    void this.#giveUpAll(ended); // Never rejects.
     this.#shortLooks = this.#bytes + smallBytes > bytesMax ? this.#shortLooks + 1 : 0;
   }
 }
