@@ -108,7 +108,7 @@ export type { StateFile } from "./state/state-file.ts";
 export { isMember, portCredentials } from "./tls/grpc-credentials.ts";
 export type { ClusterTls } from "./tls/grpc-credentials.ts";
 export { assertCertified, createHttpsServer } from "./tls/https-server.ts";
-export { keepRoom } from "./http-door/connection-room.ts";
+export { UNACCEPTED_MAX, keepRoom } from "./http-door/connection-room.ts";
 export type { ConnectionRoom } from "./http-door/connection-room.ts";
 export { peerNamed } from "./tls/peer-name.ts";
 export type { PeerName } from "./tls/peer-name.ts";

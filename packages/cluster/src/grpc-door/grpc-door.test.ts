@@ -2,6 +2,7 @@
 // is bounded, they are given up in time, and another client is answered meanwhile.
 
 import type { ClientHttp2Session } from "node:http2";
+import { Server as NetServer } from "node:net";
 import { Duplex } from "node:stream";
 import { gzipSync } from "node:zlib";
 import { Server, status } from "@grpc/grpc-js";
@@ -288,6 +289,17 @@ describe("places", () => {
     expect(unknown.map((call) => call.status)).toEqual(unknown.map(() => status.UNIMPLEMENTED));
     await eventually(() => expect(place.door.streams).toBe(0));
     expect(held(place, "requests")).toBe(0);
+  });
+
+  test("of thousands of connections that come at once, none is dropped before it is accepted", async () => {
+    const listen = vi.spyOn(NetServer.prototype, "listen");
+
+    await open();
+
+    expect(listen.mock.calls.map(([options]) => options)).toEqual([
+      expect.objectContaining({ backlog: 4096 }),
+    ]);
+    listen.mockRestore();
   });
 
   test("R1: of too many connections those without a stream give way, the longest idle first", async () => {

@@ -27,12 +27,13 @@ import type {
   ServerHttp2Session,
   ServerHttp2Stream,
 } from "node:http2";
-import type { Socket } from "node:net";
+import type { ListenOptions, Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
 import { status } from "@grpc/grpc-js";
 import type { ChannelOptions, Server, ServerInterceptor } from "@grpc/grpc-js";
 import { Outstanding, Transfers } from "@winnow/core";
 import type { Clock, GiveUpReason, HeldMemory } from "@winnow/core";
+import { UNACCEPTED_MAX } from "../http-door/connection-room.ts";
 import { SocketsBeneath } from "../tls/sockets-beneath.ts";
 import { DoorStream } from "./door-stream.ts";
 import type { DoorStreamParts } from "./door-stream.ts";
@@ -433,6 +434,7 @@ function watchHttp2(server: Server, listener: Http2Listener): void {
   if (setUp === undefined) throw new RangeError(`grpc-js has no ${SET_UP}: see watchHttp2`);
   inner[SET_UP] = (http2Server, ...more) => {
     setUp.call(server, http2Server, ...more);
+    keepUnaccepted(http2Server);
     http2Server.updateSettings({ maxHeaderListSize: HEADER_BYTES_MAX });
     listener.onServer(http2Server);
     const [serve] = http2Server.listeners("stream") as StreamListener[];
@@ -455,4 +457,12 @@ function watchHttp2(server: Server, listener: Http2Listener): void {
       listener.onStream(stream, headers, () => serve?.call(http2Server, stream, headers, ...rest));
     });
   };
+}
+
+/** grpc-js leaves the system with Node's few connections that wait to be accepted. */
+function keepUnaccepted(http2Server: Http2Server): void {
+  const listen = http2Server.listen.bind(http2Server);
+  const widely = (options: ListenOptions, onListening?: () => void): Http2Server =>
+    listen({ ...options, backlog: UNACCEPTED_MAX }, onListening);
+  http2Server.listen = widely as typeof listen;
 }

@@ -17,6 +17,12 @@ import { SocketsBeneath } from "../tls/sockets-beneath.ts";
 /** Connections beyond `connectionsMax` that are cut but not yet closed. */
 const CLOSING_MAX = 1024;
 
+/**
+ * Connections that the system keeps until they are accepted, at most what it may (`somaxconn`). It drops a client that finds
+ * no place, which asks again after 1 s, and then 2 s later; Node's 511 are taken when a thousand clients come back at once.
+ */
+export const UNACCEPTED_MAX: number = 4096;
+
 /** `resting`: a connection without a request was cut for a new one; `refused`: a new one found no place. */
 type RoomLoss = "resting" | "refused";
 

@@ -11,7 +11,7 @@
 
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { TooManyRequests, keepRoom, withoutKeys } from "@winnow/cluster";
+import { TooManyRequests, UNACCEPTED_MAX, keepRoom, withoutKeys } from "@winnow/cluster";
 import type { Admitted, ConnectionRoom, KeyGuard, TlsSource } from "@winnow/cluster";
 import { Transfers, WinnowError, excerpt, hostPort, parseTraceparent } from "@winnow/core";
 import type { Environment, HeldMemory, TraceSpan } from "@winnow/core";
@@ -45,12 +45,6 @@ import type { Route } from "../request-path.ts";
 import { listeningServer } from "./listening-server.ts";
 import { admitRequest } from "./request-access.ts";
 import type { AccessParts } from "./request-access.ts";
-
-/**
- * Connections that the system keeps until they are accepted, at most what it may (`somaxconn`). It drops a client that finds
- * no place, which asks again after 1 s, and then 2 s later; Node's 511 are taken when a thousand clients come back at once.
- */
-const WAITING_MAX = 4096;
 
 /** What the server needs. */
 export interface HttpEnvironment extends Environment {
@@ -164,7 +158,7 @@ class FastifyServer implements HttpServer {
 
   async listen(address: { host: string; port: number }): Promise<{ port: number }> {
     await this.#app
-      .listen({ ...address, backlog: WAITING_MAX })
+      .listen({ ...address, backlog: UNACCEPTED_MAX })
       .catch((cause: NodeJS.ErrnoException) => {
         const where = hostPort(address.host, address.port);
         const text = `Cannot listen on ${where} (${cause.code}); choose another with --port and --host`;
