@@ -12,10 +12,11 @@ import { describeExactness, describeExclusions } from "./top-k.cases.ts";
 
 const CAPACITY_BYTES = 512 * 2 ** 20;
 
-/** Runs the suite on the accelerator that `open` gives. */
+/** Runs the suite on the accelerator that `open` gives; a slow one is asked less. */
 export function describeAccelerator(
   name: string,
   open: (options: AcceleratorOptions) => Accelerator,
+  isSlow = false,
 ): void {
   const opened: Accelerator[] = [];
   const openOne = (options: Partial<AcceleratorOptions> = {}): Accelerator => {
@@ -28,7 +29,7 @@ export function describeAccelerator(
   });
 
   describe(`${name}: exact top-k`, () => {
-    describeExactness(openOne);
+    describeExactness(openOne, isSlow);
   });
   describe(`${name}: exclusions and masks`, () => {
     describeExclusions(openOne);

@@ -2,13 +2,15 @@
 
 import { describe, expect, test } from "vitest";
 import { describeAccelerator } from "../cases/accelerator.cases.ts";
+import type { AcceleratorOptions } from "../accelerator-options.ts";
 import { createGpuAccelerator } from "./accelerator.ts";
 import { sharedSoftwareGpu } from "./fixtures/software-gpu.ts";
 
 const { device, reason } = await sharedSoftwareGpu();
 
 if (device !== undefined) {
-  describeAccelerator("gpu", (options) => createGpuAccelerator(device, options));
+  const open = (options: AcceleratorOptions) => createGpuAccelerator(device, options);
+  describeAccelerator("gpu", open, device.isSoftware);
 }
 
 describe.skipIf(device === undefined)(`gpu ${reason}`, () => {

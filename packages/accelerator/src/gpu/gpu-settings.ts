@@ -32,6 +32,11 @@ export interface GpuOptions {
    * agrees with the ordinary scan; default: yes.
    */
   readonly usesMatrixUnits?: boolean | undefined;
+  /**
+   * Quads of codes that a thread of the scan has under way at once; default: 4, and 1 on a device in software, for which
+   * the scan is compiled in a quarter of the processor time then. For tests.
+   */
+  readonly quadsAtOnce?: number | undefined;
   /** Whether the device measures each stage, where it can; default: no. For measurements. */
   readonly isTimed?: boolean | undefined;
   /** Switches of Dawn to turn on, and off; default: none. For measurements. */
@@ -76,6 +81,7 @@ export interface GpuSettings {
   readonly ownsDevice: boolean;
   readonly usesSubgroups: boolean;
   readonly usesMatrixUnits: boolean;
+  readonly quadsAtOnce: number | undefined;
   readonly isTimed: boolean;
   readonly enabledToggles: readonly string[];
   readonly disabledToggles: readonly string[];
@@ -105,6 +111,7 @@ const DEFAULTS: GpuSettings = {
   ownsDevice: false,
   usesSubgroups: true,
   usesMatrixUnits: true,
+  quadsAtOnce: undefined,
   isTimed: false,
   enabledToggles: [],
   disabledToggles: [],

@@ -11,7 +11,7 @@ import { adapterShortfalls } from "./adapter-check.ts";
 import { gpuVariables } from "../gpu-settings.ts";
 import type { GpuSettings } from "../gpu-settings.ts";
 import { compileKernels } from "./kernels.ts";
-import { SELECT_THREADS_MAX } from "../shaders/prelude.ts";
+import { QUADS_AT_ONCE, SELECT_THREADS_MAX } from "../shaders/prelude.ts";
 import { TENSOR_THREADS } from "../shaders/tensor-scan.ts";
 import type { Kernels } from "./kernels.ts";
 import { thisMachine, vulkanFault } from "./vulkan-fault.ts";
@@ -160,6 +160,9 @@ export async function openGpuDevice(
     limits.maxComputeInvocationsPerWorkgroup,
     limits.maxComputeWorkgroupSizeX,
   );
+  const { isFallbackAdapter } = adapter.info;
+  const quadsAtOnce =
+    settings.quadsAtOnce ?? (isFallbackAdapter ? QUADS_AT_ONCE.software : QUADS_AT_ONCE.hardware);
   const connection = await adapter.requestDevice({
     requiredFeatures: [
       ...FEATURES_USED,
@@ -177,9 +180,9 @@ export async function openGpuDevice(
   const { description, device, vendor } = adapter.info;
   const name = [device || vendor, description].filter((word) => word !== "").join(", ");
   return new GpuDevice(
-    { name, isTimed, isSoftware: adapter.info.isFallbackAdapter, hasMatrixUnits },
+    { name, isTimed, isSoftware: isFallbackAdapter, hasMatrixUnits },
     connection,
-    await compileKernels(connection, { threads, hasSubgroups }),
+    await compileKernels(connection, { threads, hasSubgroups, quadsAtOnce }),
   );
 }
 

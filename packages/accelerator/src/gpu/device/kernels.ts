@@ -7,6 +7,7 @@ import { EXCLUDE_SHADER, SIFT_SHADER, scanShader } from "../shaders/group-bounds
 import { SCAN_ROWS, SCAN_TILE, SELECT_THREADS, SELECT_THREADS_MAX } from "../shaders/prelude.ts";
 import { EXACT_SHADER, SCORE_SHADER } from "../shaders/row-scores.ts";
 import { RANK_SHADER, listShader, selectShader } from "../shaders/selection.ts";
+import type { ScanShape } from "../shaders/group-bounds.ts";
 import type { SelectShape } from "../shaders/selection.ts";
 import { SHADER_STAGE_COMPUTE } from "../webgpu-api.ts";
 import type { GpuBindGroupLayout, GpuConnection, GpuPipeline } from "../webgpu-api.ts";
@@ -29,13 +30,17 @@ type SearchKernel =
   | "rank"
   | "exact";
 
+/** What kernels are made for. */
+type KernelShape = SelectShape & Pick<ScanShape, "quadsAtOnce">;
+
 /** The source of each kernel for a device with workgroups of `threads`. */
-function searchShaders({ threads, hasSubgroups }: SelectShape): Record<SearchKernel, string> {
+function searchShaders(shape: KernelShape): Record<SearchKernel, string> {
+  const { threads, hasSubgroups, quadsAtOnce } = shape;
   const few = { threads: SELECT_THREADS, hasSubgroups };
   const many = { threads: Math.min(SELECT_THREADS_MAX, threads), hasSubgroups };
   return {
-    scanOne: scanShader({ tile: 1, rowsEach: 1 }, hasSubgroups),
-    scanTile: scanShader({ tile: SCAN_TILE, rowsEach: SCAN_ROWS }, hasSubgroups),
+    scanOne: scanShader({ tile: 1, rowsEach: 1, quadsAtOnce }, hasSubgroups),
+    scanTile: scanShader({ tile: SCAN_TILE, rowsEach: SCAN_ROWS, quadsAtOnce }, hasSubgroups),
     exclude: EXCLUDE_SHADER,
     select: selectShader(few),
     selectMany: selectShader(many),
@@ -59,7 +64,7 @@ export interface Kernels extends Readonly<Record<SearchKernel, GpuPipeline>> {
 /** Compiles all kernels; takes some hundred milliseconds. */
 export async function compileKernels(
   connection: GpuConnection,
-  shape: SelectShape,
+  shape: KernelShape,
 ): Promise<Kernels> {
   const readOnly = { type: "read-only-storage" };
   const writable = { type: "storage" };

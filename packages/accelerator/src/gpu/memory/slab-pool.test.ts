@@ -186,7 +186,7 @@ describe.skipIf(device === undefined)(`partitions in shared slabs ${reason}`, ()
         expect(accelerator.memory().usedBytes).toBe(0);
         await accelerator.close();
       }),
-      { numRuns: 60 },
+      { numRuns: 40 },
     );
   });
 });

@@ -26,7 +26,7 @@ const { device, reason } = await sharedSoftwareGpu();
 const DIM = 4;
 const K = 9;
 /** Tables by chance, with up to six searches each. `npm run fuzz:gpu` has more of them. */
-const SETS_OF_SEARCHES = Number(process.env["FUZZ_SEARCHES"] ?? 6);
+const SETS_OF_SEARCHES = Number(process.env["FUZZ_SEARCHES"] ?? 4);
 const SEARCHES_MS_MAX = 120_000 + SETS_OF_SEARCHES * 3000;
 
 afterEach(() => vi.restoreAllMocks());
@@ -242,7 +242,7 @@ function watchWrites(): { bytes: number } {
 
 describe.skipIf(device === undefined)(`filters on a GPU ${reason}`, () => {
   test("are sent twice: with their first search, and to stay", async () => {
-    const opened = await open(200_000, 3);
+    const opened = await open(60_000, 3);
     const made = madeFilter(opened, 1);
     const alone = {
       ...opened,
@@ -258,7 +258,7 @@ describe.skipIf(device === undefined)(`filters on a GPU ${reason}`, () => {
     }
 
     const [first, second, third, fourth] = sent;
-    expect(Math.min(first!, second!)).toBeGreaterThan(25_000);
+    expect(Math.min(first!, second!)).toBeGreaterThan(7500);
     expect(third).toBeLessThan(2000);
     expect(fourth).toBe(third);
     await opened.accelerator.close();
@@ -299,7 +299,7 @@ describe.skipIf(device === undefined)(`filters on a GPU ${reason}`, () => {
 
   test("that are released under searches under way still hold for these, and for no other", async () => {
     const opened = await open(3000, 3, { slabBytesMax: 8000, lanes: 2 });
-    for (let turns = 0; turns < 9; turns += 1) {
+    for (let turns = 0; turns < 6; turns += 1) {
       const [one, other] = [madeFilter(opened, turns), madeFilter(opened, 100 + turns)];
       for (let use = 0; use < turns % 3; use += 1) await fault(opened, [one, other, one]);
 

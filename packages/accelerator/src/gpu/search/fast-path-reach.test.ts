@@ -18,6 +18,8 @@ import { GRID_WIDTH, ROW_THREADS } from "../shaders/prelude.ts";
 import { sharedSoftwareGpu } from "../fixtures/software-gpu.ts";
 
 const { device, reason } = await sharedSoftwareGpu();
+/** Eight million rows take a device in software a quarter of a minute; `npm run fuzz:gpu` has them there too. */
+const hasRowsBeyondGrid = device?.isSoftware === false || "FUZZ_SEARCHES" in process.env;
 
 function normalProblem(rows: number, dim: number, k: number): SearchProblem {
   const random = seededRandom(rows + dim);
@@ -33,7 +35,7 @@ let kept: SearchProblem | undefined;
 
 /** The widest table, which is asked twice: what plain arithmetic answers is kept with it. */
 function widestProblem(): SearchProblem {
-  kept ??= normalProblem(4000, 1024, 2000);
+  kept ??= normalProblem(2500, 1024, 2000);
   return kept;
 }
 
@@ -57,10 +59,8 @@ async function fault(
 }
 
 describe.skipIf(device === undefined)(`the GPU's fast path ${reason}`, () => {
-  test.each([1, 2, 7, 64, 127, 1023])("answers k = 2,000 at dim %i", async (dim) => {
-    const rows = dim > 1000 ? 4000 : 9000;
-
-    expect(await fault(normalProblem(rows, dim, 2000))).toBeUndefined();
+  test.each([1, 7, 64, 127])("answers k = 2,000 at dim %i", async (dim) => {
+    expect(await fault(normalProblem(5000, dim, 2000))).toBeUndefined();
   });
 
   test("answers k = 2,000 at dim 1,024", async () => {
@@ -86,22 +86,28 @@ describe.skipIf(device === undefined)(`the GPU's fast path ${reason}`, () => {
     expect(await fault({ ...problem, admittedRows })).toBeUndefined();
   });
 
-  test("leaves out more rows than one grid has threads", async () => {
-    const rows = GRID_WIDTH * ROW_THREADS + 5000;
-    const table = Float32Array.from({ length: rows }, (_, row) => row + 1);
-    const excluded = Uint32Array.from({ length: rows - 30 }, (_, index) => index + 15);
-    const accelerator = createGpuAccelerator(device!, { capacityBytes: 2 ** 31 });
-    const resident = await accelerator.load({ rows, dim: 1, firstRow: 0, use: "search" }, [table]);
+  test.skipIf(!hasRowsBeyondGrid)(
+    "leaves out more rows than one grid has threads",
+    async () => {
+      const rows = GRID_WIDTH * ROW_THREADS + 5000;
+      const table = Float32Array.from({ length: rows }, (_, row) => row + 1);
+      const excluded = Uint32Array.from({ length: rows - 30 }, (_, index) => index + 15);
+      const accelerator = createGpuAccelerator(device!, { capacityBytes: 2 ** 31 });
+      const resident = await accelerator.load({ rows, dim: 1, firstRow: 0, use: "search" }, [
+        table,
+      ]);
 
-    const { rows: found } = await accelerator.topK({
-      residents: [resident],
-      vectors: Float32Array.of(1),
-      k: 20,
-      excludedRows: [excluded],
-    });
+      const { rows: found } = await accelerator.topK({
+        residents: [resident],
+        vectors: Float32Array.of(1),
+        k: 20,
+        excludedRows: [excluded],
+      });
 
-    const last = Array.from({ length: 15 }, (_, place) => rows - 1 - place);
-    expect([...found]).toEqual([...last, 14, 13, 12, 11, 10]);
-    await accelerator.close();
-  }, 240_000);
+      const last = Array.from({ length: 15 }, (_, place) => rows - 1 - place);
+      expect([...found]).toEqual([...last, 14, 13, 12, 11, 10]);
+      await accelerator.close();
+    },
+    240_000,
+  );
 });

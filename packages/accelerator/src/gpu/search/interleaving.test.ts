@@ -112,7 +112,7 @@ describe.skipIf(device === undefined)(`a GPU that does many things at once ${rea
           expect(accelerator.memory().usedBytes).toBe(0);
         },
       ),
-      { numRuns: 30 },
+      { numRuns: 18 },
     );
   });
 });

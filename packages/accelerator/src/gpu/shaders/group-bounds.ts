@@ -11,9 +11,6 @@ import {
   SIFT_GROUPS,
 } from "./prelude.ts";
 
-/** Quads of codes that a thread has under way at once. */
-const QUADS_AT_ONCE = 4;
-
 /** `text` for each number from 0 to `count` - 1. */
 function times(count: number, text: (index: number) => string): string {
   return Array.from({ length: count }, (_, index) => text(index)).join("\n");
@@ -64,10 +61,14 @@ fn boundsOf(queryIndex: u32, group: u32, product: i32) -> vec2<u32> {
 }
 `;
 
-/** How a scan is cut: queries that one reading of the codes serves, and rows of each thread. */
+/** How a scan is cut. */
 export interface ScanShape {
+  /** Queries that one reading of the codes serves. */
   readonly tile: number;
+  /** Rows of each thread. */
   readonly rowsEach: number;
+  /** Quads of codes that a thread has under way at once. */
+  readonly quadsAtOnce: number;
 }
 
 /**
@@ -87,7 +88,10 @@ function offerBest(index: number, { rowsEach }: ScanShape, hasSubgroups: boolean
 }
 
 /** Adds the products of some quads of codes for all queries of the tile and all rows of the thread. */
-function addProducts({ tile, rowsEach }: ScanShape, quads: number): string {
+function addProducts(
+  { tile, rowsEach }: Pick<ScanShape, "tile" | "rowsEach">,
+  quads: number,
+): string {
   const stride = GROUP_ROWS / rowsEach;
   const load = (row: number, quad: number): string =>
     `let c${row}x${quad} = codes[base + (quad + ${quad}u) * ${GROUP_ROWS}u + ${row * stride}u];`;
@@ -103,7 +107,7 @@ function addProducts({ tile, rowsEach }: ScanShape, quads: number): string {
 
 /** The scan for a tile of queries at a time, with or without subgroup operations. */
 export function scanShader(shape: ScanShape, hasSubgroups: boolean): string {
-  const { tile, rowsEach } = shape;
+  const { tile, rowsEach, quadsAtOnce } = shape;
   const threads = GROUP_ROWS / rowsEach;
   return /* wgsl */ `
 ${hasSubgroups ? "enable subgroups;" : ""}
@@ -130,7 +134,7 @@ fn main(
   for (var first = 0u; first < params.queries; first += ${tile}u) {
     ${times(tile, (at) => times(rowsEach, (row) => `var best${at}x${row} = 0;`))}
     var quad = 0u;
-    while (quad + ${QUADS_AT_ONCE}u <= params.codeQuads) { ${addProducts(shape, QUADS_AT_ONCE)} }
+    ${quadsAtOnce > 1 ? `while (quad + ${quadsAtOnce}u <= params.codeQuads) { ${addProducts(shape, quadsAtOnce)} }` : ""}
     while (quad < params.codeQuads) { ${addProducts(shape, 1)} }
     ${times(tile, (at) => offerBest(at, shape, hasSubgroups))}
     workgroupBarrier();

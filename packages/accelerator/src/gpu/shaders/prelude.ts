@@ -28,6 +28,8 @@ export const QUERY_TILE = 64;
 export const SCAN_TILE = 8;
 /** Rows of a thread there. */
 export const SCAN_ROWS = 4;
+/** Quads of codes that a thread of the scan has under way at once. */
+export const QUADS_AT_ONCE = { hardware: 4, software: 1 } as const;
 /** Threads of the kernels that work on one query: every device has workgroups of so many. */
 export const SELECT_THREADS = 256;
 /** Threads for a large k; devices with smaller workgroups have fewer. */
