@@ -112,7 +112,7 @@ async function startCluster(workers: number, partitionBytes: number): Promise<Ro
           workerId: member.workerId,
           port,
           modelsPath: base,
-          pollIntervalMs: 50,
+          pollIntervalMs: 500,
           partitionBytes,
           accelerator: "reference",
         },
@@ -267,7 +267,7 @@ function bitsOf(answer: Answer): unknown {
     shape,
     dtype === "string"
       ? data.toText()
-      : [...new Uint8Array(data.buffer, data.byteOffset, data.byteLength)],
+      : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("hex"),
   ]);
 }
 

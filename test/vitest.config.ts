@@ -1,7 +1,8 @@
 // How the tests run. Unit tests resolve packages to their source by an export condition, so they
-// need no build. Cluster tests start real processes from `dist/`, import packages from there too, which need
-// not be transformed then, and run after everything else, four files at a time: they mostly wait, and a
-// timing that they assert must hold on a busy machine.
+// need no build; those of whole systems in one process import packages from `dist/`, which need not be
+// transformed then. Cluster tests start real processes from there, import packages from there too, and run
+// after everything else, four files at a time: they mostly wait, and a timing that they assert must hold on a
+// busy machine.
 //
 // Tests of the GPU share two processes, as a GPU in software takes all processors; then unit tests share four, since many
 // wait, and then cluster tests four. Each process has one copy of every module: a process and a copy for each file cost unit
@@ -43,6 +44,13 @@ const ALONE: readonly string[] = [
   "packages/cluster/src/trust/worker-address.test.ts",
   // It measures how the memory of its process grows.
   "packages/accelerator/src/gpu/memory/device-memory.test.ts",
+];
+/** Whole systems in one process: they run compiled packages, which vitest's own imports make a sixth slower. */
+const WHOLE: readonly string[] = [
+  "test/cut-searches.test.ts",
+  "test/oracle.test.ts",
+  "test/router-and-workers.test.ts",
+  "test/simulation/*.test.ts",
 ];
 const GPU_PROCESSES = 2;
 const UNIT_PROCESSES = 4;
@@ -87,7 +95,7 @@ export default defineConfig({
           testTimeout: UNIT_MS_MAX,
           hookTimeout: UNIT_MS_MAX,
           include: ["packages/*/src/**/*.test.ts", "test/**/*.test.ts"],
-          exclude: ["**/node_modules/**", "**/dist/**", gpuTests, clusterTests, ...ALONE],
+          exclude: ["**/node_modules/**", "**/dist/**", gpuTests, clusterTests, ...ALONE, ...WHOLE],
           benchmark: { include: ["packages/*/src/**/*.bench.ts", "test/**/*.bench.ts"] },
           isolate: false,
           maxWorkers: UNIT_PROCESSES,
@@ -104,6 +112,20 @@ export default defineConfig({
           hookTimeout: UNIT_MS_MAX,
           include: [...ALONE],
           benchmark: { include: [] },
+          maxWorkers: UNIT_PROCESSES,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "whole",
+          server: { deps: { external: [compiled] } },
+          testTimeout: UNIT_MS_MAX,
+          hookTimeout: UNIT_MS_MAX,
+          include: [...WHOLE],
+          benchmark: { include: [] },
+          isolate: false,
           maxWorkers: UNIT_PROCESSES,
           sequence: { groupOrder: 1 },
         },

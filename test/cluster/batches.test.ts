@@ -12,12 +12,16 @@ import { RunningCluster } from "./running-cluster.ts";
 const directory = mkdtempSync(path.join(tmpdir(), "winnow-batches-"));
 const USERS = Array.from({ length: 40 }, (_, index) => String(1 + 9 * index));
 const INSTANCES = 4096;
-const BATCHES = 4;
+const BATCHES = 3;
 let cluster: RunningCluster | undefined;
 
 beforeAll(async () => {
   await writeDemo(directory, { items: 20_000, dim: 32, users: 400, k: 10, seed: 3 });
-  cluster = await RunningCluster.start({ models: directory, workers: 3 });
+  cluster = await RunningCluster.start({
+    models: directory,
+    workers: 3,
+    partitionBytes: 2 ** 18,
+  });
   await cluster.loaded(["movies"]);
 });
 afterAll(async () => {

@@ -27,7 +27,7 @@ export interface ClusterShape {
   readonly workerArgs?: readonly string[];
   /** Further arguments of single processes, by name: `w1`, `router0`. */
   readonly argsOf?: Readonly<Record<string, readonly string[]>>;
-  /** Bytes of a partition at most. Default 8192: the small tables of tests are cut as large ones are. */
+  /** Bytes of a partition at most. Default 32 KiB: the small tables of tests are cut as large ones are. */
   readonly partitionBytes?: number;
   /** Environment variables beside those of this process. */
   readonly env?: Readonly<Record<string, string>>;
@@ -49,7 +49,7 @@ interface Role {
 
 type Launch = Pick<Role, "name" | "port" | "args" | "env">;
 
-const SMALL_PARTITION_BYTES = 8192;
+const SMALL_PARTITION_BYTES = 32_768;
 const LOADED_WITHIN_MS = 100_000;
 /** Further time for each model: all workers of a cluster share two processors. */
 const LOADED_WITHIN_MS_EACH = 3000;
