@@ -156,8 +156,8 @@ async function expectSound(): Promise<void> {
   expect(await statusOf(client, { body: framed(MESSAGES[0]!) })).toBe(0);
   client.close();
   await expect
-    .poll(() => server.held().map(({ bytes }) => bytes), { timeout: 60_000 })
-    .toEqual([0, 0]);
+    .poll(() => server.held().filter(({ bytes }) => bytes > 0), { timeout: 60_000 })
+    .toEqual([]);
   expect(predictor.pins).toBe(0);
   expect(errors).toEqual([]);
 }
