@@ -240,6 +240,9 @@ export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
   };
 }
 
+/** Two loads of rows beyond it keep a device and a disk busy. */
+const SMALL_LOADS_BYTES = 2 ** 20;
+
 function replicaSettings(options: WorkerOptions, id: WorkerId): ReplicaSettings {
   const deadlineMs = options.requestDeadlineMsMax ?? 10_000;
   return {
@@ -247,6 +250,7 @@ function replicaSettings(options: WorkerOptions, id: WorkerId): ReplicaSettings 
     replication: atLeastOne("replication", options.replication ?? 2),
     modelReplication: options.modelReplication,
     extraMemoryRatio: ratio("extraMemoryRatio", options.extraMemoryRatio ?? 0.25),
+    smallLoadsBytes: SMALL_LOADS_BYTES,
     placementQuietMs: options.placementQuietMs ?? 300,
     maxLoadRetries: options.maxLoadRetries ?? 5,
     loadRetryIntervalMs: options.loadRetryIntervalMs ?? 10_000,

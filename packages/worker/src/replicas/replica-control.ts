@@ -56,6 +56,8 @@ export interface ReplicaSettings extends GraceSettings, RetrySettings, Replicati
   readonly workerId: WorkerId;
   /** The part of the device's memory that replicas beyond the intended ones may occupy: 0…1. */
   readonly extraMemoryRatio: number;
+  /** Loads whose rows are up to so many bytes together are small: many of them run at once. */
+  readonly smallLoadsBytes: number;
   /** Loading begins once the list of workers has not changed for this long. */
   readonly placementQuietMs: number;
 }
@@ -381,6 +383,7 @@ export class ReplicaControl {
       freeBytes: capacityBytes - usedBytes,
       capacityBytes,
       extraMemoryRatio: this.#settings.extraMemoryRatio,
+      smallLoadsBytes: this.#settings.smallLoadsBytes,
       hasExtras: (model) => this.#settings.modelReplication?.has(model) !== true,
       draining: this.#isDraining,
       grace: this.#settings,

@@ -127,6 +127,7 @@ export class FakeCluster {
         workerId: id,
         replication: 2,
         extraMemoryRatio: 0.25,
+        smallLoadsBytes: 0,
         placementQuietMs: 0,
         maxLoadRetries: 1,
         loadRetryIntervalMs: 1000,

@@ -38,6 +38,8 @@ export interface ReplicaFacts extends Intent {
   readonly capacityBytes: number;
   /** The part of `capacityBytes` that extra replicas may occupy (`extra-replicas.ts`): 0…1. */
   readonly extraMemoryRatio: number;
+  /** Loads whose rows are up to so many bytes together are small: many of them run at once. */
+  readonly smallLoadsBytes: number;
   /** Whether a model may have extra replicas: not one whose own replication was configured. */
   hasExtras(model: string): boolean;
   /** Whether this worker is in drain: it keeps what it holds and begins nothing. */

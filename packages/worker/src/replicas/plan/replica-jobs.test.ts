@@ -47,6 +47,19 @@ describe("what is begun beside a load", () => {
     expect(cluster.coverage(1)).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);
   });
 
+  test.each([
+    { bytes: 20, most: 16 },
+    { bytes: 100, most: 5 },
+    { bytes: 251, most: 2 },
+  ])("$most loads of $bytes bytes, where 500 bytes are few", async ({ bytes, most }) => {
+    const cluster = new FakeCluster({ smallLoadsBytes: 500 });
+    cluster.setVersions({ 1: [fakeTable("movies", 40, bytes)] });
+    const worker = cluster.add("w0");
+
+    expect(await mostAtOnce(cluster, worker)).toBe(most);
+    expect(cluster.coverage(1)).toEqual(Array.from({ length: 40 }, () => 1));
+  });
+
   test("(R1) none, while memory might not hold two that are not reserved yet", async () => {
     const cluster = new FakeCluster();
     cluster.setVersions({ 1: [fakeTable("movies", 8, 100)] });

@@ -1,14 +1,15 @@
 // Which open or load comes next. Loads run two at a time, so that the accelerator builds the first partition
-// while the second one is being read; one at a time, a load takes nearly the sum of both times.
+// while the second one is being read; one at a time, a load takes nearly the sum of both times. More of them run
+// where their rows are few bytes.
 //
 //  - nothing begins beside an open or a close, and no open begins beside a load;
-//  - the second load is of the version that is being loaded, if that is still the most important
+//  - a further load is of the version that is being loaded, if that is still the most important
 //    one, and begins only if memory certainly suffices: figures of used memory are not final
 //    during a load, and an assignment that does not fit must be refused before it is read;
 //  - replicas beyond the intended ones come last, when there is nothing else to do.
 
 import type { ContentHandle, OpenedVersion } from "../../compute/compute.ts";
-import { heldAs, replicaOfKey } from "../replica-set.ts";
+import { heldAs, openedOf, replicaOfKey } from "../replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "../replica-set.ts";
 import { Assignment, isOpeningOrClosing, loadingOf, occupiedBytesOf } from "../assignment.ts";
 import type { ExtraReplicas } from "./extra-replicas.ts";
@@ -16,18 +17,20 @@ import type { ReplicaFacts } from "./replica-facts.ts";
 
 /** Loads under way at most. The benchmark of loading runs as many. */
 const LOADS_AT_ONCE = 2;
+/** Of small ones, each end of which asks for a plan, which costs more than the load. */
+const SMALL_LOADS_AT_ONCE = 16;
 
 /** Something to start. */
-type Job =
-  | { readonly kind: "open"; readonly held: HeldVersion }
-  | {
-      readonly kind: "load";
-      readonly held: HeldVersion;
-      readonly handle: ContentHandle;
-      readonly replica: number;
-      /** Most bytes that this load, the loads under way and those that follow may still take. */
-      readonly bytesMax: number;
-    };
+type Job = { readonly kind: "open"; readonly held: HeldVersion } | LoadJob;
+
+interface LoadJob {
+  readonly kind: "load";
+  readonly held: HeldVersion;
+  readonly handle: ContentHandle;
+  readonly replica: number;
+  /** Most bytes that this load, the loads under way and those that follow may still take. */
+  readonly bytesMax: number;
+}
 
 /** The next job, if one may start now. */
 export interface NextJob {
@@ -124,9 +127,24 @@ function mayJoin(job: Job, loading: HeldVersion, facts: ReplicaFacts): boolean {
   return (
     job.kind === "load" &&
     job.held.id === loading.id &&
-    loadingOf(loading).length < LOADS_AT_ONCE &&
+    loadingOf(loading).length < loadsAtOnce(job, loading, facts) &&
     job.bytesMax <= facts.freeBytes
   );
+}
+
+/** How many loads may run beside each other: this one, and those of its version that are under way. */
+function loadsAtOnce(
+  { held, replica }: LoadJob,
+  loading: HeldVersion,
+  { smallLoadsBytes }: ReplicaFacts,
+): number {
+  const tables = openedOf(held)?.tables ?? [];
+  const bytes = [replica, ...loadingOf(loading)].map((key) => {
+    const { table, partition } = replicaOfKey(key);
+    return tables[table]?.partitionBytes[partition] ?? Infinity;
+  });
+  const isSmall = bytes.reduce((sum, each) => sum + each, 0) <= smallLoadsBytes;
+  return isSmall ? SMALL_LOADS_AT_ONCE : LOADS_AT_ONCE;
 }
 
 /** More intended owners than any partition has. */
