@@ -122,7 +122,9 @@ test.skipIf(noGpuReason !== "" || !isBuilt)(
     const setUp = entries.filter((entry) => /^test\/[^/]*\.ts$/.test(entry));
     const named = setUp.flatMap((entry) =>
       [
-        ...readFileSync(path.join(root, entry), "utf8").matchAll(/"(?:\.|test)\/([^/"*]*\.ts)"/g),
+        ...readFileSync(path.join(root, entry), "utf8").matchAll(
+          /"(?:\.|test)\/([^/"*]*(?<!\.test)\.ts)"/g,
+        ),
       ].map(([, name]) => `test/${name}`),
     );
     expect(setUp).toEqual(expect.arrayContaining(named));

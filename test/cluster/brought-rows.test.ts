@@ -45,7 +45,12 @@ describe.each([
   beforeAll(async () => {
     // No table is so small that the router has it.
     const routerArgs = ["--router-table-bytes", "0"];
-    cluster = await RunningCluster.start({ models, routerArgs, ...shape });
+    cluster = await RunningCluster.start({
+      models,
+      routerArgs,
+      partitionBytes: 8192,
+      ...shape,
+    });
     await vi.waitFor(ready, {
       timeout: WAIT_MS,
       interval: 200,

@@ -52,7 +52,7 @@ describe.skipIf(executablePath === undefined)("the console of a running cluster"
   const asked = new Set<string>();
 
   beforeAll(async () => {
-    started = await startVersioned(["movies"]);
+    started = await startVersioned(["movies"], { partitionBytes: 8192 });
     ({ cluster } = started);
     await untilReplicated(cluster, WORKERS, { model: "movies", version: 1 });
     const args = ["--no-sandbox", `--host-resolver-rules=MAP ${REBOUND} 127.0.0.1`];

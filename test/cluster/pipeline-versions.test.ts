@@ -142,7 +142,11 @@ describe("a pipeline", () => {
 
   test("is LOADING and says what it waits for, until that is there", async () => {
     const reason = "The pipeline waits: stages[0].retrieve: model late cannot answer: ";
-    const before = await versionOf(cluster.url, "later", 1);
+    const before = await eventually(
+      cluster,
+      () => versionOf(cluster.url, "later", 1),
+      (told) => told?.code !== "OK",
+    );
     const refused = await ask("later", "42");
     const ready = await fetch(`${cluster.url}/readyz`);
 

@@ -221,7 +221,8 @@ describe("a worker whose memory is too small for its share", () => {
   });
 
   test("keeps the version that serves when a newer one does not fit beside it, and the status says so", async () => {
-    await start(["movies"], { argsOf: { w0: ["--memory-bytes", "450000"] } });
+    const small = { argsOf: { w0: ["--memory-bytes", "450000"] }, partitionBytes: 8192 };
+    await start(["movies"], small);
     await wholeOnAll("movies");
 
     await expectExact(cluster, answers, async () => {
