@@ -10,7 +10,7 @@ import process from "node:process";
 import { afterAll, expect, test } from "vitest";
 import type { ScenarioResult } from "../chaos/scenario-run.ts";
 
-const MINUTES = 1;
+const MINUTES = 0.8;
 /** A part of what `npm run chaos` sends: the faults are as many, and a request begins every 50 ms. */
 const PER_SECOND = 20;
 const folder = mkdtempSync(path.join(tmpdir(), "winnow-chaos-"));
