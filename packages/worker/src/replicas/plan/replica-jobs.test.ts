@@ -1,4 +1,4 @@
-// Loads two at a time, on a virtual clock: how many, of what, within which memory, and failures.
+// Loads two at a time, or more of small ones, on a virtual clock: how many, of what, within which memory, and failures.
 
 import { WinnowError } from "@winnow/core";
 import { describe, expect, test } from "vitest";
