@@ -270,9 +270,30 @@ const MUTANTS = [
   [
     "codes that saturate AVX2's sums",
     "kernels/kernel-avx2.cpp",
-    "CODE_MAX = 63",
-    "CODE_MAX = 65",
+    "CODE_SUM_MAX = 128",
+    "CODE_SUM_MAX = 132",
     "kernels",
+  ],
+  [
+    "the last of an odd number of AVX2's groups left out",
+    "kernels/kernel-avx2.cpp",
+    "call.groups % 2 != 0",
+    "call.groups == 0",
+    "kernels",
+  ],
+  [
+    "codes that saturate once they are rounded",
+    "search/queries/query-code.cpp",
+    "SUM_ROUNDING = 2",
+    "SUM_ROUNDING = 0",
+    "bounds",
+  ],
+  [
+    "codes of one sign that may meet, all but one",
+    "search/queries/query-code.cpp",
+    "{greatestSum, half[0], half[1]}",
+    "{greatestSum, half[0]}",
+    "bounds",
   ],
   [
     "a sum of zero does not survive",

@@ -86,6 +86,11 @@ struct Kernel {
   /** The canonical score (canonical-score.ts) of a float64 query and a float32 row. */
   float (*score)(const double* query, const float* row, uint32_t dim);
 
+  /**
+   * 0: any codes may meet. Else the codes of one sign in the same half of the words of groups 2i and 2i + 1 add up to
+   * at most so much, as their products are summed in 16 bits.
+   */
+  int codeSumMax = 0;
   /** 0: a word of every query of a call, then the next; else each query's words, so padded. */
   uint32_t wordGroups = 0;
   /** Called by a thread before its first filter call and after its last; may be null. */

@@ -85,6 +85,23 @@ void checkBlock(const Case& of, uint32_t block) {
   }
 }
 
+/** Codes of one sign whose products a kernel sums in 16 bits: two groups' first, then their last two dims. */
+void checkSums(const Case& of, uint32_t query, const std::vector<uint32_t>& words) {
+  if (of.kernel.codeSumMax == 0) return;
+  for (uint32_t first = 0; first < of.problem.dim; first += 8) {
+    int sums[2][2] = {};
+    for (uint32_t j = first; j < std::min(first + 8, of.problem.dim); ++j) {
+      const int code = queryCodeAt(words, j);
+      sums[j % 4 / 2][code < 0 ? 1 : 0] += std::abs(code);
+    }
+    for (const auto& half : sums) {
+      if (std::max(half[0], half[1]) > of.kernel.codeSumMax) {
+        failPair(of, query, 0, "its codes are too large together");
+      }
+    }
+  }
+}
+
 void checkQuery(const Case& of, uint32_t query, const double* wide, const QueryCode& code,
                 const std::vector<uint32_t>& words) {
   Exact error = 0, norm = 0;
@@ -98,6 +115,7 @@ void checkQuery(const Case& of, uint32_t query, const double* wide, const QueryC
     sum += queryCodeAt(words, j);
     if (std::abs(queryCodeAt(words, j)) > of.kernel.codeMax) failPair(of, query, 0, "a code is too large");
   }
+  checkSums(of, query, words);
   const double queryError = code.error + CODE_ROUNDING * code.norm;
   if (!covers(queryError, error)) failPair(of, query, 0, "its error is greater");
   if (!covers(code.norm, norm)) failPair(of, query, 0, "its norm is greater");

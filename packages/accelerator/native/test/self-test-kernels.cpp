@@ -30,6 +30,30 @@ int codeOf(int range, int extreme) {
   return wholeNumber(-range, range);
 }
 
+/** Makes codes of one sign whose products a kernel sums in 16 bits as small as it wants their sum. */
+void fitSums(const Kernel& kernel, std::vector<uint32_t>& words) {
+  if (kernel.codeSumMax == 0) return;
+  for (size_t first = 0; first < words.size(); first += 2) {
+    for (const int half : {0, 2}) {
+      int sums[2] = {};
+      const auto visit = [&](const auto& use) {
+        for (size_t group = first; group < std::min(first + 2, words.size()); ++group) {
+          for (int i = half; i < half + 2; ++i) {
+            use(words[group], 8 * i, static_cast<int8_t>(words[group] >> (8 * i)));
+          }
+        }
+      };
+      visit([&](uint32_t&, int, int code) { sums[code < 0 ? 1 : 0] += std::abs(code); });
+      visit([&](uint32_t& word, int shift, int code) {
+        const int sum = sums[code < 0 ? 1 : 0];
+        if (sum <= kernel.codeSumMax) return;
+        const uint32_t fit = static_cast<uint32_t>(code * kernel.codeSumMax / sum);
+        word = (word & ~(0xffu << shift)) | (fit & 0xffu) << shift;
+      });
+    }
+  }
+}
+
 /** `extreme`: 0 for any codes, else the greatest or the least ones. */
 Codes makeCodes(const Kernel& kernel, uint32_t groups, uint32_t queries, int extreme) {
   Codes codes{groups, MemoryRegion(size_t{groups} * 4 * BLOCK_ROWS + MARGIN_BYTES), {}};
@@ -49,6 +73,7 @@ Codes makeCodes(const Kernel& kernel, uint32_t groups, uint32_t queries, int ext
       }
       codes.words[q].push_back(word);
     }
+    fitSums(kernel, codes.words[q]);
   }
   return codes;
 }
