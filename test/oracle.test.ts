@@ -45,6 +45,7 @@ test.each([
   ["tables that are made of several tensors answer", "score_expressions"],
   ["searches with masks answer", "masked_searches"],
   ["biases that a request weighs answer", "weighed_biases"],
+  ["products whose dimensions a layer weighs answer", "weighed_products"],
   ["scores of one query alone answer", "one_query"],
   ["items that a tower computes of tokens answer", "item_features"],
   ["items of layers of Keras RS answer", "keras_rs_retrieval"],

@@ -1048,6 +1048,71 @@ def weighed_biases(directory):
     return [("batch", asked, name) for name in WEIGHED]
 
 
+def gated_by(m, q):
+    """[queries, items, dim]"""
+    return q[:, tf.newaxis, :] * m.items
+
+
+GATED = {
+    "serving_default": lambda m, q, w: tf.squeeze(m.layer(gated_by(m, q)), -1),
+    "sliced": lambda m, q, w: m.layer(gated_by(m, q))[..., 0],
+    "activated": lambda m, q, w: m.output(m.items[tf.newaxis] * tf.expand_dims(q, 1))[:, :, 0],
+    "flat": lambda m, q, w: tf.reshape(m.layer(tf.keras.layers.multiply([tf.expand_dims(q, 1), m.items[None]])), [-1, 40]),
+    "axes": lambda m, q, w: tf.tensordot(gated_by(m, q), m.weights, [[2], [0]]),
+    "matrices": lambda m, q, w: tf.squeeze(tf.matmul(gated_by(m, q), m.weights[:, None]), axis=2) + m.bias,
+    "vector": lambda m, q, w: tf.linalg.matvec(gated_by(m, q), m.weights) / 4.0,
+    "summed": lambda m, q, w: tf.reduce_sum(gated_by(m, q) * m.weights, axis=-1),
+    "weights_first": lambda m, q, w: tf.reduce_sum(m.weights * (m.items * q[:, None]), 2, keepdims=True)[:, :, 0],
+    "letters": lambda m, q, w: tf.einsum("bnd,d->bn", gated_by(m, q), m.weights),
+    "kept_letter": lambda m, q, w: tf.nn.relu(tf.einsum("bnd,do->bno", gated_by(m, q), m.weights[:, None]))[..., -1],
+    "opposite": lambda m, q, w: -tf.squeeze(3.0 - m.layer(gated_by(m, q)), 2),
+    "computed_items": lambda m, q, w: tf.squeeze(tf.matmul(q[:, None] * tf.nn.relu(m.items), m.weights[:, None]), 2),
+    "masked": lambda m, q, w: of_genre(m, w, tf.sigmoid(tf.squeeze(m.layer(gated_by(m, q)), -1)), -1.0),
+    "softmax": lambda m, q, w: tf.nn.softmax(m.layer(gated_by(m, q))[..., 0] / 16.0),
+    # Other questions: of an axis with one value, of two outputs, of a hidden layer, of weights that a request brings.
+    "dense_axis": lambda m, q, w: tf.squeeze(tf.nn.softmax(m.layer(gated_by(m, q))), 2),
+    "dense_outputs": lambda m, q, w: tf.tensordot(gated_by(m, q), tf.stack([m.weights, m.weights + 1.0], 1), 1)[..., 0],
+    "dense_layers": lambda m, q, w: tf.squeeze(m.layer(tf.nn.relu(gated_by(m, q))), -1),
+    "dense_request": lambda m, q, w: tf.reduce_sum(gated_by(m, q) * tf.nn.relu(q)[:, None], -1),
+}
+
+
+@model
+def weighed_products(directory):
+    """Products of queries and items whose dimensions a layer weighs before they are summed. All numbers are small integers, except
+    those of functions. Signatures named dense_ are no search."""
+    module = tf.Module()
+    numbers = np.random.default_rng(31)
+    module.items = tf.Variable(numbers.integers(-3, 4, (40, 8)), dtype=tf.float32, name="items")
+    module.bias = tf.Variable(numbers.integers(-9, 9, 40), dtype=tf.float32, name="bias")
+    module.genre = tf.Variable([i % 3 for i in range(40)], dtype=tf.int64, name="genre")
+    module.ids = tf.Variable(ITEMS, name="ids")
+    weights = numbers.integers(-2, 4, 8).astype(np.float32)
+    module.weights = tf.Variable(weights, name="weights")
+
+    def layer(activation):
+        initial = tf.keras.initializers.Constant
+        made = tf.keras.layers.Dense(1, activation, kernel_initializer=initial(weights[:, None]), bias_initializer=initial(2.0))
+        made.build((None, 40, 8))
+        return made
+
+    module.layer, module.output = layer(None), layer("sigmoid")
+
+    def signature(function):
+        def serve(query, wanted):
+            values, rows = tf.math.top_k(function(module, query, wanted), k=9)
+            return {"scores": values, "ids": tf.gather(module.ids, rows)}
+
+        return tf.function(serve, input_signature=[QUERY, wanted(tf.int64)])
+
+    tf.saved_model.save(module, directory, signatures={name: signature(f) for name, f in GATED.items()})
+    query = numbers.integers(-3, 4, (4, 8)).astype(float)
+    query[3] = 0.0
+    asked = {"query": query.tolist(), "wanted": [0, 1, 2, 1]}
+    one = {"query": query[:1].tolist(), "wanted": [2]}
+    return [("batch", each, name) for name in GATED for each in (asked, one)]
+
+
 def turned_products(m, q):
     """What Keras' Dot makes of queries [b, dim] and items [1, items, dim]."""
     items = tf.transpose(m.items[None], [0, 2, 1])

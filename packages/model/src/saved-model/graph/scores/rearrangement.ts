@@ -3,6 +3,7 @@
 
 import type { GraphValue, OperationNode, Shape } from "../graph-value.ts";
 import { integersOf, producerOf } from "../graph-value.ts";
+import { planSlice } from "../shapes/slice-plan.ts";
 
 const STEPS_MAX = 64;
 
@@ -51,14 +52,22 @@ export function withoutAddedAxis(value: GraphValue, axis: number): GraphValue | 
   return isAdded && (node.op !== "StridedSlice" || takesAll(node)) ? input : undefined;
 }
 
-/** The value from which a squeeze or reshape takes an axis of size 1 away. */
+/** The value from which a squeeze, a reshape or a slice takes an axis of size 1 away. */
 export function withRemovedAxis(value: GraphValue, axis: number): GraphValue | undefined {
-  const node = producerOf(value, "Squeeze", "Reshape");
+  const node = producerOf(value, "Squeeze", "Reshape", "StridedSlice");
   const input = node?.inputs[0];
   if (input?.shape?.length !== 3 || value.shape?.length !== 2) return undefined;
   const isRemoved =
     input.shape[axis] === 1 && areSameSizes(input.shape.toSpliced(axis, 1), value.shape);
-  return isRemoved ? input : undefined;
+  return isRemoved && (node?.op !== "StridedSlice" || takesAllBut(node, axis)) ? input : undefined;
+}
+
+/** Whether a slice takes every element and an axis of size 1 away: `x[..., 0]`, `x[:, :, -1]`. */
+function takesAllBut({ attributes, inputs }: OperationNode, axis: number): boolean {
+  const [begins, ends, strides] = inputs.slice(1, 4).map(integersOf);
+  const plan = begins && ends && strides && planSlice({ attributes, begins, ends, strides }, 3);
+  if (plan === undefined || plan.shrunk.join() !== String(axis)) return false;
+  return plan.added.length === 0 && plan.cuts.every((cut) => cut.axis === axis);
 }
 
 /** Whether a slice takes every element: `x[:, None]`, `x[..., None, :]`. */

@@ -11,6 +11,7 @@
 //   scores[:, -1, :] of all positions the product of that position's query
 //   scores · factor of the request    the query is multiplied
 //   scores + other products           one product of longer vectors
+//   a layer over q ∘ item             the query is multiplied by the layer's weights
 //   scores[:, 1:]                     a search of these items alone
 //   softmax over all items            a function of each score and of the sum over all rows, which workers add up
 //
@@ -37,6 +38,7 @@ import type { Position } from "./one-position.ts";
 import { stepsRoundedOnce } from "./rounded-once.ts";
 import { joinedProductOf, scoreProductOf } from "./score-product.ts";
 import type { ItemFactor, ScoreProduct, SearchedItems } from "./score-product.ts";
+import { gatedProductOf, withoutLayerAxis } from "./gated-product.ts";
 import { keepsHidden, withHidden } from "./hidden-items.ts";
 import type { MaskBehind } from "./hidden-items.ts";
 import { isUneven, losesTheBest, turnsOver } from "./score-domain.ts";
@@ -90,6 +92,7 @@ export function searchedScoresOf(
   for (let step = 0; step <= STEPS_MAX; step += 1) {
     // A data set's batches would each have their own masked rows.
     if (!lowering.isInDataset) value = belowMarks(value, trail, lowering);
+    value = withoutLayerAxis(value);
     const product = productOf(value, trail, lowering);
     if (product !== undefined) {
       const sliced = slicedProduct(product, trail);
@@ -234,6 +237,7 @@ function productOf(
       computedProductOf(value, scalars) ??
       joinedProductOf(value, scalars, lowering.sources.files) ??
       towerProductOf(value, scalars) ??
+      gatedProductOf(value, scalars) ??
       summedProductOf(value, scalars)
     );
   }

@@ -244,9 +244,13 @@ function sidesOfSum(value: GraphValue): Sides | undefined {
   const axes = integersOf(sum?.inputs[1])?.join();
   const [summed] = sum?.inputs ?? [];
   if (sum === undefined || summed === undefined || isSet(sum, "keep_dims")) return undefined;
-  const factors = axes === "2" || axes === "-1" ? operandsOf(producerOf(summed, "Mul")) : undefined;
-  if (factors === undefined) return undefined;
-  const [left, right] = factors;
+  return axes === "2" || axes === "-1" ? broadcastProductOf(summed) : undefined;
+}
+
+/** The sides of [queries, 1, dim] · [1, items, dim], or · [items, dim], before anything is summed. */
+export function broadcastProductOf(products: GraphValue): Sides | undefined {
+  const [left, right] = operandsOf(producerOf(products, "Mul")) ?? [];
+  if (left === undefined || right === undefined) return undefined;
   return broadcastSides(left, right) ?? broadcastSides(right, left);
 }
 
