@@ -33,6 +33,7 @@ const RECORDED: readonly (readonly [script: string, dictionary: string, model: s
   ["record_searches.py", "FEATURES", "item_features"],
   ["record_searches.py", "WEIGHED", "weighed_biases"],
   ["record_searches.py", "GATED", "weighed_products"],
+  ["record_searches.py", "ONE_VECTOR", "one_vector"],
   ["record_searches.py", "NARROW_SEARCHES", "narrow_searches"],
 ];
 

@@ -47,6 +47,7 @@ test.each([
   ["biases that a request weighs answer", "weighed_biases"],
   ["products whose dimensions a layer weighs answer", "weighed_products"],
   ["scores of one query alone answer", "one_query"],
+  ["scores of a vector answer", "one_vector"],
   ["items that a tower computes of tokens answer", "item_features"],
   ["items of layers of Keras RS answer", "keras_rs_retrieval"],
 ])("%s as TensorFlow did in any number of parts", async (_, wanted) => {

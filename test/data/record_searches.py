@@ -1154,6 +1154,61 @@ def one_query(directory):
     return [(item, {"item": item}, name) for name in ONE_QUERY for item in ("item 07", "item 31", "unknown")]
 
 
+ONE_VECTOR = {
+    "serving_default": lambda m, u: tf.linalg.matvec(m.items, u),
+    "contracted": lambda m, u: tf.tensordot(m.items, u, 1) + m.bias,
+    "contracted_left": lambda m, u: tf.tensordot(u, m.items, [[0], [1]]) / 2.0,
+    "summed": lambda m, u: tf.reduce_sum(u * m.items, axis=1),
+    "summed_row": lambda m, u: tf.sigmoid(tf.reduce_sum(m.items * u[tf.newaxis], -1) - m.bias),
+    "column": lambda m, u: tf.squeeze(tf.matmul(m.items, u[:, None]), 1),
+    "column_of_row": lambda m, u: tf.matmul(m.items, u[None], transpose_b=True)[:, 0] * 0.5 + m.bias,
+    "letters": lambda m, u: tf.einsum("nd,d->n", m.items, u),
+    "letters_turned": lambda m, u: tf.einsum("d,dn->n", u, tf.transpose(m.items)),
+    "layer": lambda m, u: tf.squeeze(m.layer(u * m.items), -1),
+    "layer_of_row": lambda m, u: tf.reshape(m.layer(m.items * tf.expand_dims(u, 0)), [-1]),
+    "gated": lambda m, u: tf.reduce_sum(m.weights * u * m.items, 1),
+    "computed": lambda m, u: tf.linalg.matvec(tf.nn.relu(m.items), u),
+    "normalised": lambda m, u: tf.linalg.matvec(tf.math.l2_normalize(m.items, 1), u),
+    "softmax": lambda m, u: tf.nn.softmax(tf.linalg.matvec(m.items, u) / 8.0),
+    "masked": lambda m, u: tf.where(m.bias > 0.0, tf.linalg.matvec(m.items, u), -np.inf),
+    "squeezed": lambda m, u: tf.squeeze(tf.matmul(u[None], m.items, transpose_b=True)) * 2.0 + m.bias,
+    "first": lambda m, u: tf.nn.relu(tf.matmul(tf.expand_dims(u, 0), m.items, transpose_b=True)[0] - 1.0),
+    # Other questions: of a search in a loop, of two vectors, of a hidden layer, of no vector.
+    "dense_loop": lambda m, u: m.bias * tf.map_fn(lambda v: tf.math.top_k(tf.matmul(v[None], m.items, transpose_b=True), 2)[0][0], tf.stack([u, u]))[0, 1],
+    "dense_two": lambda m, u: tf.linalg.matvec(m.items, u) * tf.linalg.matvec(m.items, u + 1.0),
+    "dense_layers": lambda m, u: tf.squeeze(m.layer(tf.nn.relu(u * m.items)), -1),
+    "dense_lengths": lambda m, u: tf.reduce_sum(tf.abs(m.items - u), 1),
+}
+
+
+@model
+def one_vector(directory):
+    """Scores of one query that is a vector, as a function that serves one user writes them. All numbers are small integers,
+    except those of functions. Signatures named dense_ are no search."""
+    module = tf.Module()
+    numbers = np.random.default_rng(37)
+    module.items = tf.Variable(numbers.integers(-3, 4, (40, 8)), dtype=tf.float32, name="items")
+    module.bias = tf.Variable(numbers.integers(-9, 9, 40), dtype=tf.float32, name="bias")
+    module.ids = tf.Variable(ITEMS, name="ids")
+    weights = numbers.integers(-2, 4, 8).astype(np.float32)
+    module.weights = tf.Variable(weights, name="weights")
+    initial = tf.keras.initializers.Constant
+    module.layer = tf.keras.layers.Dense(1, "sigmoid", kernel_initializer=initial(weights[:, None] / 16.0), bias_initializer=initial(0.5))
+    module.layer.build((None, 8))
+    module.lookup = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(ITEMS, range(40)), 0)
+
+    def signature(function):
+        def serve(item):
+            user = tf.gather(module.items, module.lookup.lookup(item))
+            values, rows = tf.math.top_k(function(module, user), k=9)
+            return {"scores": values, "rows": rows, "ids": tf.gather(module.ids, rows)}
+
+        return tf.function(serve, input_signature=[spec(tf.string, name="item")])
+
+    tf.saved_model.save(module, directory, signatures={name: signature(f) for name, f in ONE_VECTOR.items()})
+    return [(item, {"item": item}, name) for name in ONE_VECTOR for item in ("item 07", "item 31", "unknown")]
+
+
 # --- Classify and Regress --------------------------------------------------------------------------
 
 

@@ -58,6 +58,8 @@ export class Lowering {
   foldedElements = 0;
   /** Whether a data set's function is being followed: k is then at most the number of rows. */
   isInDataset = false;
+  /** Whether a loop's body is being followed: no worker can be asked from there. */
+  isInLoop = false;
   #condition: NodeCondition | undefined;
 
   constructor(sources: GraphSources, registry: TableRegistry) {

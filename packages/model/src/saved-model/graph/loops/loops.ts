@@ -41,7 +41,7 @@ export function visitLoop(lowering: Lowering, visit: Visit): readonly GraphValue
   let shapes = inputs.map(({ shape }) => shape);
   for (let walks = 0; walks < WALKS_MAX; walks += 1) {
     const parameters = loop.parametersOf(shapes);
-    const { result, nodes } = lowering.aside(() => {
+    const { result, nodes } = iterationOf(lowering, () => {
       const next = walk.call(bodyName!, parameters, node.name);
       const [goesOn] = walk.call(conditionName!, next, node.name);
       return { next, goesOn };
@@ -54,6 +54,20 @@ export function visitLoop(lowering: Lowering, visit: Visit): readonly GraphValue
     shapes = wider;
   }
   throw unfollowed(node, "changes the shape of its values again and again");
+}
+
+/** What an iteration gives, and its nodes, which are none of the program's. */
+function iterationOf<Result>(
+  lowering: Lowering,
+  follow: () => Result,
+): { readonly result: Result; readonly nodes: LoweredNode[] } {
+  const before = lowering.isInLoop;
+  lowering.isInLoop = true;
+  try {
+    return lowering.aside(follow);
+  } finally {
+    lowering.isInLoop = before;
+  }
 }
 
 /** A body, walked once. */
@@ -197,7 +211,6 @@ class LoopLowering {
 
 const REMOTE: Readonly<Record<string, string>> = {
   lookup: "looks up an embedding table by keys that are computed",
-  topK: "searches a table",
 };
 
 function isNumber(dtype: GraphValue["dtype"]): boolean {

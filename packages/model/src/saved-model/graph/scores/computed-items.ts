@@ -168,7 +168,8 @@ function productWith(
   return applied(lowering, "MatMul", { name, of: [query, by], attributes });
 }
 
-function reshaped(
+/** A value in other sizes. */
+export function reshaped(
   lowering: Lowering,
   value: GraphValue,
   { name, sizes }: { readonly name: string; readonly sizes: readonly number[] },

@@ -54,15 +54,23 @@ function ofBatches(value: GraphValue): Weighed | undefined {
 
 /** The same with the queries and items on one axis, as `tf.tensordot` and Keras' Dense write it. */
 function ofFlatRows(value: GraphValue): Weighed | undefined {
-  const flat = producerOf(value, "Reshape")?.inputs[0];
-  const node = flat && producerOf(withoutRearrangement(flat), "MatMul");
-  const [rows, weights] = operandsOf(node) ?? [];
-  const products = rows && producerOf(withoutRearrangement(rows), "Reshape")?.inputs[0];
-  const isPlain = node !== undefined && !isSet(node, "transpose_a");
-  const areRows = rows?.shape?.length === 2 && rows.shape[1] === products?.shape?.at(-1);
-  const isVector = flat?.shape?.length === 2 && flat.shape[1] === 1;
-  if (!isPlain || !areRows || !isVector || weights === undefined) return undefined;
-  return isOfVector(products, value) ? { products, weights } : undefined;
+  const flat = columnOf(producerOf(value, "Reshape")?.inputs[0]);
+  const products = flat && producerOf(withoutRearrangement(flat.rows), "Reshape")?.inputs[0];
+  const isOfRows = products?.shape?.at(-1) === flat?.rows.shape?.[1];
+  if (flat === undefined || !isOfRows || !isOfVector(products, value)) return undefined;
+  return { products, weights: flat.weights };
+}
+
+/** The rows and the weights of a product of matrices, `[rows, 1]`. */
+function columnOf(
+  value: GraphValue | undefined,
+): { readonly rows: GraphValue; readonly weights: GraphValue } | undefined {
+  const node = value && producerOf(withoutRearrangement(value), "MatMul");
+  const operands = operandsOf(node);
+  if (node === undefined || operands === undefined || isSet(node, "transpose_a")) return undefined;
+  const [rows, weights] = operands;
+  const isColumn = value?.shape?.[1] === 1 && rows.shape?.length === 2;
+  return isColumn ? { rows, weights } : undefined;
 }
 
 /** einsum("bnd,d->bn", products, weights), einsum("bnd,do->bno", products, weights). */

@@ -63,9 +63,10 @@ export function withRemovedAxis(value: GraphValue, axis: number): GraphValue | u
 }
 
 /** Whether a slice takes every element and an axis of size 1 away: `x[..., 0]`, `x[:, :, -1]`. */
-function takesAllBut({ attributes, inputs }: OperationNode, axis: number): boolean {
+export function takesAllBut({ attributes, inputs }: OperationNode, axis: number): boolean {
   const [begins, ends, strides] = inputs.slice(1, 4).map(integersOf);
-  const plan = begins && ends && strides && planSlice({ attributes, begins, ends, strides }, 3);
+  const rank = inputs[0]?.shape?.length;
+  const plan = begins && ends && strides && planSlice({ attributes, begins, ends, strides }, rank);
   if (plan === undefined || plan.shrunk.join() !== String(axis)) return false;
   return plan.added.length === 0 && plan.cuts.every((cut) => cut.axis === axis);
 }

@@ -13,6 +13,8 @@ import type {
 } from "../graph-value.ts";
 import { constantValue, integerOf, producerOf } from "../graph-value.ts";
 import type { Lowering, Visit } from "../lowered-nodes.ts";
+import { reshaped } from "./computed-items.ts";
+import { scoresOfOneVector } from "./one-vector.ts";
 import { searchedScoresOf } from "./score-expression.ts";
 import type { PlacedMask, SearchedScores } from "./score-expression.ts";
 import type { StoredTensor } from "../../partitions/stored-table.ts";
@@ -21,8 +23,12 @@ import type { StoredIds, StoredRows } from "../tables/table-registry.ts";
 
 const NO_ATTRIBUTES = new Attributes("", new Map());
 
-/** Handles TopKV2. */
+/** Handles TopKV2. In a loop it stays an operation, since no worker can be asked from there. */
 export function visitTopK(lowering: Lowering, visit: Visit): readonly GraphValue[] | undefined {
+  return lowering.isInLoop ? undefined : topKOf(lowering, visit);
+}
+
+function topKOf(lowering: Lowering, visit: Visit): readonly GraphValue[] | undefined {
   const { node, inputs } = visit;
   const [scored, wanted] = inputs;
   const k = integerOf(wanted);
@@ -38,11 +44,21 @@ export function visitTopK(lowering: Lowering, visit: Visit): readonly GraphValue
     if (!lowering.registry.canRead(stored)) return undefined;
     return search(lowering, { name: node.name, depth, scored, ...scores });
   }
-  const found = foundForOne(lowering, scored, (all) => {
-    return visitTopK(lowering, { ...visit, inputs: [all, wanted!] });
-  });
+  const found = searchOfOne(lowering, visit, scored);
   if (found === undefined && scores.node !== undefined) lowering.obstacles.set(scored, scores.node);
   return found;
+}
+
+/** The top k of the scores of one query, `[items]`. */
+function searchOfOne(
+  lowering: Lowering,
+  visit: Visit,
+  scored: GraphValue,
+): readonly GraphValue[] | undefined {
+  const find = (all: GraphValue): readonly GraphValue[] | undefined => {
+    return visitTopK(lowering, { ...visit, inputs: [all, visit.inputs[1]!] });
+  };
+  return foundForOne(lowering, scored, find) ?? foundForVector(lowering, scored, find);
 }
 
 /**
@@ -98,6 +114,22 @@ function foundForOne(
   const found = all && find(all);
   if (taking === undefined || found === undefined) return undefined;
   return found.map((value) => partOfOne(lowering, value, taking));
+}
+
+/** The top k of the scores of a vector, `[items]`: the only list of those that are found for a matrix of this one query. */
+function foundForVector(
+  lowering: Lowering,
+  scored: GraphValue,
+  find: (all: GraphValue) => readonly GraphValue[] | undefined,
+): readonly GraphValue[] | undefined {
+  if (lowering.isInDataset) return undefined;
+  const { result: found, nodes } = lowering.aside(() => {
+    const matrix = scoresOfOneVector(lowering, scored);
+    const name = scored.producer?.name ?? "scores";
+    return matrix && foundForOne(lowering, reshaped(lowering, matrix, { name, sizes: [-1] }), find);
+  });
+  if (found !== undefined) lowering.nodes.push(...nodes);
+  return found;
 }
 
 /** The part of one query, which leads back to the value of all. */
