@@ -1066,6 +1066,8 @@ GATED = {
     "letters": lambda m, q, w: tf.einsum("bnd,d->bn", gated_by(m, q), m.weights),
     "kept_letter": lambda m, q, w: tf.nn.relu(tf.einsum("bnd,do->bno", gated_by(m, q), m.weights[:, None]))[..., -1],
     "opposite": lambda m, q, w: -tf.squeeze(3.0 - m.layer(gated_by(m, q)), 2),
+    "repeated": lambda m, q, w: tf.reduce_sum(tf.keras.layers.RepeatVector(40)(q) * m.items, -1) + m.bias,
+    "repeated_layer": lambda m, q, w: m.output(tf.keras.layers.multiply([tf.tile(q[:, None], [1, 40, 1]), m.items[None]]))[..., 0],
     "computed_items": lambda m, q, w: tf.squeeze(tf.matmul(q[:, None] * tf.nn.relu(m.items), m.weights[:, None]), 2),
     "masked": lambda m, q, w: of_genre(m, w, tf.sigmoid(tf.squeeze(m.layer(gated_by(m, q)), -1)), -1.0),
     "softmax": lambda m, q, w: tf.nn.softmax(m.layer(gated_by(m, q))[..., 0] / 16.0),
@@ -1073,6 +1075,7 @@ GATED = {
     "dense_axis": lambda m, q, w: tf.squeeze(tf.nn.softmax(m.layer(gated_by(m, q))), 2),
     "dense_outputs": lambda m, q, w: tf.tensordot(gated_by(m, q), tf.stack([m.weights, m.weights + 1.0], 1), 1)[..., 0],
     "dense_layers": lambda m, q, w: tf.squeeze(m.layer(tf.nn.relu(gated_by(m, q))), -1),
+    "dense_repeated": lambda m, q, w: tf.reduce_sum(tf.tile(q[:, None], [1, 5, 1]) * m.items[:5], -1) * tf.reduce_sum(tf.tile(q[:, None], [1, 5, 1]) * m.items[5:10], -1),
     "dense_request": lambda m, q, w: tf.reduce_sum(gated_by(m, q) * tf.nn.relu(q)[:, None], -1),
 }
 
@@ -1100,7 +1103,7 @@ def weighed_products(directory):
 
     def signature(function):
         def serve(query, wanted):
-            values, rows = tf.math.top_k(function(module, query, wanted), k=9)
+            values, rows = tf.math.top_k(function(module, query, wanted), k=5)
             return {"scores": values, "ids": tf.gather(module.ids, rows)}
 
         return tf.function(serve, input_signature=[QUERY, wanted(tf.int64)])

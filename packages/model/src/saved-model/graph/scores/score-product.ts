@@ -255,7 +255,7 @@ export function broadcastProductOf(products: GraphValue): Sides | undefined {
 }
 
 function broadcastSides(left: GraphValue, right: GraphValue): Sides | undefined {
-  const queries = withoutAddedAxis(withoutRearrangement(left), 1);
+  const queries = withoutAddedAxis(withoutRearrangement(unrepeated(left)), 1);
   const items = withoutAddedAxis(withoutRearrangement(right), 0) ?? right;
   // A product that broadcasts along the summed axis is another one.
   const isProduct = items.shape?.length === 2 && items.shape[1] === queries?.shape?.[1];
@@ -264,6 +264,23 @@ function broadcastSides(left: GraphValue, right: GraphValue): Sides | undefined 
     { matrix: queries, kept: 0 },
     { matrix: items, kept: 0 },
   ];
+}
+
+/** Queries `[queries, 1, dim]` before each was repeated for every item, by `tf.tile` or by `tf.repeat`: a product repeats them too. */
+function unrepeated(value: GraphValue): GraphValue {
+  const plain = withoutRearrangement(value);
+  const spread = producerOf(plain, "Reshape")?.inputs[0];
+  const single = tiledAlong(spread ?? plain, plain.shape?.[1] ?? -1);
+  // tf.repeat tiles an axis of its own, and joins it with the one before.
+  const queries = spread === undefined ? single : single && withoutAddedAxis(single, 2);
+  return queries?.shape?.length === 3 && queries.shape[1] === 1 ? queries : value;
+}
+
+/** What a tile repeats so many times along one axis. */
+function tiledAlong(value: GraphValue, wanted: number): GraphValue | undefined {
+  const [single, multiples] = producerOf(value, "Tile")?.inputs ?? [];
+  const [times, ...others] = (integersOf(multiples) ?? []).filter((each) => each !== 1);
+  return times === wanted && others.length === 0 ? single : undefined;
 }
 
 /** [queries, 1, dim] · candidates or candidates · [queries, dim, 1], without the axis of size 1. */
