@@ -1158,29 +1158,36 @@ def one_query(directory):
 
 
 ONE_VECTOR = {
-    "serving_default": lambda m, u: tf.linalg.matvec(m.items, u),
-    "contracted": lambda m, u: tf.tensordot(m.items, u, 1) + m.bias,
-    "contracted_left": lambda m, u: tf.tensordot(u, m.items, [[0], [1]]) / 2.0,
-    "summed": lambda m, u: tf.reduce_sum(u * m.items, axis=1),
-    "summed_row": lambda m, u: tf.sigmoid(tf.reduce_sum(m.items * u[tf.newaxis], -1) - m.bias),
-    "column": lambda m, u: tf.squeeze(tf.matmul(m.items, u[:, None]), 1),
-    "column_of_row": lambda m, u: tf.matmul(m.items, u[None], transpose_b=True)[:, 0] * 0.5 + m.bias,
-    "letters": lambda m, u: tf.einsum("nd,d->n", m.items, u),
-    "letters_turned": lambda m, u: tf.einsum("d,dn->n", u, tf.transpose(m.items)),
-    "layer": lambda m, u: tf.squeeze(m.layer(u * m.items), -1),
-    "layer_of_row": lambda m, u: tf.reshape(m.layer(m.items * tf.expand_dims(u, 0)), [-1]),
-    "gated": lambda m, u: tf.reduce_sum(m.weights * u * m.items, 1),
-    "computed": lambda m, u: tf.linalg.matvec(tf.nn.relu(m.items), u),
-    "normalised": lambda m, u: tf.linalg.matvec(tf.math.l2_normalize(m.items, 1), u),
-    "softmax": lambda m, u: tf.nn.softmax(tf.linalg.matvec(m.items, u) / 8.0),
-    "masked": lambda m, u: tf.where(m.bias > 0.0, tf.linalg.matvec(m.items, u), -np.inf),
-    "squeezed": lambda m, u: tf.squeeze(tf.matmul(u[None], m.items, transpose_b=True)) * 2.0 + m.bias,
-    "first": lambda m, u: tf.nn.relu(tf.matmul(tf.expand_dims(u, 0), m.items, transpose_b=True)[0] - 1.0),
-    # Other questions: of a search in a loop, of two vectors, of a hidden layer, of no vector.
-    "dense_loop": lambda m, u: m.bias * tf.map_fn(lambda v: tf.math.top_k(tf.matmul(v[None], m.items, transpose_b=True), 2)[0][0], tf.stack([u, u]))[0, 1],
-    "dense_two": lambda m, u: tf.linalg.matvec(m.items, u) * tf.linalg.matvec(m.items, u + 1.0),
-    "dense_layers": lambda m, u: tf.squeeze(m.layer(tf.nn.relu(u * m.items)), -1),
-    "dense_lengths": lambda m, u: tf.reduce_sum(tf.abs(m.items - u), 1),
+    "serving_default": lambda m, u, seen, w: tf.linalg.matvec(m.items, u),
+    "contracted": lambda m, u, seen, w: tf.tensordot(m.items, u, 1) + m.bias,
+    "contracted_left": lambda m, u, seen, w: tf.tensordot(u, m.items, [[0], [1]]) / 2.0,
+    "summed": lambda m, u, seen, w: tf.reduce_sum(u * m.items, axis=1),
+    "summed_row": lambda m, u, seen, w: tf.sigmoid(tf.reduce_sum(m.items * u[tf.newaxis], -1) - m.bias),
+    "column": lambda m, u, seen, w: tf.squeeze(tf.matmul(m.items, u[:, None]), 1),
+    "column_of_row": lambda m, u, seen, w: tf.matmul(m.items, u[None], transpose_b=True)[:, 0] * 0.5 + m.bias,
+    "letters": lambda m, u, seen, w: tf.einsum("nd,d->n", m.items, u),
+    "letters_turned": lambda m, u, seen, w: tf.einsum("d,dn->n", u, tf.transpose(m.items)),
+    "layer": lambda m, u, seen, w: tf.squeeze(m.layer(u * m.items), -1),
+    "layer_of_row": lambda m, u, seen, w: tf.reshape(m.layer(m.items * tf.expand_dims(u, 0)), [-1]),
+    "gated": lambda m, u, seen, w: tf.reduce_sum(m.weights * u * m.items, 1),
+    "computed": lambda m, u, seen, w: tf.linalg.matvec(tf.nn.relu(m.items), u),
+    "normalised": lambda m, u, seen, w: tf.linalg.matvec(tf.math.l2_normalize(m.items, 1), u),
+    "softmax": lambda m, u, seen, w: tf.nn.softmax(tf.linalg.matvec(m.items, u) / 8.0),
+    "masked": lambda m, u, seen, w: tf.where(m.bias > 0.0, tf.linalg.matvec(m.items, u), -np.inf),
+    "squeezed": lambda m, u, seen, w: tf.squeeze(tf.matmul(u[None], m.items, transpose_b=True)) * 2.0 + m.bias,
+    "first": lambda m, u, seen, w: tf.nn.relu(tf.matmul(tf.expand_dims(u, 0), m.items, transpose_b=True)[0] - 1.0),
+    "weighed": lambda m, u, seen, w: w * tf.linalg.matvec(m.items, u) + (1.0 - w) * m.bias,
+    "scattered": lambda m, u, seen, w: tf.tensor_scatter_nd_update(tf.linalg.matvec(m.items, u) / 2.0, seen[:, None], tf.fill(tf.shape(seen), -np.inf)),
+    "scattered_behind": lambda m, u, seen, w: tf.tensor_scatter_nd_min(tf.sigmoid(tf.linalg.matvec(m.items, u) + m.bias), tf.expand_dims(seen, 1), tf.fill([tf.size(seen)], -np.inf)),
+    "penalised": lambda m, u, seen, w: tf.linalg.matvec(m.items, u) - 1e9 * tf.reduce_max(tf.one_hot(seen, 40), axis=0),
+    "listed": lambda m, u, seen, w: tf.where(tf.reduce_sum(tf.one_hot(seen, 40), 0) > 0.0, -1.0, tf.linalg.matvec(m.items, u)),
+    "counted": lambda m, u, seen, w: tf.where(tf.math.bincount(seen, minlength=40, maxlength=40) > 0, -np.inf, tf.linalg.matvec(m.items, u)),
+    # Other questions: of counts, of a search in a loop, of two vectors, of a hidden layer, of no vector.
+    "dense_counts": lambda m, u, seen, w: tf.linalg.matvec(m.items, u) - 8.0 * tf.reduce_sum(tf.one_hot(seen, 40), 0),
+    "dense_loop": lambda m, u, seen, w: m.bias * tf.map_fn(lambda v: tf.math.top_k(tf.matmul(v[None], m.items, transpose_b=True), 2)[0][0], tf.stack([u, u]))[0, 1],
+    "dense_two": lambda m, u, seen, w: tf.linalg.matvec(m.items, u) * tf.linalg.matvec(m.items, u + 1.0),
+    "dense_layers": lambda m, u, seen, w: tf.squeeze(m.layer(tf.nn.relu(u * m.items)), -1),
+    "dense_lengths": lambda m, u, seen, w: tf.reduce_sum(tf.abs(m.items - u), 1),
 }
 
 
@@ -1201,15 +1208,23 @@ def one_vector(directory):
     module.lookup = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(ITEMS, range(40)), 0)
 
     def signature(function):
-        def serve(item):
+        def serve(item, seen, weight):
             user = tf.gather(module.items, module.lookup.lookup(item))
-            values, rows = tf.math.top_k(function(module, user), k=9)
+            values, rows = tf.math.top_k(function(module, user, seen, weight), k=9)
             return {"scores": values, "rows": rows, "ids": tf.gather(module.ids, rows)}
 
-        return tf.function(serve, input_signature=[spec(tf.string, name="item")])
+        inputs = [spec(tf.string, name="item"), spec(tf.int32, None, name="seen"), spec(tf.float32, name="weight")]
+        return tf.function(serve, input_signature=inputs)
 
     tf.saved_model.save(module, directory, signatures={name: signature(f) for name, f in ONE_VECTOR.items()})
-    return [(item, {"item": item}, name) for name in ONE_VECTOR for item in ("item 07", "item 31", "unknown")]
+    asked = [("item 07", [7, 25, 7], 0.5), ("item 31", [], -2.0), ("unknown", [39, 0], 1.0)]
+    # The greatest of nothing is -inf, which would make all scores of "penalised" infinite.
+    return [
+        (item, {"item": item, "seen": seen, "weight": weight}, name)
+        for name in ONE_VECTOR
+        for item, seen, weight in asked
+        if seen or name != "penalised"
+    ]
 
 
 # --- Classify and Regress --------------------------------------------------------------------------

@@ -1,11 +1,13 @@
 // Scores of one query that is a vector, `[items]`, as functions that serve one user write them: `matvec(items, user)`,
 // `tensordot(items, user, 1)`, `reduce_sum(user * items, 1)`. They are the scores of a matrix with one query,
-// `[1, items]`, by which a search is found as for many (score-expression.ts); what it finds is a list of one.
+// `[1, items]`, by which a search is found as for many (score-expression.ts); what it finds is a list of one. Lists of
+// items that the user has seen become those of the one query, too.
 
 import { elementCount } from "@winnow/core";
+import { Attributes } from "../definition/attributes.ts";
 import type { AttributeValue } from "../definition/attributes.ts";
 import type { GraphValue, OperationNode } from "../graph-value.ts";
-import { integerOf, producerOf } from "../graph-value.ts";
+import { constantValue, integerOf, producerOf } from "../graph-value.ts";
 import type { Lowering } from "../lowered-nodes.ts";
 import { applied, reshaped } from "./computed-items.ts";
 import { takesAllBut, withoutRearrangement } from "./rearrangement.ts";
@@ -13,7 +15,8 @@ import { isSingle } from "./scalar-value.ts";
 import { isSet, matrixSidesOf, operandsOf } from "./score-product.ts";
 import type { Side } from "./score-product.ts";
 
-const STEPS_MAX = 32;
+/** Operations that are looked at for one top-k. */
+const STEPS_MAX = 128;
 const FACTORS_MAX = 8;
 
 /** Operations that give an axis of size 1, or take it away. */
@@ -30,6 +33,18 @@ const ON_EACH: ReadonlySet<string> = new Set(
     "SelectV2,Selu,Sigmoid,Softplus,Softsign,Sqrt,Square,Sub,Tanh"
   ).split(","),
 );
+/** Operations that write one score in the place of others. */
+const SCATTERING: ReadonlySet<string> = new Set(["TensorScatterMin", "TensorScatterUpdate"]);
+/** Operations that count the rows of a list. */
+const COUNTING: ReadonlySet<string> = new Set(["Any", "Max", "Sum"]);
+/** What becomes of such counts before scores are masked by them. */
+const ON_FLAGS: ReadonlySet<string> = new Set(
+  "Cast,Equal,Greater,GreaterEqual,Less,LessEqual,LogicalNot,Minimum,Mul,NotEqual,RealDiv,Sub".split(
+    ",",
+  ),
+);
+const FLAGS_DEPTH_MAX = 6;
+const NO_ATTRIBUTES = new Attributes("", new Map());
 /** Operations that read their last axis alone: what they do to `[items]` they do to `[1, items]`. */
 const ALONG_LAST: ReadonlySet<string> = new Set(["BiasAdd", "LogSoftmax", "Softmax"]);
 
@@ -60,6 +75,7 @@ class OneVector {
     const product = productOf(plain, this.#items);
     if (product !== undefined) return this.#productOf(product, node);
     if (ARRANGING.has(node.op)) return this.#arranged(node);
+    if (SCATTERING.has(node.op)) return this.#scattered(node);
     return this.#isOfEach(node, plain) ? this.#applied(node) : undefined;
   }
 
@@ -98,13 +114,90 @@ class OneVector {
     return undefined;
   }
 
-  /** What stands beside scores: one value, or one for each item, as `[items]`. */
+  /** `tensor_scatter_nd_update(scores, rows[:, None], c)` */
+  #scattered(node: OperationNode): GraphValue | undefined {
+    const [scores, rows, updates] = node.inputs;
+    const isOfRows = rows?.shape?.length === 2 && rows.shape[1] === 1;
+    const matrix = scores && isOfRows && updates ? this.lifted(scores) : undefined;
+    if (matrix === undefined || rows === undefined || updates === undefined) return undefined;
+    const query = this.#again(node, "Sub", [rows, rows]);
+    const axis = constantValue({ dtype: "int32", shape: [], data: Int32Array.of(1) });
+    const pairs = this.#again(node, "ConcatV2", [query, rows, axis]);
+    return this.#again(node, node.op, [matrix, pairs, updates]);
+  }
+
+  /** What stands beside scores: one value, or one for each item, as `[items]` or, of a list of the request, `[1, items]`. */
   #beside(value: GraphValue): GraphValue | undefined {
     if (isSingle(value)) return value;
     if (!this.#isOfItems(value)) return undefined;
-    if (value.shape?.length === 1) return value;
+    if (value.shape?.length === 1) {
+      return this.#flagged(value, 0) ?? this.#weighed(value) ?? value;
+    }
     const sizes = [this.#items];
     return reshaped(this.#lowering, value, { name: value.producer?.name ?? "items", sizes });
+  }
+
+  /** A value for each item times one of the request, which becomes that of each query, `[1, 1]`. */
+  #weighed(value: GraphValue): GraphValue | undefined {
+    const node = producerOf(withoutRearrangement(value), "Mul");
+    const at = node?.inputs.findIndex(
+      (each) => isSingle(each) && !each.constant && !each.stored && each.dtype === "float32",
+    );
+    const weight = at === undefined ? undefined : node?.inputs[at];
+    if (node === undefined || at === undefined || weight === undefined) return undefined;
+    const single = reshaped(this.#lowering, weight, { name: node.name, sizes: [1, 1] });
+    return this.#again(node, node.op, node.inputs.with(at, single));
+  }
+
+  /** What a graph makes of the rows that a list names, one value for each item, as `[1, items]`; `undefined` for any other value. */
+  #flagged(value: GraphValue, depth: number): GraphValue | undefined {
+    const plain = withoutRearrangement(value);
+    const node = plain.producer?.kind === "operation" ? plain.producer : undefined;
+    this.#stepsLeft -= 1;
+    const isTooFar = depth > FLAGS_DEPTH_MAX || this.#stepsLeft < 0;
+    if (node === undefined || isTooFar || !this.#isOfItems(plain)) return undefined;
+    const counted = this.#counted(node);
+    if (counted !== undefined || !ON_FLAGS.has(node.op)) return counted;
+    const lifted = node.inputs.map((input) => this.#flagged(input, depth + 1));
+    if (lifted.every((each) => each === undefined)) return undefined;
+    const inputs = node.inputs.map((input, at) => lifted[at] ?? input);
+    return this.#again(node, node.op, inputs);
+  }
+
+  /** How often a list names each item: `bincount(list)`, or a reduction of `one_hot(list, items)`. */
+  #counted(node: OperationNode): GraphValue | undefined {
+    const [list, ...others] = node.op === "DenseBincount" ? node.inputs : [];
+    if (list?.shape?.length !== 1) return COUNTING.has(node.op) ? this.#reduced(node) : undefined;
+    return this.#again(node, node.op, [this.#listOf(list), ...others]);
+  }
+
+  /** A sum or the greatest of `one_hot(list, items)` over the list. */
+  #reduced(node: OperationNode): GraphValue | undefined {
+    const [flags, axes] = operandsOf(node) ?? [];
+    const hot = flags && producerOf(flags, "OneHot");
+    const [list, ...others] = hot?.inputs ?? [];
+    if (hot === undefined || list?.shape?.length !== 1 || integerOf(axes) !== 0) return undefined;
+    const matrix = this.#again(hot, hot.op, [this.#listOf(list), ...others]);
+    const axis = constantValue({ dtype: "int32", shape: [], data: Int32Array.of(1) });
+    return this.#again(node, node.op, [matrix, axis]);
+  }
+
+  /** A list as the only one of a matrix, `[1, length]`. */
+  #listOf(list: GraphValue): GraphValue {
+    const sizes = constantValue({ dtype: "int32", shape: [2], data: Int32Array.of(1, -1) });
+    const name = `${list.producer?.name ?? "list"}/of_one`;
+    const node = { op: "Reshape", name, attributes: NO_ATTRIBUTES, outputDtypes: [list.dtype] };
+    return this.#lowering.operation(node, [list, sizes]).outputs[0]!;
+  }
+
+  /** What an operation like one of the graph gives of other values: its type is that of the first, or the node's own. */
+  #again(like: OperationNode, op: string, inputs: readonly GraphValue[]): GraphValue {
+    const isOwn = op === like.op;
+    const dtype = isOwn ? like.outputs[0]!.dtype : inputs[0]!.dtype;
+    const name = `${like.name}/${op.toLowerCase()}_of_one`;
+    const attributes = isOwn ? like.attributes : NO_ATTRIBUTES;
+    return this.#lowering.operation({ op, name, attributes, outputDtypes: [dtype] }, inputs)
+      .outputs[0]!;
   }
 
   #productOf({ items, vectors, dim }: VectorProduct, { name }: OperationNode): GraphValue {

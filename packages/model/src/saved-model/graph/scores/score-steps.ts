@@ -482,8 +482,11 @@ function weightedBiasOf(
   return { ...bias, weight, factor: factor * bias.factor };
 }
 
+/** Whether a value is `[queries, 1]`, also where there is one query. */
 function isOfEachQuery(value: GraphValue, scores: GraphValue): boolean {
-  return value.shape?.join() === "-1,1" && isPerQuery(value, scores);
+  const [queries, ...others] = value.shape ?? [];
+  const areAsMany = queries === -1 || (queries === 1 && scores.shape?.[0] === 1);
+  return areAsMany && others.join() === "1" && isPerQuery(value, scores);
 }
 
 /** A bias that is computed of vectors of items, and may hide some of them. */
