@@ -43,7 +43,7 @@ alignas(32) constexpr int16_t ONES[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
             "vpaddd %[first], %[s0], %[s0]\n\t"                                               \
             "vpaddd %[a], %[s1], %[s1]"                                                       \
             : [s0] "+x"(sum0), [s1] "+x"(sum1), [first] "=&x"(first), [second] "=&x"(second), \
-              [a] "+x"(codesA), [b] "+x"(codesB)                                              \
+              [a] "+&x"(codesA), [b] "+&x"(codesB)                                            \
             : [q0a] "x"(query0a), [q0b] "x"(query0b), [q1a] "x"(query1a), [q1b] "x"(query1b), \
               [ones] "m"(*reinterpret_cast<const __m256i*>(ONES)));                           \
   } while (false)
@@ -55,7 +55,7 @@ alignas(32) constexpr int16_t ONES[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
           "vpaddw %[b], %[a], %[a]\n\t"                                 \
           "vpmaddwd %[ones], %[a], %[a]\n\t"                            \
           "vpaddd %[a], %[s], %[s]"                                     \
-          : [s] "+x"(sum), [a] "+x"(codesA), [b] "+x"(codesB)           \
+          : [s] "+x"(sum), [a] "+&x"(codesA), [b] "+&x"(codesB)         \
           : [qa] "x"(queryA), [qb] "x"(queryB),                         \
             [ones] "m"(*reinterpret_cast<const __m256i*>(ONES)))
 
