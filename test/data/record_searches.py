@@ -1182,6 +1182,9 @@ ONE_VECTOR = {
     "penalised": lambda m, u, seen, w: tf.linalg.matvec(m.items, u) - 1e9 * tf.reduce_max(tf.one_hot(seen, 40), axis=0),
     "listed": lambda m, u, seen, w: tf.where(tf.reduce_sum(tf.one_hot(seen, 40), 0) > 0.0, -1.0, tf.linalg.matvec(m.items, u)),
     "counted": lambda m, u, seen, w: tf.where(tf.math.bincount(seen, minlength=40, maxlength=40) > 0, -np.inf, tf.linalg.matvec(m.items, u)),
+    "row_penalised": lambda m, u, seen, w: (tf.matmul(u[None], m.items, transpose_b=True) - 1e9 * tf.reduce_max(tf.one_hot(seen, 40), axis=0))[0],
+    "row_weighed": lambda m, u, seen, w: tf.squeeze(tf.matmul(u[None], m.items, transpose_b=True) + w * m.bias, 0),
+    "row_listed": lambda m, u, seen, w: tf.where(tf.reduce_sum(tf.one_hot(seen, 40), 0) > 0.0, -np.inf, tf.matmul(u[None], m.items, transpose_b=True)),
     # Other questions: of counts, of a search in a loop, of two vectors, of a hidden layer, of no vector.
     "dense_counts": lambda m, u, seen, w: tf.linalg.matvec(m.items, u) - 8.0 * tf.reduce_sum(tf.one_hot(seen, 40), 0),
     "dense_loop": lambda m, u, seen, w: m.bias * tf.map_fn(lambda v: tf.math.top_k(tf.matmul(v[None], m.items, transpose_b=True), 2)[0][0], tf.stack([u, u]))[0, 1],
@@ -1218,12 +1221,12 @@ def one_vector(directory):
 
     tf.saved_model.save(module, directory, signatures={name: signature(f) for name, f in ONE_VECTOR.items()})
     asked = [("item 07", [7, 25, 7], 0.5), ("item 31", [], -2.0), ("unknown", [39, 0], 1.0)]
-    # The greatest of nothing is -inf, which would make all scores of "penalised" infinite.
+    # The greatest of nothing is -inf, which would make all scores infinite from which it is subtracted.
     return [
         (item, {"item": item, "seen": seen, "weight": weight}, name)
         for name in ONE_VECTOR
         for item, seen, weight in asked
-        if seen or name != "penalised"
+        if seen or "penalised" not in name
     ]
 
 

@@ -48,11 +48,19 @@ const NO_ATTRIBUTES = new Attributes("", new Map());
 /** Operations that read their last axis alone: what they do to `[items]` they do to `[1, items]`. */
 const ALONG_LAST: ReadonlySet<string> = new Set(["BiasAdd", "LogSoftmax", "Softmax"]);
 
-/** The same scores as `[1, items]`; `undefined` for any other value than those of one vector. */
+/**
+ * The same scores as `[1, items]`; `undefined` for any other value than those of one vector, or of a matrix of one query
+ * beside which something stands that is not of a matrix.
+ */
 export function scoresOfOneVector(lowering: Lowering, scores: GraphValue): GraphValue | undefined {
-  const [items = -1, ...others] = scores.shape ?? [];
-  if (scores.dtype !== "float32" || items < 2 || others.length > 0) return undefined;
-  return new OneVector(lowering, items).lifted(scores);
+  const { shape = [] } = scores;
+  const items = shape.at(-1) ?? -1;
+  const isMatrix = shape.length === 2 && shape[0] === 1;
+  if (scores.dtype !== "float32" || items < 2 || (shape.length !== 1 && !isMatrix))
+    return undefined;
+  const vector = new OneVector(lowering, items);
+  const lifted = vector.lifted(scores);
+  return isMatrix && !vector.hasChanged ? undefined : lifted;
 }
 
 /** Reads the scores of one vector, and adds those of a matrix of one. */
@@ -60,18 +68,25 @@ class OneVector {
   readonly #lowering: Lowering;
   readonly #items: number;
   #stepsLeft = STEPS_MAX;
+  /** Whether something beside the scores became that of a matrix. */
+  hasChanged = false;
 
   constructor(lowering: Lowering, items: number) {
     this.#lowering = lowering;
     this.#items = items;
   }
 
-  /** `[items]` or `[items, 1]` as `[1, items]`. */
+  /** `[items]`, `[items, 1]` or `[1, items]` as `[1, items]`. */
   lifted(value: GraphValue): GraphValue | undefined {
     const plain = withoutRearrangement(value);
     const node = plain.producer?.kind === "operation" ? plain.producer : undefined;
     this.#stepsLeft -= 1;
-    if (node === undefined || this.#stepsLeft < 0 || !this.#isOfItems(plain)) return undefined;
+    if (node === undefined || this.#stepsLeft < 0) return undefined;
+    if (this.#isMatrix(plain)) return (ON_EACH.has(node.op) && this.#applied(node)) || plain;
+    return this.#isOfItems(plain) ? this.#liftedItems(plain, node) : undefined;
+  }
+
+  #liftedItems(plain: GraphValue, node: OperationNode): GraphValue | undefined {
     const product = productOf(plain, this.#items);
     if (product !== undefined) return this.#productOf(product, node);
     if (ARRANGING.has(node.op)) return this.#arranged(node);
@@ -87,6 +102,10 @@ class OneVector {
     return op === "BiasAdd" && bias !== undefined && isSingle(bias);
   }
 
+  #isMatrix({ shape }: GraphValue): boolean {
+    return shape?.join() === `1,${this.#items}`;
+  }
+
   /** Whether a value has one element for each item, and no other axes but one of size 1 behind. */
   #isOfItems({ shape }: GraphValue): boolean {
     const [items, last = 1, ...others] = shape ?? [];
@@ -95,8 +114,8 @@ class OneVector {
 
   #arranged(node: OperationNode): GraphValue | undefined {
     const [input] = node.inputs;
-    if (input?.shape?.join() === `1,${this.#items}`) return input;
-    return input && takesAllItems(node) ? this.lifted(input) : undefined;
+    const isKept = input && (this.#isMatrix(input) || takesAllItems(node));
+    return isKept ? this.lifted(input) : undefined;
   }
 
   #applied(node: OperationNode): GraphValue | undefined {
@@ -104,7 +123,8 @@ class OneVector {
     for (const [at, input] of inputs.entries()) {
       const others = inputs.map((each, place) => (place === at ? each : this.#beside(each)));
       const areKnown = others.every((each) => each !== undefined);
-      const scores = this.#isOfItems(input) && areKnown ? this.lifted(input) : undefined;
+      const isOfScores = this.#isMatrix(input) || this.#isOfItems(input);
+      const scores = isOfScores && areKnown ? this.lifted(input) : undefined;
       if (scores === undefined) continue;
       const name = `${node.name}/of_one`;
       const outputDtypes = outputs.map(({ dtype }) => dtype);
@@ -128,10 +148,12 @@ class OneVector {
 
   /** What stands beside scores: one value, or one for each item, as `[items]` or, of a list of the request, `[1, items]`. */
   #beside(value: GraphValue): GraphValue | undefined {
-    if (isSingle(value)) return value;
+    if (isSingle(value) || this.#isMatrix(value)) return value;
     if (!this.#isOfItems(value)) return undefined;
     if (value.shape?.length === 1) {
-      return this.#flagged(value, 0) ?? this.#weighed(value) ?? value;
+      const found = this.#flagged(value, 0) ?? this.#weighed(value);
+      this.hasChanged ||= found !== undefined;
+      return found ?? value;
     }
     const sizes = [this.#items];
     return reshaped(this.#lowering, value, { name: value.producer?.name ?? "items", sizes });

@@ -116,7 +116,7 @@ function foundForOne(
   return found.map((value) => partOfOne(lowering, value, taking));
 }
 
-/** The top k of the scores of a vector, `[items]`: the only list of those that are found for a matrix of this one query. */
+/** The top k of the scores of a vector, `[items]`, or of a matrix of one query: what is found for a matrix of this query. */
 function foundForVector(
   lowering: Lowering,
   scored: GraphValue,
@@ -125,8 +125,9 @@ function foundForVector(
   if (lowering.isInDataset) return undefined;
   const { result: found, nodes } = lowering.aside(() => {
     const matrix = scoresOfOneVector(lowering, scored);
+    if (matrix === undefined || scored.shape?.length === 2) return matrix && find(matrix);
     const name = scored.producer?.name ?? "scores";
-    return matrix && foundForOne(lowering, reshaped(lowering, matrix, { name, sizes: [-1] }), find);
+    return foundForOne(lowering, reshaped(lowering, matrix, { name, sizes: [-1] }), find);
   });
   if (found !== undefined) lowering.nodes.push(...nodes);
   return found;
