@@ -1185,6 +1185,9 @@ ONE_VECTOR = {
     "row_penalised": lambda m, u, seen, w: (tf.matmul(u[None], m.items, transpose_b=True) - 1e9 * tf.reduce_max(tf.one_hot(seen, 40), axis=0))[0],
     "row_weighed": lambda m, u, seen, w: tf.squeeze(tf.matmul(u[None], m.items, transpose_b=True) + w * m.bias, 0),
     "row_listed": lambda m, u, seen, w: tf.where(tf.reduce_sum(tf.one_hot(seen, 40), 0) > 0.0, -np.inf, tf.matmul(u[None], m.items, transpose_b=True)),
+    "row_of_vector": lambda m, u, seen, w: tf.expand_dims(tf.linalg.matvec(m.items, u), 0) + m.bias,
+    "dense_turned": lambda m, u, seen, w: tf.matmul(u[None], m.items, transpose_b=True)[0, ::-1] + m.bias,
+    "dense_turned_column": lambda m, u, seen, w: tf.matmul(m.items, u[:, None])[::-1, 0] + m.bias,
     # Other questions: of counts, of a search in a loop, of two vectors, of a hidden layer, of no vector.
     "dense_counts": lambda m, u, seen, w: tf.linalg.matvec(m.items, u) - 8.0 * tf.reduce_sum(tf.one_hot(seen, 40), 0),
     "dense_loop": lambda m, u, seen, w: m.bias * tf.map_fn(lambda v: tf.math.top_k(tf.matmul(v[None], m.items, transpose_b=True), 2)[0][0], tf.stack([u, u]))[0, 1],

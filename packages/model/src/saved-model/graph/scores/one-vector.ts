@@ -10,7 +10,7 @@ import type { GraphValue, OperationNode } from "../graph-value.ts";
 import { constantValue, integerOf, producerOf } from "../graph-value.ts";
 import type { Lowering } from "../lowered-nodes.ts";
 import { applied, reshaped } from "./computed-items.ts";
-import { takesAllBut, withoutRearrangement } from "./rearrangement.ts";
+import { takesAllBut, withoutAddedAxis, withoutRearrangement } from "./rearrangement.ts";
 import { isSingle } from "./scalar-value.ts";
 import { isSet, matrixSidesOf, operandsOf } from "./score-product.ts";
 import type { Side } from "./score-product.ts";
@@ -82,8 +82,16 @@ class OneVector {
     const node = plain.producer?.kind === "operation" ? plain.producer : undefined;
     this.#stepsLeft -= 1;
     if (node === undefined || this.#stepsLeft < 0) return undefined;
-    if (this.#isMatrix(plain)) return (ON_EACH.has(node.op) && this.#applied(node)) || plain;
+    if (this.#isMatrix(plain)) return this.#liftedMatrix(plain, node);
     return this.#isOfItems(plain) ? this.#liftedItems(plain, node) : undefined;
+  }
+
+  /** `[1, items]`, of which something may have been `[items]`: the scores themselves, or what stands beside them. */
+  #liftedMatrix(plain: GraphValue, node: OperationNode): GraphValue {
+    const vector = withoutAddedAxis(plain, 0);
+    const scores = vector && this.lifted(vector);
+    this.hasChanged ||= scores !== undefined;
+    return scores ?? (ON_EACH.has(node.op) ? this.#applied(node) : undefined) ?? plain;
   }
 
   #liftedItems(plain: GraphValue, node: OperationNode): GraphValue | undefined {
@@ -114,8 +122,8 @@ class OneVector {
 
   #arranged(node: OperationNode): GraphValue | undefined {
     const [input] = node.inputs;
-    const isKept = input && (this.#isMatrix(input) || takesAllItems(node));
-    return isKept ? this.lifted(input) : undefined;
+    if (input === undefined) return undefined;
+    return takesAllItems(node, this.#isMatrix(input) ? 0 : 1) ? this.lifted(input) : undefined;
   }
 
   #applied(node: OperationNode): GraphValue | undefined {
@@ -235,9 +243,9 @@ class OneVector {
   }
 }
 
-/** Whether an operation keeps all items in their order: a slice, those of `[items, 1]`. */
-function takesAllItems(node: OperationNode): boolean {
-  return node.op !== "StridedSlice" || takesAllBut(node, 1);
+/** Whether an operation keeps all items in their order, where it takes this axis of size 1 away. */
+function takesAllItems(node: OperationNode, axis: number): boolean {
+  return node.op !== "StridedSlice" || takesAllBut(node, axis);
 }
 
 /** Items, and vectors whose product, value by value, is the one query. */
