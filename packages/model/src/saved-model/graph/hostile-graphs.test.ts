@@ -169,6 +169,26 @@ describe("a graph that claims to be large", () => {
     expect(outcomeOf(ranked, "y")).toBeGreaterThan(0);
   });
 
+  test("in operands of an addition to the scores of one vector: they are not looked at by pairs", () => {
+    const scores: readonly Node[] = [
+      constant("column", INT32, [2], [2, 1]),
+      constant("flat", INT32, [1], [3]),
+      constant("items", FLOAT, [3, 2], [1, 2, 3, 4, 5, 6]),
+      { name: "q", op: "Reshape", inputs: ["x", "column"], attributes: { T: type(FLOAT) } },
+      { name: "p", op: "MatMul", inputs: ["items", "q"], attributes: { T: type(FLOAT) } },
+      { name: "s", op: "Reshape", inputs: ["p", "flat"], attributes: { T: type(FLOAT) } },
+      constant("w", FLOAT, [3], [1, 2, 3]),
+    ];
+    const ranked: readonly Node[] = [
+      ...scores,
+      add("v", [...Array.from({ length: 20_000 }, () => "w"), "s"]),
+      constant("k", INT32, [], [2]),
+      { name: "y", op: "TopKV2", inputs: ["v", "k"], attributes: { T: type(FLOAT) } },
+    ];
+
+    expect(outcomeOf(ranked, "y")).toBeGreaterThan(0);
+  });
+
   test("in dimensions: as many as TensorFlow has", () => {
     const zero = constant("zero", INT32, []);
     const expanded = Array.from({ length: 300 }, (_, index) => ({

@@ -44,6 +44,8 @@ const ON_FLAGS: ReadonlySet<string> = new Set(
   ),
 );
 const FLAGS_DEPTH_MAX = 6;
+/** Operands of any of these operations; a file may claim more. */
+const OPERANDS_MAX = 3;
 const NO_ATTRIBUTES = new Attributes("", new Map());
 /** Operations that read their last axis alone: what they do to `[items]` they do to `[1, items]`. */
 const ALONG_LAST: ReadonlySet<string> = new Set(["BiasAdd", "LogSoftmax", "Softmax"]);
@@ -128,6 +130,7 @@ class OneVector {
 
   #applied(node: OperationNode): GraphValue | undefined {
     const { op, attributes, inputs, outputs } = node;
+    if (inputs.length > OPERANDS_MAX) return undefined;
     for (const [at, input] of inputs.entries()) {
       const others = inputs.map((each, place) => (place === at ? each : this.#beside(each)));
       const areKnown = others.every((each) => each !== undefined);
@@ -187,7 +190,8 @@ class OneVector {
     const isTooFar = depth > FLAGS_DEPTH_MAX || this.#stepsLeft < 0;
     if (node === undefined || isTooFar || !this.#isOfItems(plain)) return undefined;
     const counted = this.#counted(node);
-    if (counted !== undefined || !ON_FLAGS.has(node.op)) return counted;
+    const isOnFlags = ON_FLAGS.has(node.op) && node.inputs.length <= OPERANDS_MAX;
+    if (counted !== undefined || !isOnFlags) return counted;
     const lifted = node.inputs.map((input) => this.#flagged(input, depth + 1));
     if (lifted.every((each) => each === undefined)) return undefined;
     const inputs = node.inputs.map((input, at) => lifted[at] ?? input);
