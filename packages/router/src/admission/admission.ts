@@ -9,9 +9,11 @@
 // So an overload is answered at once, and admitted requests are answered in time.
 
 import type { Clock } from "@winnow/core";
-import { dueMsOf, Outstanding, WinnowError } from "@winnow/core";
+import { dueMsOf, WinnowError } from "@winnow/core";
 import type { RouterSettings } from "../router-settings.ts";
 import type { RefusalReason } from "../router-observer.ts";
+import type { AdmittedRequest } from "./admitted-requests.ts";
+import { AdmittedRequests } from "./admitted-requests.ts";
 
 /** A request that asks to be admitted. */
 export interface Candidature {
@@ -28,13 +30,6 @@ export interface Admitted {
   answered(rows: number): void;
   /** To be called when the request ends: its remaining rows need no more work. */
   release(): void;
-}
-
-interface Taken {
-  readonly dueMs: number;
-  readonly deadlineMs: number;
-  readonly isSmall: boolean;
-  rows: number;
 }
 
 /** How much may be admitted. */
@@ -59,8 +54,7 @@ export interface AdmissionParts {
 export class Admission {
   readonly #parts: AdmissionParts;
   readonly #limits: AdmissionLimits;
-  readonly #taken = new Outstanding<Taken>();
-  #rows = 0;
+  readonly #admitted = new AdmittedRequests();
 
   constructor(parts: AdmissionParts, limits: AdmissionLimits) {
     this.#parts = parts;
@@ -69,7 +63,7 @@ export class Admission {
 
   /** Rows that are admitted and not answered yet. */
   get rows(): number {
-    return this.#rows;
+    return this.#admitted.rows;
   }
 
   /** Admits a request. @throws WinnowError UNAVAILABLE, at once */
@@ -77,32 +71,31 @@ export class Admission {
     const nowMs = this.#parts.clock.nowMs();
     const dueMs = dueMsOf({ arrivedMs: nowMs, rows, deadlineMs });
     const { inFlightRequestsMax, waitingRowsMax, smallRowsMax } = this.#limits;
-    if (this.#taken.size >= inFlightRequestsMax) {
+    if (this.#admitted.size >= inFlightRequestsMax) {
       throw this.#refusal("requests", `with ${inFlightRequestsMax} requests`);
     }
     const isSmall = rows <= smallRowsMax;
     // While no rows are under way, a request of any size is admitted: the request limits bound its size.
-    if (!isSmall && this.#rows > 0 && this.#rows + rows > waitingRowsMax) {
-      throw this.#refusal("rows", `with ${this.#rows} searches`);
+    const before = this.#admitted.rows;
+    if (!isSmall && before > 0 && before + rows > waitingRowsMax) {
+      throw this.#refusal("rows", `with ${before} searches`);
     }
-    const wanted: Taken = { dueMs, deadlineMs, rows, isSmall };
+    const wanted: AdmittedRequest = { dueMs, deadlineMs, rows, isSmall };
     if (rows > 0) this.#checkWait(wanted, nowMs);
     return this.#take(wanted);
   }
 
   /** Refuses a request whose answer would come too late. @throws WinnowError UNAVAILABLE */
-  #checkWait(wanted: Taken, nowMs: number): void {
+  #checkWait(wanted: AdmittedRequest, nowMs: number): void {
     const rowsPerMs = this.#parts.rowsPerMs();
     if (rowsPerMs === undefined) return;
     const rowsMax = (wanted.deadlineMs - nowMs) * this.#limits.waitShareMax * rowsPerMs;
     // The exact count looks at every request, and is seldom needed.
-    if (this.#rows <= rowsMax) return;
-    const before = this.#before(wanted);
-    const rows = before.reduce((sum, taken) => sum + taken.rows, 0);
+    if (this.#admitted.rows <= rowsMax) return;
+    const { rows, lastDeadlineMs } = this.#admitted.before(wanted);
     if (rows <= rowsMax) return;
     // Whatever the pace, a request ends at its deadline.
-    const lastMs = before.reduce((last, { deadlineMs }) => Math.max(last, deadlineMs), 0);
-    const busyMs = Math.min(rows / rowsPerMs, lastMs - nowMs);
+    const busyMs = Math.min(rows / rowsPerMs, lastDeadlineMs - nowMs);
     throw this.#refusal("time", `for the next ${Math.max(1, Math.ceil(busyMs / 1000))} s`);
   }
 
@@ -111,27 +104,19 @@ export class Admission {
     return new WinnowError("UNAVAILABLE", `This router is busy ${how}; try again later`);
   }
 
-  /** The requests that go before another one. */
-  #before({ dueMs, isSmall }: Taken): Taken[] {
-    return Array.from(this.#taken).filter((taken) => {
-      return taken.dueMs <= dueMs && (taken.isSmall || !isSmall);
-    });
-  }
-
-  #take(taken: Taken): Admitted {
-    const id = this.#taken.add(taken);
-    this.#rows += taken.rows;
-    const answered = (rows: number): void => {
-      const given = Math.min(rows, taken.rows);
-      taken.rows -= given;
-      this.#rows -= given;
-    };
+  #take(request: AdmittedRequest): Admitted {
+    const admitted = this.#admitted;
+    const place = admitted.add(request);
+    let isOpen = true;
     return {
-      dueMs: taken.dueMs,
-      answered,
+      dueMs: request.dueMs,
+      answered: (rows) => {
+        if (isOpen) admitted.answered(place, rows);
+      },
       release: () => {
-        if (!this.#taken.delete(id)) throw new RangeError("a request released twice");
-        answered(taken.rows);
+        if (!isOpen) throw new RangeError("a request released twice");
+        isOpen = false;
+        admitted.delete(place);
       },
     };
   }
