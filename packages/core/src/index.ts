@@ -38,6 +38,7 @@ export type { Environment, Fields, Logger } from "./environment.ts";
 export {
   WinnowError,
   codeOfGrpcStatus,
+  errorWithoutStack,
   excerpt,
   grpcStatusOf,
   httpStatusOf,

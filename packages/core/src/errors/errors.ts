@@ -60,6 +60,20 @@ export class WinnowError extends Error {
   }
 }
 
+/**
+ * An error for what is refused a thousand times a second: without a stack, since V8 takes a tenth of a refusal's
+ * time to collect one that nobody reads.
+ */
+export function errorWithoutStack(code: ErrorCode, message: string): WinnowError {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    return new WinnowError(code, message);
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
 /** The HTTP status TensorFlow Serving answers for this code. */
 export function httpStatusOf(code: ErrorCode): number {
   return NUMBERS[code].http;

@@ -32,6 +32,7 @@ describe("Admission", () => {
     admit(1);
 
     expect(() => admit(0)).toThrow("This router is busy with 2 requests; try again later");
+    expect(Error.stackTraceLimit).toBeGreaterThan(0);
     first.release();
     expect(() => admit(0)).not.toThrow();
     expect(refusals).toEqual(["requests"]);
