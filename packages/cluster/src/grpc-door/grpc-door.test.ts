@@ -16,6 +16,7 @@ import { nextLoopTurn, systemClock } from "@winnow/core";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { eventually } from "../fixtures/eventually.ts";
 import { portCredentials } from "../tls/grpc-credentials.ts";
+import { DoorStream } from "./door-stream.ts";
 import { GrpcDoor } from "./grpc-door.ts";
 import type { GrpcDoorSettings, PlaceLimits } from "./grpc-door.ts";
 import {
@@ -265,12 +266,17 @@ describe("places", () => {
     for (const { stream } of calls) stream.end(framed(Buffer.from("hello")));
     await eventually(() => expect(place.waiting).toHaveLength(3));
     await new Promise((resolve) => setTimeout(resolve, 100));
+    const looks = vi.spyOn(DoorStream.prototype, "stillLooks", "get");
 
     const refused = await otherClient(place);
+    const looked = looks.mock.calls.length;
+    looks.mockRestore();
     for (const answer of place.waiting) answer();
     await allClosed(calls);
 
     expect(refused).toBe(status.UNAVAILABLE);
+    // Thousands may be refused in a second: none of them looks through all calls.
+    expect(looked).toBe(0);
     expect(calls.map((call) => call.status)).toEqual([status.OK, status.OK, status.OK]);
     expect(place.door.streams).toBe(0);
   });

@@ -340,7 +340,7 @@ export class GrpcDoor {
     }
     if (taken.size >= max) {
       const noPlace = `All ${max} places for ${kind} are taken; try again`;
-      const stillest = stillestOf(taken);
+      const stillest = this.#requests.hasStill ? stillestOf(taken) : undefined;
       const waiting = stillest === undefined ? turns.giveWay(share.line) : undefined;
       stillest?.giveUp("places");
       waiting?.stream.refuse(status.UNAVAILABLE, noPlace);

@@ -1,8 +1,9 @@
 // How many bytes transfers hold, and which of them give way.
 
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
+import { Outstanding } from "../memory/outstanding.ts";
 import { nextLoopTurn } from "../time/loop-turn.ts";
 import { PIECE_BYTES, Transfers } from "./transfers.ts";
 import type { Transfer, TransferLimits } from "./transfers.ts";
@@ -90,6 +91,25 @@ describe("Transfers", () => {
     expect([refused, ended, transfers.bytes]).toEqual([false, [], 800]);
   });
 
+  test("that are refused while thousands move look through none of these", () => {
+    const { clock, transfers, open } = setUp();
+    const all = Array.from({ length: 100 }, (_, index) => open(`${index}`));
+    for (const transfer of all) transfer.take(10);
+    for (const transfer of all) transfer.moved(PIECE_BYTES);
+    clock.advance(1000);
+    const looks = vi.spyOn(Outstanding.prototype, Symbol.iterator);
+
+    const refused = open("new");
+    const answers = [transfers.hasRoom(10), refused.take(10)];
+    refused.close();
+
+    const looked = looks.mock.calls.length;
+    looks.mockRestore();
+    expect([answers, looked]).toEqual([[false, false], 0]);
+    clock.advance(1000);
+    expect([transfers.hasRoom(10), open("later").take(10)]).toEqual([true, true]);
+  });
+
   test("one that stalls is given up, and so is one that takes too long in all", () => {
     const { clock, transfers, open, ended } = setUp();
     open("stalled").take(10);
@@ -160,9 +180,16 @@ describe("Transfers", () => {
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const { clock, transfers } = setUp();
         const open = new Map<number, Transfer>();
+        const moving = new Set<Transfer>();
         for (const { who, what, bytes } of steps) {
           let transfer = open.get(who);
-          if (transfer === undefined) open.set(who, (transfer = transfers.open(() => undefined)));
+          if (transfer === undefined) {
+            const opened = transfers.open(() => moving.delete(opened));
+            transfer = opened;
+            open.set(who, opened);
+            moving.add(opened);
+          }
+          if (what === "rest" || what === "close") moving.delete(transfer);
           if (what === "take") transfer.take(bytes);
           if (what === "move") transfer.moved(bytes * 200);
           if (what === "rest") transfer.rest();
@@ -171,6 +198,8 @@ describe("Transfers", () => {
             transfer.close();
             open.delete(who);
           }
+          const stillest = Math.max(0, ...Array.from(moving, ({ stillLooks }) => stillLooks));
+          expect(transfers.hasStill).toBe(stillest > 0);
           expect(transfers.bytes).toBeLessThanOrEqual(LIMITS.bytesMax);
           expect(transfers.bytes).toBeGreaterThanOrEqual(0);
         }

@@ -75,6 +75,9 @@ export class Transfers {
   readonly #moving = new Outstanding<OpenTransfer>();
   #bytes = 0;
   #largeBytes = 0;
+  /** Moving transfers that had not moved at the last check, and their bytes: what could give way. */
+  #still = 0;
+  #stillBytes = 0;
   #looks: GraceTimer | undefined;
   /** Consecutive checks that found no memory for a small transfer. */
   #shortLooks = 0;
@@ -99,6 +102,11 @@ export class Transfers {
     return this.#shortLooks * this.#limits.lookMs;
   }
 
+  /** Whether any transfer had not moved by a piece at the last check. */
+  get hasStill(): boolean {
+    return this.#still > 0;
+  }
+
   /** Begins a transfer. `end` is called at most once, if it is given up; close it even then. */
   open(end: (reason: GiveUpReason) => void): Transfer {
     const transfer = new OpenTransfer(this, end);
@@ -109,10 +117,7 @@ export class Transfers {
 
   /** Whether `bytes` more bytes would fit if all transfers that do not move gave way. */
   hasRoom(bytes: number): boolean {
-    if (this.#fits(0, bytes)) return true;
-    let freed = 0;
-    for (const other of this.#moving) if (other.stillLooks > 0) freed += other.bytes;
-    return this.#fits(0, bytes - freed);
+    return this.#fits(0, bytes) || this.#fits(0, bytes - this.#stillBytes);
   }
 
   /** Stops the checks. */
@@ -141,6 +146,7 @@ export class Transfers {
   /** @internal a transfer's own */
   rest(transfer: OpenTransfer): void {
     this.#moving.delete(transfer.id);
+    this.#countStill(transfer);
     this.#endLooks();
   }
 
@@ -167,10 +173,25 @@ export class Transfers {
     this.#bytes += change;
     this.#largeBytes += (after > smallBytes ? after : 0) - (before > smallBytes ? before : 0);
     transfer.bytes = after;
+    this.#countStill(transfer);
   }
 
-  /** The transfer that has not moved for longest; among equals the one that holds most. */
+  /** Counts what has changed of a transfer: whether it moves, its looks, or its bytes. */
+  #countStill(transfer: OpenTransfer): void {
+    const isStill = transfer.stillLooks > 0 && this.#moving.get(transfer.id) === transfer;
+    const stillBytes = isStill ? transfer.bytes : 0;
+    this.#still += Number(isStill) - Number(transfer.isStill);
+    this.#stillBytes += stillBytes - transfer.stillBytes;
+    transfer.isStill = isStill;
+    transfer.stillBytes = stillBytes;
+  }
+
+  /**
+   * The transfer that has not moved for longest; among equals the one that holds most. While thousands move, those that are
+   * refused must not look through them.
+   */
   #slowest(asking: OpenTransfer): OpenTransfer | undefined {
+    if (this.#stillBytes === asking.stillBytes) return undefined;
     let slowest: OpenTransfer | undefined;
     for (const transfer of this.#moving) {
       if (transfer === asking || transfer.stillLooks === 0 || transfer.bytes === 0) continue;
@@ -219,6 +240,7 @@ export class Transfers {
     const ended: [OpenTransfer, GiveUpReason][] = [];
     for (const transfer of this.#moving) {
       transfer.look();
+      this.#countStill(transfer);
       if (transfer.looks * lookMs >= timeoutMs) ended.push([transfer, "overdue"]);
       else if (transfer.stillLooks * lookMs >= stallMs) ended.push([transfer, "stalled"]);
     }
@@ -235,6 +257,9 @@ class OpenTransfer implements Transfer {
   bytes = 0;
   looks = 0;
   stillLooks = 0;
+  /** As it was counted last. */
+  isStill = false;
+  stillBytes = 0;
   #movedBytes = 0;
 
   constructor(all: Transfers, end: (reason: GiveUpReason) => void) {
