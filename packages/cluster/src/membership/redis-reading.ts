@@ -3,7 +3,8 @@
 // not fit beside the others as `LEFT_OUT`, neither of which is a record; the rest is as with ZRANGE, MGET and GET.
 //
 // Redis ends leases by its wall clock. Set back by hours, or replaced by a replica whose clock is hours behind, it would
-// keep the record of a worker that died for these hours. A record that may stay for longer than a lease lasts is
+// keep the record of a worker that died for these hours. What copies keys without their expiry (a migration, a restored
+// backup) makes records that stay for ever. A record that may stay for longer than a lease lasts is
 // therefore given one lease from now: a worker that lives renews its record before that. Set forward, or short of memory,
 // Redis loses records before their time: each record is read with the ms that it has left.
 
@@ -54,6 +55,7 @@ local lease, withdrawn = tonumber(ARGV[3]), tonumber(ARGV[4])
 for at = 1, lease > 0 and #KEYS or 0 do
   local left = redis.pcall('PTTL', KEYS[at])
   if type(left) ~= 'number' then left = 0 end
+  if left == -1 then left = math.huge end
   if left > lease then
     local text = texts[at] or ''
     local whole = string.find(text, '{"withdrawn":', 1, true) and withdrawn or lease
