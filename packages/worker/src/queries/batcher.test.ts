@@ -87,6 +87,40 @@ describe("Batcher", () => {
     expect(batcher.cancel(gone)).toBe(false);
   });
 
+  test("queries that come while others wait look through none of these, unless a batch is full or one expires", () => {
+    const batcher = new Batcher<Named>({ queueRowsMax: 101, batchRowsMax: 4 });
+    let reads = 0;
+    const watched = (name: string, group: string): Named => {
+      const { deadlineMs, ...rest } = query(name, { group, deadlineMs: 100 });
+      return {
+        ...rest,
+        get deadlineMs() {
+          reads += 1;
+          return deadlineMs;
+        },
+        get group() {
+          reads += 1;
+          return group;
+        },
+      };
+    };
+    for (let at = 0; at < 100; at += 1) batcher.offer(watched(`${at}`, `g${at % 50}`));
+    const first = batcher.nextFull(50);
+    reads = 0;
+
+    const answers = [
+      batcher.offer(query("one", { group: "g0", dueMs: 2000 })),
+      batcher.nextFull(50),
+    ];
+    const refused = [batcher.offer(query("two", { group: "g0" })), batcher.expire(99)];
+
+    expect([first, ...answers, ...refused]).toEqual([undefined, true, undefined, false, []]);
+    expect(reads).toBeLessThan(5);
+    expect(batcher.nextFull(100)?.expired).toHaveLength(100);
+    for (const name of ["a", "b", "c"]) batcher.offer(query(name, { group: "g0", dueMs: 3000 }));
+    expect(namesOf(batcher.nextFull(100)?.queries)).toEqual(["one", "a", "b", "c"]);
+  });
+
   test("k shares a group up to the next power of two", () => {
     expect(batchGroupOf("t", 65)).toBe(batchGroupOf("t", 128));
     expect(batchGroupOf("t", 64)).not.toBe(batchGroupOf("t", 65));
@@ -104,7 +138,10 @@ describe("Batcher", () => {
         lifeMs: fc.integer({ min: 0, max: 40 }),
       }),
       fc.record({ kind: fc.constant("cancel" as const), at: fc.nat(30) }),
-      fc.record({ kind: fc.constant("next" as const), passMs: fc.nat(15) }),
+      fc.record({
+        kind: fc.constantFrom("next" as const, "nextFull" as const),
+        passMs: fc.nat(15),
+      }),
     );
 
     fc.assert(
@@ -131,6 +168,17 @@ describe("Batcher", () => {
           for (const each of [...batch.expired, ...batch.queries]) leave(each);
         };
 
+        const takeFullBatch = (): void => {
+          const alive = [...waiting.values()].filter(({ deadlineMs }) => deadlineMs > nowMs);
+          const [first] = alive.toSorted((a, b) => a.dueMs - b.dueMs);
+          const group = alive.filter((each) => each.group === first?.group);
+          const rows = group.reduce((sum, each) => sum + each.rows, 0);
+          const batch = batcher.nextFull(nowMs) ?? { queries: [], expired: [] };
+
+          expect(batch.queries[0]).toBe(rows >= limits.batchRowsMax ? first : undefined);
+          for (const each of [...batch.expired, ...batch.queries]) leave(each);
+        };
+
         for (const [index, each] of steps.entries()) {
           if (each.kind === "offer") {
             const name = `q${index}`;
@@ -143,7 +191,8 @@ describe("Batcher", () => {
             if (chosen !== undefined && batcher.cancel(chosen)) leave(chosen);
           } else {
             nowMs += each.passMs;
-            takeBatch();
+            if (each.kind === "next") takeBatch();
+            else takeFullBatch();
           }
           expect(batcher.rows).toBeLessThanOrEqual(limits.queueRowsMax);
         }

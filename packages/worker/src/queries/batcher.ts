@@ -55,6 +55,10 @@ export class Batcher<Query extends WaitingQuery> {
   /** In the order of arrival. */
   #waiting: Query[] = [];
   #rows = 0;
+  /** No query that waits has an earlier deadline, in monotonic ms. */
+  #earliestMs = Number.POSITIVE_INFINITY;
+  /** The query that is due first, and the rows of its group, while that is known; thousands may wait. */
+  #first: { readonly query: Query; groupRows: number } | undefined;
 
   constructor(limits: BatchLimits) {
     this.#limits = limits;
@@ -91,6 +95,8 @@ export class Batcher<Query extends WaitingQuery> {
     if (!fits && this.#waiting.length > 0) return false;
     this.#waiting.push(query);
     this.#rows += query.rows;
+    this.#earliestMs = Math.min(this.#earliestMs, query.deadlineMs);
+    this.#follow(query);
     return true;
   }
 
@@ -100,13 +106,16 @@ export class Batcher<Query extends WaitingQuery> {
     if (at < 0) return false;
     this.#waiting.splice(at, 1);
     this.#rows -= query.rows;
+    this.#first = undefined;
     return true;
   }
 
   /** Drops the queries that have expired, and returns them, earliest deadline first. */
   expire(nowMs: number): Query[] {
+    if (nowMs < this.#earliestMs) return [];
     const expired = this.#waiting.filter((query) => query.deadlineMs <= nowMs);
     this.#remove(expired);
+    this.#earliestMs = this.earliestDeadlineMs;
     return expired.toSorted((a, b) => a.deadlineMs - b.deadlineMs);
   }
 
@@ -125,12 +134,14 @@ export class Batcher<Query extends WaitingQuery> {
     const { batchRowsMax } = this.#limits;
     if (this.#rows < batchRowsMax) return undefined;
     const expired = this.expire(nowMs);
+    const nothing = expired.length > 0 ? { queries: [], expired } : undefined;
+    if ((this.#first?.groupRows ?? batchRowsMax) < batchRowsMax) return nothing;
     const group = this.#nextGroup();
     const rows = group.reduce((sum, query) => sum + (query.rows <= rowsMax ? query.rows : 0), 0);
-    if (rows >= batchRowsMax && group[0]!.rows <= rowsMax) {
+    if (rows >= batchRowsMax && this.#first!.query.rows <= rowsMax) {
       return { queries: this.#takeOut(group), expired };
     }
-    return expired.length > 0 ? { queries: [], expired } : undefined;
+    return nothing;
   }
 
   /** Takes every query out, for a device that is lost. */
@@ -138,27 +149,46 @@ export class Batcher<Query extends WaitingQuery> {
     const queries = this.#waiting;
     this.#waiting = [];
     this.#rows = 0;
+    this.#earliestMs = Number.POSITIVE_INFINITY;
+    this.#first = undefined;
     return queries;
   }
 
-  /** All queries that could share a batch with the one that is due first, by due time. */
+  /** All queries that could share a batch with the one that is due first, in the order of arrival. */
   #nextGroup(): Query[] {
-    const first = earliest(this.#waiting);
-    return this.#waiting.filter((query) => query.group === first?.group).toSorted(byDueTime);
+    const query = earliest(this.#waiting);
+    if (query === undefined) return [];
+    const group = this.#waiting.filter((each) => each.group === query.group);
+    this.#first = { query, groupRows: group.reduce((sum, { rows }) => sum + rows, 0) };
+    return group;
+  }
+
+  /** Notes a query that has come. */
+  #follow(query: Query): void {
+    const first = this.#first;
+    if (first === undefined) return;
+    if (query.dueMs < first.query.dueMs) this.#first = undefined;
+    else if (query.group === first.query.group) first.groupRows += query.rows;
   }
 
   #takeOut(group: readonly Query[]): readonly Query[] {
-    const queries = thoseThatFit(group, this.#limits.batchRowsMax);
-    this.#remove(queries);
+    const queries = thoseThatFit(group.toSorted(byDueTime), this.#limits.batchRowsMax);
+    const taken = new Set(queries);
+    this.#remove(group.filter((query) => taken.has(query)));
     return queries;
   }
 
-  /** Removes some of the waiting queries. */
+  /** Removes some of the waiting queries, which are in the order of arrival. */
   #remove(queries: readonly Query[]): void {
     if (queries.length === 0) return;
-    const gone = new Set(queries);
-    this.#waiting = this.#waiting.filter((query) => !gone.has(query));
+    let removed = 0;
+    this.#waiting = this.#waiting.filter((query) => {
+      if (query !== queries[removed]) return true;
+      removed += 1;
+      return false;
+    });
     for (const { rows } of queries) this.#rows -= rows;
+    this.#first = undefined;
   }
 }
 
