@@ -1,0 +1,303 @@
+// What a condition on items asks of each: a rule over stored vectors with one value per item (genre, language, price,
+// whether it is in stock), compared with values of the request, and over the rows of items that the request lists.
+
+import type { Tensor } from "@winnow/core";
+import type { StoredTensor } from "../../partitions/stored-table.ts";
+import { constantValue, integersOf, producerOf } from "../graph-value.ts";
+import type { GraphMaskRule, GraphValue } from "../graph-value.ts";
+import { filledNumberOf, isSingle, scalarOf } from "./scalar-value.ts";
+import type { ScalarReader } from "./scalar-value.ts";
+import { vectorBefore } from "./rearrangement.ts";
+
+const DEPTH_MAX = 12;
+
+/** Where a condition stands. */
+export interface Within {
+  readonly items: number;
+  readonly scalars: ScalarReader;
+  readonly depth: number;
+}
+
+/** The rule that a condition on items is; `undefined` for one that is none. */
+export function ruleOf(condition: GraphValue, within: Within): GraphMaskRule | undefined {
+  if (within.depth > DEPTH_MAX) return undefined;
+  const deeper = { ...within, depth: within.depth + 1 };
+  const connective = connectiveOf(condition, deeper);
+  if (connective !== undefined) return connective;
+  const column = columnOf(condition, within.items, 0);
+  if (column !== undefined && condition.dtype === "bool") {
+    const isTrue: Tensor = { dtype: "bool", shape: [], data: Uint8Array.of(1) };
+    return { kind: "test", column, is: "in", values: constantValue(isTrue) };
+  }
+  return comparisonOf(condition, within) ?? listedOf(condition, within);
+}
+
+function connectiveOf(condition: GraphValue, within: Within): GraphMaskRule | undefined {
+  const node = producerOf(condition, "LogicalNot", "LogicalAnd", "LogicalOr");
+  if (node === undefined) return undefined;
+  const rules = node.inputs.map((input) => ruleOf(input, within));
+  const [rule] = rules;
+  if (rule === undefined || rules.includes(undefined)) return undefined;
+  if (node.op === "LogicalNot") return { kind: "not", of: rule };
+  return { kind: node.op === "LogicalAnd" ? "and" : "or", of: rules as GraphMaskRule[] };
+}
+
+type Comparison = "in" | "gt" | "gte" | "lt" | "lte";
+
+/** What a comparison asks of its left operand, and of its right one. */
+const COMPARISONS: ReadonlyMap<string, readonly [Comparison, Comparison]> = new Map([
+  ["Equal", ["in", "in"]],
+  ["NotEqual", ["in", "in"]],
+  ["Less", ["lt", "gt"]],
+  ["LessEqual", ["lte", "gte"]],
+  ["Greater", ["gt", "lt"]],
+  ["GreaterEqual", ["gte", "lte"]],
+]);
+
+/** item value ∘ value of the query. */
+function comparisonOf(condition: GraphValue, { items }: Within): GraphMaskRule | undefined {
+  const node = producerOf(condition, ...COMPARISONS.keys());
+  const [left, right] = node?.inputs ?? [];
+  if (node === undefined || left === undefined || right === undefined) return undefined;
+  const [ofLeft, ofRight] = COMPARISONS.get(node.op)!;
+  const test =
+    testOf(left, right, { is: ofLeft, items }) ?? testOf(right, left, { is: ofRight, items });
+  return test && node.op === "NotEqual" ? { kind: "not", of: test } : test;
+}
+
+function testOf(
+  item: GraphValue,
+  values: GraphValue,
+  { is, items }: { readonly is: Comparison; readonly items: number },
+): GraphMaskRule | undefined {
+  // Booleans and strings have no order.
+  const isOrdered = item.dtype !== "bool" && item.dtype !== "string";
+  if (!isOfQuery(values) || (is !== "in" && !isOrdered)) return undefined;
+  const column = columnOf(item, items, 0);
+  return column && { kind: "test", column, is, values };
+}
+
+/** Whether a value is one for all queries, or one for each. */
+function isOfQuery({ shape }: GraphValue): boolean {
+  return shape !== undefined && shape.length <= 2 && (shape.length === 0 || shape.at(-1) === 1);
+}
+
+/** Whether an item is among those that a list of the query names. */
+function listedOf(condition: GraphValue, within: Within): GraphMaskRule | undefined {
+  return (
+    comparedWithList(condition, within) ??
+    countedInList(condition, within) ??
+    isCounted(condition, within)
+  );
+}
+
+/** The operand of a reduction over one axis that it does not keep, where the axis is one of these. */
+function reducedOf(
+  value: GraphValue,
+  axes: ReadonlyMap<string, number>,
+  ...ops: readonly string[]
+): { readonly operand: GraphValue; readonly axis: number } | undefined {
+  const node = producerOf(value, ...ops);
+  const [operand, over] = node?.inputs ?? [];
+  if (operand === undefined || node?.attributes.flag("keep_dims") === true) return undefined;
+  const axis = axes.get(integersOf(over)?.join() ?? "");
+  return axis === undefined ? undefined : { operand, axis };
+}
+
+const MIDDLE: ReadonlyMap<string, number> = new Map([
+  ["1", 1],
+  ["-2", 1],
+]);
+const INNER: ReadonlyMap<string, number> = new Map([...MIDDLE, ["2", 2], ["-1", 2]]);
+
+/** `reduce_any(items == list[:, :, None], 1)`, `reduce_any(items[:, None] == list[:, None, :], 2)`. */
+function comparedWithList(condition: GraphValue, { items }: Within): GraphMaskRule | undefined {
+  const any = reducedOf(condition, INNER, "Any");
+  const [left, right] = any === undefined ? [] : operandsOf(any.operand, "Equal");
+  if (any === undefined || left === undefined || right === undefined) return undefined;
+  const fromLast = any.axis === 2 ? 1 : 0;
+  for (const [item, list] of [[left, right] as const, [right, left] as const]) {
+    const isList = list.shape?.length === 3 && list.shape[2 - fromLast] === 1;
+    const column = isList ? columnOf(item, items, fromLast) : undefined;
+    if (column !== undefined) return { kind: "test", column, is: "in", values: list };
+  }
+  return undefined;
+}
+
+/** `reduce_max(one_hot(list, items), 1) > 0` and other ways to ask whether a count is none. */
+function countedInList(condition: GraphValue, within: Within): GraphMaskRule | undefined {
+  const [cast] = operandsOf(condition, "Cast");
+  if (cast !== undefined) return isCounted(cast, within);
+  const node = producerOf(condition, ...COUNTS.keys());
+  const [counts, bound] = node?.inputs ?? [];
+  if (node === undefined || counts === undefined || bound === undefined) return undefined;
+  const { fits, isAny } = COUNTS.get(node.op)!;
+  if (!fits(scalarOf(bound, within.scalars) ?? NaN)) return undefined;
+  const rule = isCounted(counts, within);
+  return rule && !isAny ? { kind: "not", of: rule } : rule;
+}
+
+const isBelowOne = (bound: number): boolean => bound >= 0 && bound < 1;
+const isUpToOne = (bound: number): boolean => bound > 0 && bound <= 1;
+const isZero = (bound: number): boolean => bound === 0;
+
+/** With which bounds a comparison of a count asks whether there is any, and whether there is none. */
+const COUNTS: ReadonlyMap<
+  string,
+  { readonly fits: (bound: number) => boolean; readonly isAny: boolean }
+> = new Map([
+  ["Greater", { fits: isBelowOne, isAny: true }],
+  ["GreaterEqual", { fits: isUpToOne, isAny: true }],
+  ["NotEqual", { fits: isZero, isAny: true }],
+  ["Equal", { fits: isZero, isAny: false }],
+  ["Less", { fits: isUpToOne, isAny: false }],
+  ["LessEqual", { fits: isBelowOne, isAny: false }],
+]);
+
+/**
+ * Rows that are counted in `[queries, items]`: the one of each query, those that a list `[queries, length]` names, or
+ * those to which a scatter writes.
+ */
+function isCounted(counts: GraphValue, { items, scalars }: Within): GraphMaskRule | undefined {
+  const scattered = countedPairs(counts, scalars);
+  if (scattered !== undefined)
+    return itemsOf(counts) === items ? pairsRule(scattered, items) : undefined;
+  const [integers] = operandsOf(counts, "Cast");
+  if (integers !== undefined && INTEGERS.has(integers.dtype)) {
+    return isCounted(integers, { items, scalars, depth: 0 });
+  }
+  const listed = listOfBincount(counts, items);
+  if (listed !== undefined) return isListed(listed, items);
+  const reduced = reducedOf(counts, MIDDLE, "Max", "Sum", "Any")?.operand;
+  const list = listOfHot(reduced ?? counts, items);
+  const rank = reduced === undefined ? 1 : 2;
+  return list?.shape?.length === rank ? isListed(list, items) : undefined;
+}
+
+/**
+ * The rows, a list for each query, that `bincount(rows, minlength=items, maxlength=items, axis=-1)` counts: what Keras'
+ * `CategoryEncoding` is made of.
+ */
+function listOfBincount(counts: GraphValue, items: number): GraphValue | undefined {
+  const [list, , weights] = operandsOf(counts, "DenseBincount");
+  const isOfItems = itemsOf(counts) === items && weights?.shape?.[0] === 0;
+  return isOfItems && list?.shape?.length === 2 ? list : undefined;
+}
+
+/** The rows that `one_hot(rows, items)` sets to 1 along its last axis. */
+function listOfHot(hot: GraphValue, items: number): GraphValue | undefined {
+  const node = producerOf(hot, "OneHot");
+  if (node === undefined) return undefined;
+  const [list, depth, on, off] = node.inputs;
+  const axis = node.attributes.int("axis", -1);
+  const isLast = axis === -1 || axis === list?.shape?.length;
+  const isWhole = isLast && integersOf(depth)?.[0] === items;
+  return isWhole && isNumber(on, 1) && isNumber(off, 0) ? list : undefined;
+}
+
+function isNumber(value: GraphValue | undefined, number: number): boolean {
+  const tensor = value?.constant;
+  return tensor !== undefined && tensor.dtype !== "string" && Number(tensor.data[0]) === number;
+}
+
+function isListed(list: GraphValue, items: number): GraphMaskRule {
+  return { kind: "test", column: rowColumn(items), is: "in", values: list };
+}
+
+/** The number of each row. */
+export function rowColumn(items: number): StoredTensor {
+  const data = Int32Array.from({ length: items }, (_, row) => row);
+  const tensor: Tensor = { dtype: "int32", shape: [items], data };
+  return { kind: "constant", name: `rows [${items}]`, tensor };
+}
+
+/** The pairs where `scatter_nd(pairs, 1, shape)` or `tensor_scatter_nd_update(zeros, pairs, 1)` is above 0. */
+function countedPairs(counts: GraphValue, scalars: ScalarReader): GraphValue | undefined {
+  const [pairs, updates] = operandsOf(counts, "ScatterNd");
+  if (pairs !== undefined && updates !== undefined)
+    return isOne(updates, scalars) ? pairs : undefined;
+  const [zeros, places, ones] = operandsOf(counts, "TensorScatterUpdate");
+  if (zeros === undefined || places === undefined || ones === undefined) return undefined;
+  const isOfNothing = !isSingle(zeros) && isRepeated(zeros, 0, scalars);
+  return isOfNothing && isOne(ones, scalars) ? places : undefined;
+}
+
+function isOne(value: GraphValue, scalars: ScalarReader): boolean {
+  return isRepeated(value, 1, scalars);
+}
+
+/** Whether all elements are one number, or that truth. */
+function isRepeated(value: GraphValue, number: number, scalars: ScalarReader): boolean {
+  return filledNumberOf(value, scalars) === number;
+}
+
+/** The operands of one of these operations; none where another one gave the value. */
+export function operandsOf(value: GraphValue, ...ops: readonly string[]): readonly GraphValue[] {
+  return producerOf(value, ...ops)?.inputs ?? [];
+}
+
+const REARRANGEMENTS_MAX = 16;
+const DTYPES: ReadonlySet<string> = new Set(["string", "int32", "int64", "float32", "bool"]);
+
+/** A stored vector with one value per item, which stands at this axis from the last one. */
+function columnOf(value: GraphValue, items: number, fromLast: number): StoredTensor | undefined {
+  if (value.shape?.at(-1 - fromLast) !== items || !DTYPES.has(value.dtype)) return undefined;
+  let vector: GraphValue | undefined = value;
+  for (let step = 0; vector !== undefined && step < REARRANGEMENTS_MAX; step += 1) {
+    const { shape, dtype, stored, constant } = vector;
+    const isVector = shape?.filter((size) => size !== 1).join() === String(items);
+    if (!isVector || dtype !== value.dtype) return undefined;
+    if (stored !== undefined) return stored;
+    if (constant !== undefined) {
+      return { kind: "constant", name: `constant [${items}]`, tensor: constant };
+    }
+    vector = vectorBefore(vector);
+  }
+  return undefined;
+}
+
+/** The rows that have 1 where all others have 0. */
+export function flaggedOf(flags: GraphValue, within: Within): GraphMaskRule | undefined {
+  const [one, others] = operandsOf(flags, "Sub");
+  if (one !== undefined && others !== undefined) {
+    const rule =
+      isSingle(one) && scalarOf(one, within.scalars) === 1 ? flaggedOf(others, within) : undefined;
+    return rule && { kind: "not", of: rule };
+  }
+  const [condition] = operandsOf(flags, "Cast");
+  if (condition?.dtype === "bool") return ruleOf(condition, within);
+  if (condition !== undefined && INTEGERS.has(condition.dtype)) return flaggedOf(condition, within);
+  const capped = cappedCountsOf(flags, within);
+  if (capped !== undefined) return isCounted(capped, within);
+  return isMultiHot(flags) ? isCounted(flags, within) : undefined;
+}
+
+/** Whether an operation gives 0 and 1 alone, whatever it counts. */
+function isMultiHot(flags: GraphValue): boolean {
+  const bins = producerOf(flags, "DenseBincount");
+  if (bins !== undefined) return bins.attributes.flag("binary_output");
+  return producerOf(flags, "Max", "OneHot", "TensorScatterUpdate") !== undefined;
+}
+
+const INTEGERS: ReadonlySet<string> = new Set(["int32", "int64"]);
+
+/** Counts of which all from 1 on are 1: `minimum(reduce_sum(one_hot(list, n), 1), 1)`, clipped at 0 or not. */
+function cappedCountsOf(flags: GraphValue, { scalars }: Within): GraphValue | undefined {
+  const beside = (value: GraphValue, op: string, number: number): GraphValue | undefined => {
+    const operands = operandsOf(value, op);
+    const at = operands.findIndex((each) => isSingle(each) && scalarOf(each, scalars) === number);
+    return at < 0 ? undefined : operands[1 - at];
+  };
+  return beside(beside(flags, "Maximum", 0) ?? flags, "Minimum", 1);
+}
+
+/** Rows that pairs `[..., 2]` of a query and a row name. */
+export function pairsRule(pairs: GraphValue | undefined, items: number): GraphMaskRule | undefined {
+  if (pairs?.shape?.at(-1) !== 2) return undefined;
+  return { kind: "test", column: rowColumn(items), is: "at", values: pairs, end: items };
+}
+
+/** How many scores a query has; -1 where that is not known. */
+export function itemsOf({ shape }: GraphValue): number {
+  return shape?.length === 2 ? shape[1]! : -1;
+}
