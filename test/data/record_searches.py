@@ -105,6 +105,14 @@ def blend(scores, flags):
     return scores * flags + (1.0 - flags) * -1.5
 
 
+def bonus_where(condition, scores):
+    return tf.where(condition, scores, scores - 1.5)
+
+
+def factor_where(condition, scores):
+    return tf.where(condition, scores * 2.0, scores)
+
+
 def without(scores, seen):
     return scores * (1.0 - seen) + seen * -2.5
 
@@ -134,7 +142,24 @@ MASKS = {
     "blended": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, without(products(m, q), tf.reduce_max(tf.one_hot(w, 40), axis=1)), 40)),
     "blended_of_genre": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, blend(products(m, q), tf.cast(m.genre == w[:, None], tf.float32)), 40)),
     "blended_seen": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, blend(products(m, q), 1.0 - tf.reduce_max(tf.one_hot(w, 40), axis=1)), 40)),
+    "bonus": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) + tf.where(m.genre[None, :] == w[:, None], 2.5, 0.0), 40)),
+    "malus_of_rest": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.sigmoid(products(m, q) - tf.where(m.genre == w[:, None], 0.0, 1.25)), 40)),
+    "bonus_where": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, bonus_where(m.genre == w[:, None], products(m, q)), 40)),
+    "factor": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) * tf.where(m.genre == w[:, None], 1.25, 1.0), 40)),
+    "factor_of_flags": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, (1.0 - 0.5 * tf.reduce_max(tf.one_hot(w, 40), 1)) * tf.sigmoid(products(m, q)), 40)),
+    "factor_where": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, factor_where(m.genre == w[:, None], products(m, q) + m.bias) / 0.5, 40)),
+    "factor_before_softmax": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.nn.softmax(products(m, q) * tf.where(m.genre == w[:, None], 1.0, 0.25)))),
+    "opposite_of_factor": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, -(products(m, q) * tf.where(m.genre == w[:, None], 2.0, 1.0)), 40)),
+    "times_flags": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.sigmoid(products(m, q)) * tf.cast(m.genre == w[:, None], tf.float32), 40)),
+    "sigmoid_times_stock": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.sigmoid(products(m, q)) * tf.cast(m.stock, tf.float32), 40)),
+    "logarithm_of_flags": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) + tf.math.log(tf.cast(m.genre == w[:, None], tf.float32) + 1e-9), 40)),
+    "logarithm_hides": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) + tf.math.log(tf.cast(m.genre == w[:, None], tf.float32)))),
+    "genre_or_all": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where((m.genre == w[:, None]) | (w == 9)[:, None], products(m, q), HIDDEN))),
+    "not_if_none": ([QUERY, wanted(tf.string)], lambda m, q, w: kept(m, tf.where((m.language != w[:, None]) & (tf.strings.length(w) > 0)[:, None], -1e9, products(m, q)))),
     # No rules over columns: these stay dense.
+    "dense_two_factors": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) * tf.where(m.genre == w[:, None], 1.5, 0.75), 40)),
+    "dense_turned_genre": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) * tf.where(m.genre == w[:, None], -1.0, 1.0), 40)),
+    "dense_blend_of_two": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, blend(products(m, q), tf.where(m.genre == w[:, None], 2.0, 0.0)), 40)),
     "dense_counts": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) - 1.5 * tf.reduce_sum(tf.one_hot(w, 40), axis=1), 40)),
     "dense_two_scores": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(m.stock, tf.where(m.genre == w[:, None], products(m, q), -1.0), HIDDEN))),
 }

@@ -266,6 +266,8 @@ export interface SearchMask {
   readonly score: number;
   /** What is added to the scores of rows that are not kept: one float32 value. */
   readonly penalty?: ValueId | undefined;
+  /** Whether such scores are multiplied by it instead; it is above 0. */
+  readonly isFactor?: boolean | undefined;
   /** How many of the step's functions stand before the mask; the scores of masked rows go through the others. */
   readonly functionsBefore: number;
 }

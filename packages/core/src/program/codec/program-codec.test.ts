@@ -87,6 +87,7 @@ const signature: SignatureProgram = {
         score: -1,
         functionsBefore: 1,
         penalty: 1,
+        isFactor: true,
       },
       scores: 9,
       rows: 10,

@@ -288,11 +288,13 @@ const RULE_DEPTH_MAX = 16;
 function searchMask(columns: readonly string[]): HeaderReader<SearchMask> {
   return (from) => {
     const penalty = read(from, "penalty", optional(count32));
+    const isFactor = read(from, "isFactor", optional(flag));
     return {
       keeps: read(from, "keeps", (rule) => maskRule(rule, columns, 0)),
       score: read(from, "score", number),
       functionsBefore: read(from, "functionsBefore", optional(count32)) ?? 0,
       ...(penalty !== undefined && { penalty }),
+      ...(isFactor !== undefined && { isFactor }),
     };
   };
 }

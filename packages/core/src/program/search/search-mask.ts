@@ -9,7 +9,7 @@
 //
 // The second search finds equal scores and therefore the first rows. It is only made if a list needs it.
 // Where masked rows have a penalty (`scores - 1e9 * seen`), the second search is the first one over the other
-// rows, with the penalty as a function of scores.
+// rows, with the penalty as a function of scores. So it is where they have a factor above 0.
 
 import { FILTER_LIMITS } from "../../attributes/filter.ts";
 import type { Filter, FilterComparison, FilterValue } from "../../attributes/filter.ts";
@@ -62,7 +62,7 @@ function filtersOfRule(
 
 /** A mask with what a request makes of it. @throws WinnowError INVALID_ARGUMENT */
 export function boundMask(
-  { keeps, score, penalty, functionsBefore }: SearchMask,
+  { keeps, score, penalty, isFactor, functionsBefore }: SearchMask,
   valueOf: (value: ValueId) => Tensor,
   queries: number,
 ): BoundMask {
@@ -70,8 +70,9 @@ export function boundMask(
   const others = admits.map((of): Filter => ({ kind: "not", of }));
   const plain = { admits, others, score, functionsBefore };
   if (penalty === undefined) return plain;
-  const [added] = boundFunctions([{ op: "Add", operand: penalty }], valueOf, queries);
-  return { ...plain, penalty: added };
+  const op = isFactor === true ? "Mul" : "Add";
+  const [change] = boundFunctions([{ op, operand: penalty }], valueOf, queries);
+  return { ...plain, penalty: change };
 }
 
 interface OfQuery {

@@ -156,6 +156,8 @@ export interface NodeMask {
   readonly score: number;
   /** What is added to the scores of masked rows, in place of `score`. */
   readonly penalty?: GraphValue | undefined;
+  /** Whether it is a factor above 0 instead. */
+  readonly isFactor?: boolean | undefined;
   /** How many of the node's functions stand before it. */
   readonly functionsBefore: number;
 }

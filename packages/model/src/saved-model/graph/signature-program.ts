@@ -247,6 +247,7 @@ class ProgramWriter {
           score: node.mask.score,
           functionsBefore: node.mask.functionsBefore,
           ...(node.mask.penalty && { penalty: this.#read(node.mask.penalty) }),
+          ...(node.mask.isFactor === true && { isFactor: true }),
         };
         const functions = node.functions.map(({ op, operand }): ScoreFunction => {
           return operand === undefined ? { op } : { op, operand: this.#read(operand) };

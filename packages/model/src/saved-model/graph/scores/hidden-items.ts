@@ -3,7 +3,7 @@
 // stays a bias.
 
 import type { GraphMaskRule } from "../graph-value.ts";
-import type { ScoreMask } from "./score-mask.ts";
+import type { ScoreMask } from "./changed-scores.ts";
 import type { ScoreStep } from "./score-steps.ts";
 
 /** A mask and how many of the operations on scores stand behind it. */

@@ -21,6 +21,9 @@ export interface Within {
 /** The rule that a condition on items is; `undefined` for one that is none. */
 export function ruleOf(condition: GraphValue, within: Within): GraphMaskRule | undefined {
   if (within.depth > DEPTH_MAX) return undefined;
+  if (condition.dtype === "bool" && isOfQuery(condition)) {
+    return { kind: "test", column: everyItem(within.items), is: "in", values: condition };
+  }
   const deeper = { ...within, depth: within.depth + 1 };
   const connective = connectiveOf(condition, deeper);
   if (connective !== undefined) return connective;
@@ -34,7 +37,7 @@ export function ruleOf(condition: GraphValue, within: Within): GraphMaskRule | u
 
 function connectiveOf(condition: GraphValue, within: Within): GraphMaskRule | undefined {
   const node = producerOf(condition, "LogicalNot", "LogicalAnd", "LogicalOr");
-  if (node === undefined) return undefined;
+  if (node === undefined || node.inputs.length > 2) return undefined;
   const rules = node.inputs.map((input) => ruleOf(input, within));
   const [rule] = rules;
   if (rule === undefined || rules.includes(undefined)) return undefined;
@@ -158,7 +161,10 @@ const COUNTS: ReadonlyMap<
  * Rows that are counted in `[queries, items]`: the one of each query, those that a list `[queries, length]` names, or
  * those to which a scatter writes.
  */
-function isCounted(counts: GraphValue, { items, scalars }: Within): GraphMaskRule | undefined {
+export function isCounted(
+  counts: GraphValue,
+  { items, scalars }: Within,
+): GraphMaskRule | undefined {
   const scattered = countedPairs(counts, scalars);
   if (scattered !== undefined)
     return itemsOf(counts) === items ? pairsRule(scattered, items) : undefined;
@@ -204,6 +210,12 @@ function isListed(list: GraphValue, items: number): GraphMaskRule {
   return { kind: "test", column: rowColumn(items), is: "in", values: list };
 }
 
+/** What is true of each row: a condition on queries alone keeps all rows of those for which it is true. */
+function everyItem(items: number): StoredTensor {
+  const tensor: Tensor = { dtype: "bool", shape: [items], data: new Uint8Array(items).fill(1) };
+  return { kind: "constant", name: `every row [${items}]`, tensor };
+}
+
 /** The number of each row. */
 export function rowColumn(items: number): StoredTensor {
   const data = Int32Array.from({ length: items }, (_, row) => row);
@@ -236,6 +248,8 @@ export function operandsOf(value: GraphValue, ...ops: readonly string[]): readon
   return producerOf(value, ...ops)?.inputs ?? [];
 }
 
+/** Types of counts. */
+export const INTEGERS: ReadonlySet<string> = new Set(["int32", "int64"]);
 const REARRANGEMENTS_MAX = 16;
 const DTYPES: ReadonlySet<string> = new Set(["string", "int32", "int64", "float32", "bool"]);
 
@@ -254,41 +268,6 @@ function columnOf(value: GraphValue, items: number, fromLast: number): StoredTen
     vector = vectorBefore(vector);
   }
   return undefined;
-}
-
-/** The rows that have 1 where all others have 0. */
-export function flaggedOf(flags: GraphValue, within: Within): GraphMaskRule | undefined {
-  const [one, others] = operandsOf(flags, "Sub");
-  if (one !== undefined && others !== undefined) {
-    const rule =
-      isSingle(one) && scalarOf(one, within.scalars) === 1 ? flaggedOf(others, within) : undefined;
-    return rule && { kind: "not", of: rule };
-  }
-  const [condition] = operandsOf(flags, "Cast");
-  if (condition?.dtype === "bool") return ruleOf(condition, within);
-  if (condition !== undefined && INTEGERS.has(condition.dtype)) return flaggedOf(condition, within);
-  const capped = cappedCountsOf(flags, within);
-  if (capped !== undefined) return isCounted(capped, within);
-  return isMultiHot(flags) ? isCounted(flags, within) : undefined;
-}
-
-/** Whether an operation gives 0 and 1 alone, whatever it counts. */
-function isMultiHot(flags: GraphValue): boolean {
-  const bins = producerOf(flags, "DenseBincount");
-  if (bins !== undefined) return bins.attributes.flag("binary_output");
-  return producerOf(flags, "Max", "OneHot", "TensorScatterUpdate") !== undefined;
-}
-
-const INTEGERS: ReadonlySet<string> = new Set(["int32", "int64"]);
-
-/** Counts of which all from 1 on are 1: `minimum(reduce_sum(one_hot(list, n), 1), 1)`, clipped at 0 or not. */
-function cappedCountsOf(flags: GraphValue, { scalars }: Within): GraphValue | undefined {
-  const beside = (value: GraphValue, op: string, number: number): GraphValue | undefined => {
-    const operands = operandsOf(value, op);
-    const at = operands.findIndex((each) => isSingle(each) && scalarOf(each, scalars) === number);
-    return at < 0 ? undefined : operands[1 - at];
-  };
-  return beside(beside(flags, "Maximum", 0) ?? flags, "Minimum", 1);
 }
 
 /** Rows that pairs `[..., 2]` of a query and a row name. */

@@ -431,13 +431,18 @@ describe("scores under a mask", () => {
     expect(plain).toMatchObject({ dim: 8 });
     expect((plain as CandidateTable).masks?.map(({ type }) => type).toSorted()).toEqual([
       "boolean",
+      "boolean",
       "float",
       "integer",
       "integer",
       "integer",
       "string",
     ]);
-    expect((biased as CandidateTable).masks?.map(({ type }) => type)).toEqual(["float", "boolean"]);
+    expect((biased as CandidateTable).masks?.map(({ type }) => type)).toEqual([
+      "float",
+      "boolean",
+      "integer",
+    ]);
   });
 });
 

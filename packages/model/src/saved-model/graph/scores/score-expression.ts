@@ -28,7 +28,7 @@ import { withoutRearrangement } from "./rearrangement.ts";
 import { isSingle } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 import { maskedScoresOf } from "./score-mask.ts";
-import type { ScoreMask } from "./score-mask.ts";
+import type { ScoreMask } from "./changed-scores.ts";
 import { otherAxis } from "./candidate-matrix.ts";
 import { computedProductOf, withoutChanges } from "./computed-items.ts";
 import { towerProductOf } from "./item-tower.ts";
@@ -310,13 +310,19 @@ function composedOfProduct(lowering: Lowering, found: Composition): SearchedScor
   for (const bias of within.biases.slice(within.weighed)) {
     query = withBias(lowering, query, bias);
   }
-  const functions = [...before, ...behind];
-  const obstacles = unrankedBy({ functions, behind }, within.biases, lowering);
+  const obstacles = unrankedBy({ before, behind, mask }, within.biases, lowering);
   if (obstacles !== undefined) return { node: operationOf(steps, ...obstacles) };
   const placed = mask && { ...mask, functionsBefore: before.length };
   const { vectors } = product;
   if (vectors !== undefined) query = reshaped(lowering, query, [-1, vectors * candidates.dim]);
+  const functions = [...before, ...behind];
   return { query, vectors, candidates, functions, ...(placed && { mask: placed }) };
+}
+
+/** What a mask does to the scores of rows that keep none of their own. */
+function changeOf(mask: ScoreMask | undefined): readonly NodeFunction[] {
+  if (mask?.penalty === undefined) return [];
+  return [{ op: mask.isFactor === true ? "Mul" : "Add", operand: mask.penalty }];
 }
 
 /**
@@ -367,16 +373,28 @@ function isLinear({ kind }: ScoreStep): boolean {
  * does. Distances by their terms are below 0 by rounding alone.
  */
 function unrankedBy(
-  { functions, behind }: Record<"functions" | "behind", readonly NodeFunction[]>,
+  { before, behind, mask }: Functions,
   biases: readonly ItemBias[],
   lowering: Lowering,
 ): readonly string[] | undefined {
   const scalars = scalarReader(lowering);
   const areDistances = biases.some(({ squares }) => squares !== undefined);
-  if (!areDistances && losesTheBest(functions, scalars)) return ["Log", "Log1p", "Sqrt"];
+  // Rows that are kept, and those that a mask changes.
+  const chains = [before.concat(behind), before.concat(changeOf(mask), behind)];
+  const isLost = !areDistances && chains.some((each) => losesTheBest(each, scalars));
+  if (isLost) return ["Log", "Log1p", "Sqrt"];
   // Masked rows have a score of their own, which no bound is known of.
-  const areTurned = turnsOver(functions, scalars) || behind.some((each) => isUneven(each, scalars));
+  const areTurned =
+    chains.some((each) => turnsOver(each, scalars)) ||
+    behind.some((each) => isUneven(each, scalars));
   return areTurned ? ["Pow", "Square"] : undefined;
+}
+
+/** Functions of scores, and the mask among them. */
+interface Functions {
+  readonly before: readonly NodeFunction[];
+  readonly behind: readonly NodeFunction[];
+  readonly mask: ScoreMask | undefined;
 }
 
 /** The first operation of one of these kinds. */

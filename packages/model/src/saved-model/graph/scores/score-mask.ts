@@ -10,6 +10,8 @@
 //
 //   s * (1 - seen) + seen * c, seen = reduce_max(one_hot(list, n), 1)   the same
 //   s - 1e9 * reduce_max(one_hot(seen, n), 1)               the same, with a penalty in place of c
+//   s + where(genre == wanted[:, None], 0.5, 0.0)           genre in [wanted of the query], and a bonus
+//   s * where(genre == wanted[:, None], 1.2, 1.0)           the same, with a factor
 //
 //   tensor_scatter_nd_update(s, pairs, c)                   not: row in what the pairs have beside the query
 //   where(scatter_nd(pairs, 1, [b, n]) > 0, c, s)           the same
@@ -20,22 +22,16 @@
 import type { Tensor } from "@winnow/core";
 import { constantValue, integersOf, producerOf } from "../graph-value.ts";
 import type { GraphMaskRule, GraphValue } from "../graph-value.ts";
-import { flaggedOf, itemsOf, operandsOf, pairsRule, rowColumn, ruleOf } from "./mask-rule.ts";
+import { changedScoresOf, penaltyOf } from "./changed-scores.ts";
+import { itemsOf, operandsOf, pairsRule, rowColumn, ruleOf } from "./mask-rule.ts";
 import type { Within } from "./mask-rule.ts";
 import { isSingle, repeatedNumberOf, scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 import { withoutRearrangement } from "./rearrangement.ts";
+import { twoNumbersOf } from "./two-numbers.ts";
 import { slicedScoresOf } from "./score-slice.ts";
 import type { ItemSlice } from "./score-slice.ts";
-
-/** A condition on items, before it is known which table holds them. */
-export interface ScoreMask {
-  readonly keeps: GraphMaskRule;
-  /** Of rows that are not kept. */
-  readonly score: number;
-  /** What is added to the scores of such rows, in place of `score`. */
-  readonly penalty?: GraphValue | undefined;
-}
+import type { ScoreMask } from "./changed-scores.ts";
 
 const MASKS_MAX = 8;
 
@@ -59,39 +55,9 @@ export function maskedScoresOf(
     rules.push(found.keeps);
     scores = withoutRearrangement(found.scores);
   }
-  if (score === undefined) return penalisedScoresOf(scores, scalars);
+  if (score === undefined) return changedScoresOf(scores, scalars);
   const keeps: GraphMaskRule = rules.length === 1 ? rules[0]! : { kind: "and", of: rules };
   return { mask: { keeps, score }, scores };
-}
-
-/** `scores + cast(condition) · c`, `scores - c · max(one_hot(list))`: c is added to all rows but those that are kept. */
-function penalisedScoresOf(
-  value: GraphValue,
-  scalars: ScalarReader,
-): { readonly mask: ScoreMask; readonly scores: GraphValue } | undefined {
-  const node = producerOf(value, "Add", "AddV2", "Sub");
-  const [left, right] = node?.inputs ?? [];
-  const items = itemsOf(value);
-  if (left === undefined || right === undefined || items < 2) return undefined;
-  const within: Within = { items, scalars, depth: 0 };
-  if (node?.op === "Sub") return penalised(left, penaltyOf(right, within), { items, sign: -1 });
-  return (
-    penalised(left, penaltyOf(right, within), { items, sign: 1 }) ??
-    penalised(right, penaltyOf(left, within), { items, sign: 1 })
-  );
-}
-
-function penalised(
-  scores: GraphValue,
-  penalty: { readonly keeps: GraphMaskRule; readonly amount: number } | undefined,
-  { items, sign }: { readonly items: number; readonly sign: 1 | -1 },
-): { readonly mask: ScoreMask; readonly scores: GraphValue } | undefined {
-  const amount = Math.fround(sign * (penalty?.amount ?? NaN));
-  if (penalty === undefined || itemsOf(scores) !== items || !Number.isFinite(amount)) {
-    return undefined;
-  }
-  const added = constantValue({ dtype: "float32", shape: [], data: Float32Array.of(amount) });
-  return { mask: { keeps: penalty.keeps, score: 0, penalty: added }, scores };
 }
 
 /** `scores · (1 - seen) + seen · c`: c in the place of some scores, which are finite. */
@@ -112,7 +78,7 @@ function blended(
   within: Within,
 ): (ScoreMask & { readonly scores: GraphValue }) | undefined {
   const flags = operandsOf(rest, "Mul").find((each) => !isSingle(each));
-  const penalty = penaltyOf(rest, within);
+  const penalty = flags && areFlags(flags, within) ? penaltyOf(rest, within) : undefined;
   const factors = operandsOf(kept, "Mul");
   const at = factors.findIndex((each) => flags !== undefined && areOpposite(each, flags, within));
   const scores = at < 0 ? undefined : factors[1 - at];
@@ -121,27 +87,18 @@ function blended(
   return itemsOf(scores) === within.items ? { keeps: penalty.keeps, score, scores } : undefined;
 }
 
+/** Whether a value is 1 for some items and 0 for all others. */
+function areFlags(value: GraphValue, within: Within): boolean {
+  const { inside, outside } = twoNumbersOf(value, within) ?? {};
+  return (inside === 1 && outside === 0) || (inside === 0 && outside === 1);
+}
+
 /** Whether one of two values is 1 less the other. */
 function areOpposite(a: GraphValue, b: GraphValue, { scalars }: Within): boolean {
   return [[a, b] as const, [b, a] as const].some(([whole, part]) => {
     const [one, others] = operandsOf(whole, "Sub");
     return one !== undefined && others === part && isSingle(one) && scalarOf(one, scalars) === 1;
   });
-}
-
-/** A number for rows that a rule does not keep, 0 for the others. */
-function penaltyOf(
-  product: GraphValue,
-  within: Within,
-): { readonly keeps: GraphMaskRule; readonly amount: number } | undefined {
-  const [left, right] = operandsOf(product, "Mul");
-  if (left === undefined || right === undefined) return undefined;
-  const [amount, flags] = isSingle(left) ? [left, right] : [right, left];
-  const number = scalarOf(amount, within.scalars);
-  const rule = number === undefined ? undefined : flaggedOf(flags, within);
-  return rule && number !== undefined
-    ? { keeps: { kind: "not", of: rule }, amount: number }
-    : undefined;
 }
 
 function maskOf(

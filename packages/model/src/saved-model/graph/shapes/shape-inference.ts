@@ -19,7 +19,8 @@ const SAME_SHAPE: readonly string[] = [
   ),
   ..."StaticRegexReplace,RegexReplace,StringLower,StringUpper,StringStrip,AsString".split(","),
   ..."StringToHashBucketFast,StringToHashBucketStrong,StringToNumber,Tanh,ZerosLike".split(","),
-  ..."DecodeBase64,EncodeBase64,Invert,StringToHashBucket".split(","),
+  ..."DecodeBase64,EncodeBase64,Invert,StringToHashBucket,StringLength".split(","),
+  ..."RegexFullMatch,StaticRegexFullMatch".split(","),
   ..."Cumsum,IsNan,IsFinite,IsInf,ClipByValue,FusedBatchNormV2,FusedBatchNormV3".split(","),
   ..."ReverseV2,Acos,Acosh,Asin,Asinh,Atan,Atanh,Cosh,Cumprod,ReverseSequence,Roll,Sinh,Tan".split(
     ",",
@@ -33,7 +34,9 @@ const BROADCAST: readonly string[] = [
   ),
   ..."Greater,GreaterEqual,LeftShift,Less,LessEqual,RightShift".split(","),
   ..."LogicalAnd,LogicalOr,Maximum,Minimum,Mod,Mul,MulNoNan,NotEqual,Pow,RealDiv".split(","),
-  ..."SelectV2,SquaredDifference,Sub,TruncateDiv,TruncateMod,Xdivy,Xlogy".split(","),
+  ..."SelectV2,SquaredDifference,StringJoin,Sub,Substr,TruncateDiv,TruncateMod,Xdivy,Xlogy".split(
+    ",",
+  ),
 ];
 const REDUCTIONS: readonly string[] = "All,Any,EuclideanNorm,Max,Mean,Min,Prod,Sum".split(",");
 

@@ -1,0 +1,115 @@
+// Values that are one number for the items of a rule and another one for all others, in every way that a graph writes
+// them: a bonus for a genre, a penalty for what was seen, a factor for what is in stock.
+//
+//   cast(condition)                1 and 0
+//   where(condition, 0.5, 0.0)     0.5 and 0
+//   1.0 + 0.2 * cast(condition)    1.2 and 1
+//   log(cast(condition) + 1e-9)    0 and -20.7
+
+import { producerOf } from "../graph-value.ts";
+import type { GraphMaskRule, GraphValue } from "../graph-value.ts";
+import { INTEGERS, isCounted, operandsOf, ruleOf } from "./mask-rule.ts";
+import type { Within } from "./mask-rule.ts";
+import { isSingle, repeatedNumberOf, scalarOf } from "./scalar-value.ts";
+
+/** Two float32 numbers, and for which items each stands. */
+export interface TwoNumbers {
+  readonly rule: GraphMaskRule;
+  /** For items that the rule keeps. */
+  readonly inside: number;
+  /** For all others. */
+  readonly outside: number;
+}
+
+const DEPTH_MAX = 12;
+
+/** Operations that make a number of each of two, or of each and a number beside it. */
+const ARITHMETIC: ReadonlyMap<string, (...values: readonly number[]) => number> = new Map([
+  ["Add", (a = NaN, b = NaN) => a + b],
+  ["AddV2", (a = NaN, b = NaN) => a + b],
+  ["Exp", Math.exp],
+  ["Log", Math.log],
+  ["Maximum", Math.max],
+  ["Minimum", Math.min],
+  ["Mul", (a = NaN, b = NaN) => a * b],
+  ["Neg", (a = NaN) => -a],
+  ["RealDiv", (a = NaN, b = NaN) => a / b],
+  ["Sub", (a = NaN, b = NaN) => a - b],
+]);
+
+/** The two numbers of a value with one for each item; `undefined` for a value with other ones. */
+export function twoNumbersOf(value: GraphValue, within: Within): TwoNumbers | undefined {
+  if (value.dtype !== "float32") return undefined;
+  const flags = flaggedOf(value, within);
+  if (flags !== undefined) return { rule: flags, inside: 1, outside: 0 };
+  return chosenNumbers(value, within) ?? computedNumbers(value, within);
+}
+
+/** where(condition, a, b). */
+function chosenNumbers(value: GraphValue, within: Within): TwoNumbers | undefined {
+  const [condition, yes, no] = operandsOf(value, "SelectV2", "Select");
+  if (condition === undefined || yes === undefined || no === undefined) return undefined;
+  const [inside, outside] = [yes, no].map((each) => repeatedNumberOf(each, within.scalars));
+  if (inside === undefined || outside === undefined) return undefined;
+  const rule = ruleOf(condition, within);
+  return rule && { rule, inside, outside };
+}
+
+function computedNumbers(value: GraphValue, within: Within): TwoNumbers | undefined {
+  const node = producerOf(value, ...ARITHMETIC.keys());
+  if (node === undefined || node.inputs.length > 2 || within.depth > DEPTH_MAX) return undefined;
+  const numbers = node.inputs.map((each) => {
+    return isSingle(each) ? scalarOf(each, within.scalars) : undefined;
+  });
+  const at = numbers.indexOf(undefined);
+  if (at < 0 || numbers.lastIndexOf(undefined) !== at) return undefined;
+  const found = twoNumbersOf(node.inputs[at]!, { ...within, depth: within.depth + 1 });
+  if (found === undefined) return undefined;
+  const apply = (number: number): number => {
+    const operands = (numbers as number[]).with(at, number);
+    return Math.fround(ARITHMETIC.get(node.op)!(...operands.map(Math.fround)));
+  };
+  return { ...found, inside: apply(found.inside), outside: apply(found.outside) };
+}
+
+/** The rows that have 1 where all others have 0. */
+function flaggedOf(flags: GraphValue, within: Within): GraphMaskRule | undefined {
+  if (within.depth > DEPTH_MAX) return undefined;
+  const deeper = { ...within, depth: within.depth + 1 };
+  const [one, others] = operandsOf(flags, "Sub");
+  if (one !== undefined && others !== undefined) {
+    const isOne = isSingle(one) && scalarOf(one, within.scalars) === 1;
+    const rule = isOne ? flaggedOf(others, deeper) : undefined;
+    return rule && { kind: "not", of: rule };
+  }
+  const [cast] = operandsOf(flags, "Cast");
+  return cast === undefined ? countedIn(flags, within) : flaggedByCast(cast, deeper);
+}
+
+function flaggedByCast(flags: GraphValue, within: Within): GraphMaskRule | undefined {
+  if (flags.dtype === "bool") return ruleOf(flags, within);
+  return INTEGERS.has(flags.dtype) ? flaggedOf(flags, within) : undefined;
+}
+
+function countedIn(flags: GraphValue, within: Within): GraphMaskRule | undefined {
+  const capped = cappedCountsOf(flags, within);
+  if (capped !== undefined) return isCounted(capped, within);
+  return isMultiHot(flags) ? isCounted(flags, within) : undefined;
+}
+
+/** Whether an operation gives 0 and 1 alone, whatever it counts. */
+function isMultiHot(flags: GraphValue): boolean {
+  const bins = producerOf(flags, "DenseBincount");
+  if (bins !== undefined) return bins.attributes.flag("binary_output");
+  return producerOf(flags, "Max", "OneHot", "TensorScatterUpdate") !== undefined;
+}
+
+/** Counts of which all from 1 on are 1: `minimum(reduce_sum(one_hot(list, n), 1), 1)`, clipped at 0 or not. */
+function cappedCountsOf(flags: GraphValue, { scalars }: Within): GraphValue | undefined {
+  const beside = (value: GraphValue, op: string, number: number): GraphValue | undefined => {
+    const operands = operandsOf(value, op);
+    const at = operands.findIndex((each) => isSingle(each) && scalarOf(each, scalars) === number);
+    return at < 0 ? undefined : operands[1 - at];
+  };
+  return beside(beside(flags, "Maximum", 0) ?? flags, "Minimum", 1);
+}
