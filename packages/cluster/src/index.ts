@@ -5,7 +5,12 @@ export {
   announcementToJson,
   isWorkerId,
 } from "./announcement/announcement-codec.ts";
-export { holdingOf, holdingsOf, newestIncarnations } from "./announcement/announcement.ts";
+export {
+  VERSIONS_ANNOUNCED_MAX,
+  holdingOf,
+  holdingsOf,
+  newestIncarnations,
+} from "./announcement/announcement.ts";
 export type {
   Announcement,
   HeldPartition,

@@ -12,6 +12,7 @@ import {
   workerId,
 } from "@winnow/core";
 import type { WorkerId } from "@winnow/core";
+import { VERSIONS_ANNOUNCED_MAX } from "./announcement.ts";
 import type {
   Announcement,
   HeldPartition,
@@ -63,7 +64,6 @@ interface TableMessage {
 
 const TEXT_CHARACTERS_MAX = 256;
 const MESSAGE_CHARACTERS_MAX = 1024;
-const VERSIONS_MAX = 1024;
 const TABLES_MAX = 4096;
 const PARTITIONS_MAX = 65_536;
 const SOURCES_MAX = 16;
@@ -149,7 +149,9 @@ export function decodeAnnouncement(message: unknown): Announcement {
     device: fields.text("device", PRINTABLE),
     memoryUsedBytes: fields.count("memory_used_bytes"),
     memoryCapacityBytes: fields.count("memory_capacity_bytes"),
-    versions: fields.list("versions", VERSIONS_MAX).map((version) => decodeVersion(version, size)),
+    versions: fields
+      .list("versions", VERSIONS_ANNOUNCED_MAX)
+      .map((version) => decodeVersion(version, size)),
     ...(order && { order }),
     ...saidText(fields, "release"),
     ...saidText(fields, "placement"),

@@ -71,6 +71,9 @@ export interface HeldPartition {
 
 type Holdings = Announcement["versions"];
 
+/** Versions of one announcement, at most: readers refuse a longer one whole. */
+export const VERSIONS_ANNOUNCED_MAX = 1024;
+
 /** Made when first asked for: what is done for each of a thousand models must not go through all of them. */
 const holdingsByModel = new WeakMap<Holdings, ReadonlyMap<string, Holdings>>();
 

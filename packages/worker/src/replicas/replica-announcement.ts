@@ -1,6 +1,7 @@
 // What this worker announces of the versions that it holds, derived from its replica set: the worker's part
 // of the record that routers build their tables from.
 
+import { VERSIONS_ANNOUNCED_MAX } from "@winnow/cluster";
 import type { HeldPartition, TableHolding, VersionHolding } from "@winnow/cluster";
 import { WinnowError } from "@winnow/core";
 
@@ -17,8 +18,8 @@ const LEAVING_PHASES: ReadonlySet<string> = new Set(["leaving", "unloading", "cl
 const MESSAGE_CHARACTERS_MAX = 900;
 
 /**
- * The holdings of all versions, ascending by model and version. `isServed`: whether a content
- * serves, here or on a worker that is ahead or behind.
+ * The holdings of all versions, ascending by model and version; of more than an announcement takes, those that requests
+ * need most. `isServed`: whether a content serves, here or on a worker that is ahead or behind.
  */
 export function holdingsOf(
   set: ReplicaSet,
@@ -29,12 +30,23 @@ export function holdingsOf(
   const versions = [...set.versions.values()].toSorted(
     (a, b) => compareText(a.model, b.model) || a.version - b.version,
   );
-  return versions.map((held) => {
+  const holdings = versions.map((held) => {
     const holding = holdingOf(held, intent, isServed);
     const key = set.serving.get(held.model);
     const isServing = key?.version === held.version && key.fingerprint === holding.fingerprint;
     return Object.assign(holding, { serving: isServing });
   });
+  if (holdings.length <= VERSIONS_ANNOUNCED_MAX) return holdings;
+  const needs = new Map(holdings.map((each, at) => [each, needOf(each, isServed(versions[at]!))]));
+  const ranked = holdings.toSorted((a, b) => needs.get(b)! - needs.get(a)!);
+  const kept = new Set(ranked.slice(0, VERSIONS_ANNOUNCED_MAX));
+  return holdings.filter((each) => kept.has(each));
+}
+
+/** How much requests need a version: one that serves most, one that is given up least. */
+function needOf({ state }: VersionHolding, isServed: boolean): number {
+  if (isServed) return 3;
+  return state === "unloading" ? 0 : 1 + Number(state !== "failed");
 }
 
 /**

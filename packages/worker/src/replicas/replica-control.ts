@@ -115,6 +115,8 @@ export class ReplicaControl {
   readonly #cutsTold = new Set<WorkerId>();
   /** Workers that make other tables of the same files and were already logged for it. */
   readonly #readersTold = new Set<WorkerId>();
+  /** Whether it was logged that an announcement does not take all versions. */
+  #isExcessTold = false;
   /** The holdings that were last derived for announcements, and the state from which they were derived. */
   #told: ToldHoldings | undefined;
   #isDraining = false;
@@ -285,6 +287,7 @@ export class ReplicaControl {
     this.#unheard = plan.unheard;
     this.#ask();
     this.#warnUnplaced(nowMs);
+    this.#warnExcess();
     this.#warnCuts();
     this.#dependencies.onChange();
     const endedMs = this.#clock.nowMs();
@@ -337,6 +340,20 @@ export class ReplicaControl {
       "no partitions are placed on this worker: --members must list its id, or Redis must answer",
       { workerId },
     );
+  }
+
+  /** Routers ask only for what is announced. */
+  #warnExcess(): void {
+    const { size: versions } = this.#set.versions;
+    const announced = this.holdings().length;
+    const isExcess = versions > announced;
+    if (isExcess && !this.#isExcessTold) {
+      this.#dependencies.environment.log.error(
+        "more versions than a worker announces: the others are not served; remove models or old versions",
+        { versions, announced },
+      );
+    }
+    this.#isExcessTold = isExcess;
   }
 
   /**
