@@ -198,7 +198,7 @@ export type {
   ValueId,
   Vocabulary,
 } from "./program/program.ts";
-export { vectorDimOf } from "./program/program.ts";
+export { TABLE_SOURCES_MAX, vectorDimOf } from "./program/program.ts";
 export { maskValueAt, testsInRule } from "./program/search/search-mask.ts";
 export { elementFunction, isSoftmax, scoreValues } from "./program/search/score-functions.ts";
 export type {

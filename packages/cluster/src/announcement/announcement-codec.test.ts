@@ -1,6 +1,6 @@
 // An announcement is accepted only if every field is valid.
 
-import { WinnowError } from "@winnow/core";
+import { TABLE_SOURCES_MAX, WinnowError } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Announcement } from "./announcement.ts";
@@ -98,6 +98,17 @@ describe("an announcement", () => {
     );
 
     expect(text.length).toBeLessThan(12_000);
+  });
+
+  test("of items that are computed of many stored tensors is read as it was written", () => {
+    const share = (partition: number) =>
+      Array.from({ length: TABLE_SOURCES_MAX }, (_, source) => partition * 1000 + source);
+    const announcement = announced({
+      id: "a",
+      versions: [{ version: 1, partitions: 1024, held: [0, 1023], share }],
+    });
+
+    expect(decodeAnnouncement(encodeAnnouncement(announcement))).toEqual(announcement);
   });
 
   test("tells the machine that a worker shares with others", () => {

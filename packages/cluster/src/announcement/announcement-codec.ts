@@ -4,6 +4,7 @@
 
 import {
   ANNOUNCED_NAME,
+  TABLE_SOURCES_MAX,
   WinnowError,
   codeOfGrpcStatus,
   fingerprint,
@@ -66,7 +67,6 @@ const TEXT_CHARACTERS_MAX = 256;
 const MESSAGE_CHARACTERS_MAX = 1024;
 const TABLES_MAX = 4096;
 const PARTITIONS_MAX = 65_536;
-const SOURCES_MAX = 16;
 /** Partitions and checksum shares of all tables together: they bound the cost of reading. */
 const ALL_PARTITIONS_MAX = 4_194_304;
 const ALL_SHARES_MAX = 1_048_576;
@@ -237,7 +237,7 @@ function decodeVersion(message: unknown, size: AnnouncedSize): VersionHolding {
 function decodeTable(message: unknown, size: AnnouncedSize): TableHolding {
   const fields = new Fields(message, "table");
   const partitions = fields.count("partitions", PARTITIONS_MAX);
-  const sources = fields.count("sources", SOURCES_MAX);
+  const sources = fields.count("sources", TABLE_SOURCES_MAX);
   size.partitions += partitions;
   size.shares += partitions * sources;
   if (size.partitions > ALL_PARTITIONS_MAX || size.shares > ALL_SHARES_MAX) {

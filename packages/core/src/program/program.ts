@@ -55,6 +55,9 @@ export interface TableSource {
   readonly checksum: number | undefined;
 }
 
+/** Sources of one table, at most: an announcement has a checksum share of each for each partition that a worker holds. */
+export const TABLE_SOURCES_MAX = 256;
+
 interface TableShape {
   /** Name for messages and metrics: the checkpoint key of its rows. */
   readonly name: string;

@@ -15,6 +15,7 @@ import type { ReaderSettings } from "../compute-thread-data.ts";
 import { denseCheck } from "./dense-check.ts";
 import { type KeptShapes, noShapes, shapesKeptIn } from "./kept-shapes.ts";
 import { LocalModelReader } from "./model-reader.ts";
+import { checkSources } from "./sources-check.ts";
 import { uncutCheck } from "./uncut-check.ts";
 
 /** A reader on the calling thread. What is kept of dense parts lies in `keptFolder`; `undefined`: nothing is kept. */
@@ -34,6 +35,7 @@ export function directoryReader(
   return new LocalModelReader(
     (directory) => openModelVersion(directory, options),
     async (program, directory) => {
+      await checkSources(program, directory);
       await checkUncut(program, directory);
       await checkDense(program, directory);
     },
