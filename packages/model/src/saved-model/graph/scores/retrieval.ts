@@ -28,13 +28,16 @@ export function visitTopK(lowering: Lowering, visit: Visit): readonly GraphValue
   return lowering.isInLoop ? undefined : topKOf(lowering, visit);
 }
 
-function topKOf(lowering: Lowering, visit: Visit): readonly GraphValue[] | undefined {
+/** The top k of scores; `isOfVector`: these were made of a vector's already (one-vector.ts). */
+function topKOf(
+  lowering: Lowering,
+  visit: Visit,
+  isOfVector = false,
+): readonly GraphValue[] | undefined {
   const { node, inputs } = visit;
   const [scored, wanted] = inputs;
-  const k = integerOf(wanted);
-  const isKnown = k === undefined ? wanted !== undefined && isOfRequest(wanted) : k > 0;
-  if (scored === undefined || !isKnown) return undefined;
-  const depth = k ?? wanted!;
+  const depth = wanted && depthOf(wanted);
+  if (scored === undefined || depth === undefined) return undefined;
   const sorted = alreadySorted(lowering, scored, depth);
   if (sorted !== undefined) return sorted;
   if (node.outputDtypes[1] !== "int32") return undefined;
@@ -44,9 +47,16 @@ function topKOf(lowering: Lowering, visit: Visit): readonly GraphValue[] | undef
     if (!lowering.registry.canRead(stored)) return undefined;
     return search(lowering, { name: node.name, depth, scored, ...scores });
   }
-  const found = searchOfOne(lowering, visit, scored);
+  const found = isOfVector ? undefined : searchOfOne(lowering, visit, scored);
   if (found === undefined && scores.node !== undefined) lowering.obstacles.set(scored, scores.node);
   return found;
+}
+
+/** The k, or the value that says it; `undefined` if nothing does before a request runs. */
+function depthOf(wanted: GraphValue): number | GraphValue | undefined {
+  const k = integerOf(wanted);
+  if (k === undefined) return isOfRequest(wanted) ? wanted : undefined;
+  return k > 0 ? k : undefined;
 }
 
 /** The top k of the scores of one query, `[items]`. */
@@ -55,10 +65,12 @@ function searchOfOne(
   visit: Visit,
   scored: GraphValue,
 ): readonly GraphValue[] | undefined {
-  const find = (all: GraphValue): readonly GraphValue[] | undefined => {
-    return visitTopK(lowering, { ...visit, inputs: [all, visit.inputs[1]!] });
-  };
-  return foundForOne(lowering, scored, find) ?? foundForVector(lowering, scored, find);
+  const findOf =
+    (isOfVector: boolean) =>
+    (all: GraphValue): readonly GraphValue[] | undefined =>
+      topKOf(lowering, { ...visit, inputs: [all, visit.inputs[1]!] }, isOfVector);
+  const found = foundForOne(lowering, scored, findOf(false));
+  return found ?? foundForVector(lowering, scored, findOf(true));
 }
 
 /**
