@@ -108,17 +108,26 @@ class Drawing {
     return { node: this.graph.constant([value], []), ...exact([Math.fround(value)], 1) };
   }
 
-  /** A value for each item: of both signs, positive, equal, or with items that are hidden. */
+  /** A value for each item: of both signs, positive, equal, with items that are hidden, flags; or computed of such ones. */
   vector(width: number, kind: number): Value {
     const drawn = this.fresh(width);
-    const values = [
-      drawn,
-      drawn.map((value) => Math.fround(Math.abs(value) + 0.25)),
-      drawn.map(() => 0.5),
-      drawn.map((value, at) => (at % 7 === 0 ? -Infinity : value)),
-      drawn.map((_, at) => (at % 3 === 0 ? 0 : 1)),
-    ][kind % 5]!;
-    return { node: this.graph.constant(values, [width]), ...exact(values, 1) };
+    const stored = (values: readonly number[]): Value => {
+      return { node: this.graph.constant(values, [width]), ...exact(values, 1) };
+    };
+    const positive = drawn.map((value) => Math.fround(Math.abs(value) + 0.25));
+    const makers: readonly (() => Value)[] = [
+      () => stored(drawn),
+      () => stored(positive),
+      () => stored(drawn.map(() => 0.5)),
+      () => stored(drawn.map((value, at) => (at % 7 === 0 ? -Infinity : value))),
+      () => stored(drawn.map((_, at) => (at % 3 === 0 ? 0 : 1))),
+      () => this.unary("Neg", stored(drawn), (value) => -value),
+      () => this.unary("Log1p", stored(positive), Math.log1p),
+      () => this.binary("Mul", [stored(drawn), this.scalar(-0.5)], times),
+      () => this.binary("Mul", [this.column(0), stored(drawn)], times),
+      () => this.binary("AddV2", [stored(drawn), stored(this.fresh(width))], plus),
+    ];
+    return makers[kind % makers.length]!();
   }
 
   /** A value for each query: of the request, of either sign or positive, or computed of the query. */
@@ -793,7 +802,7 @@ const withScalar: Step = (drawing, scores, { a, b }) => {
 
 const withVector: Step = (drawing, scores, { a, b }) => {
   const vector = drawing.vector(scores.width, b);
-  return withOperand(drawing, [scores, vector], { a, words: `vector ${b % 5}` });
+  return withOperand(drawing, [scores, vector], { a, words: `vector ${b % 10}` });
 };
 
 const withColumn: Step = (drawing, scores, { a, b }) =>
