@@ -93,6 +93,8 @@ export class ComputeHost {
   readonly #contents = new Map<ContentHandle, Content>();
   /** Rows on the device, each held by one content or more. */
   readonly #rows = new Map<Resident, HeldRows>();
+  /** Host memory of all held partitions. */
+  #partitionBytes = 0;
   #lastHandle = 0;
   #scanEndedMs = 0;
 
@@ -117,11 +119,10 @@ export class ComputeHost {
     this.#admittedListener = listener;
   }
 
+  /** Told with every answer, so it must not go through all contents. */
   get memory(): ComputeMemory {
     const { usedBytes, capacityBytes } = this.#parts.accelerator.memory();
-    const tables = [...this.#contents.values()].flatMap((content) => content.tables);
-    const besides = this.#indexes.bytes + this.#filters.bytes;
-    const hostBytes = tables.reduce((sum, table) => sum + table.hostBytes, besides);
+    const hostBytes = this.#partitionBytes + this.#indexes.bytes + this.#filters.bytes;
     return { usedBytes: usedBytes + hostBytes, capacityBytes };
   }
 
@@ -233,6 +234,7 @@ export class ComputeHost {
     }
     const { ids, keyed, shares } = rows;
     const added = table.add(name.partition, { resident, source: { keyed, attributes }, ids });
+    this.#partitionBytes += added.hostBytes;
     this.#rows.set(resident, rows);
     const { spec } = table;
     this.#sharing.name(added, { name, vectorDim: vectorDimOf(spec) });
@@ -300,8 +302,8 @@ export class ComputeHost {
 
   async release(name: ReplicaName): Promise<void> {
     const table = this.#tableOf(name);
-    if (table.has(name.partition)) this.#forget(table.at(name.partition));
-    await table.release(name.partition);
+    if (!table.has(name.partition)) return;
+    await this.#releasePartition(table, table.at(name.partition));
   }
 
   async close(handle: ContentHandle): Promise<void> {
@@ -313,18 +315,17 @@ export class ComputeHost {
     const { tables, reader } = this.#contentOf(handle);
     this.#contents.delete(handle);
     for (const table of tables) {
-      for (const held of table.held()) {
-        this.#forget(held);
-        await table.release(held.partition);
-      }
+      for (const held of table.held()) await this.#releasePartition(table, held);
     }
     await this.#parts.reader.close(reader);
   }
 
-  /** Drops the indexes and filters of a partition that is being released. */
-  #forget(partition: ResidentPartition): void {
-    this.#indexes.forget(partition);
-    this.#filters.forget(partition);
+  /** Releases a held partition, with its indexes and filters. */
+  async #releasePartition(table: ResidentTable, held: ResidentPartition): Promise<void> {
+    this.#indexes.forget(held);
+    this.#filters.forget(held);
+    this.#partitionBytes -= held.hostBytes;
+    await table.release(held.partition);
   }
 
   program(handle: ContentHandle, tableBytesMax: number): Promise<Uint8Array> {
@@ -363,6 +364,7 @@ export class ComputeHost {
 
   async shutdown(): Promise<void> {
     this.#contents.clear();
+    this.#partitionBytes = 0;
     await this.#parts.reader.shutdown();
     await this.#parts.accelerator.close();
   }

@@ -29,16 +29,10 @@ export class ResidentTable {
   readonly spec: TableSpec;
   readonly #accelerator: Pick<Accelerator, "release">;
   readonly #partitions = new Map<number, ResidentPartition>();
-  #hostBytes = 0;
 
   constructor(spec: TableSpec, accelerator: Pick<Accelerator, "release">) {
     this.spec = spec;
     this.#accelerator = accelerator;
-  }
-
-  /** Bytes of host memory of all held partitions. */
-  get hostBytes(): number {
-    return this.#hostBytes;
   }
 
   /** Adds a loaded partition, which answers from now on. */
@@ -66,7 +60,6 @@ export class ResidentTable {
     const { resident } = parts;
     const added = { partition, resident, ids, attributes, keyIndex, hostBytes };
     this.#partitions.set(partition, added);
-    this.#hostBytes += hostBytes;
     return added;
   }
 
@@ -97,7 +90,6 @@ export class ResidentTable {
     const found = this.#partitions.get(partition);
     if (found === undefined) return;
     this.#partitions.delete(partition);
-    this.#hostBytes -= found.hostBytes;
     await this.#accelerator.release(found.resident);
   }
 }
