@@ -1,7 +1,7 @@
 // Turns between models: as fair as their costs allow, within bounds, and nothing lost.
 
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { FairQueue } from "./fair-queue.ts";
 
 interface Item {
@@ -68,6 +68,23 @@ describe("FairQueue", () => {
     expect(queue.refusalOf("b", item("small", 3))).toBe(
       "dense runs of 8 bytes are waiting; 10 may",
     );
+  });
+
+  test("looks only at the models that have items", () => {
+    const queue = new FairQueue<Item>(LIMITS);
+    for (let at = 0; at < 200; at += 1) {
+      queue.push(`idle${at}`, item("idle"));
+      if (at % 2 === 0) runNext(queue, () => 1);
+      else queue.removeAll();
+    }
+    queue.push("busy", item("busy"));
+
+    const looks = vi.spyOn(Object.getPrototypeOf(new Map().entries()), "next");
+    const next = queue.peek();
+    const looked = looks.mock.calls.length;
+    looks.mockRestore();
+
+    expect([next?.model, looked]).toEqual(["busy", 2]);
   });
 
   test("gives back an item that waits, once", () => {

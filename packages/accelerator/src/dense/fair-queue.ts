@@ -35,6 +35,8 @@ const IDLE_LINES_MAX = 1024;
 export class FairQueue<Item extends Queued> {
   readonly #limits: FairQueueLimits;
   readonly #lines = new Map<string, Line<Item>>();
+  /** The lines with items, by model, in the order in which they came to have some. */
+  readonly #waiting = new Map<string, Line<Item>>();
   #bytes = 0;
   #count = 0;
   /** Time used by the model that was taken last. */
@@ -61,18 +63,20 @@ export class FairQueue<Item extends Queued> {
   /** Adds an item after the others of its model, or before them if it has waited already. */
   push(model: string, item: Item, { isFirst = false }: { readonly isFirst?: boolean } = {}): void {
     const line = this.#line(model);
-    if (line.items.length === 0) line.spentMs = Math.max(line.spentMs, this.#nowMs);
+    if (line.items.length === 0) {
+      line.spentMs = Math.max(line.spentMs, this.#nowMs);
+      this.#waiting.set(model, line);
+    }
     if (isFirst) line.items.unshift(item);
     else line.items.push(item);
     this.#bytes += item.bytes;
     this.#count += 1;
   }
 
-  /** The item to be taken next. */
+  /** The item to be taken next. Models without items cost nothing here: each run looks a few times. */
   peek(): { readonly model: string; readonly item: Item } | undefined {
     let next: { readonly model: string; readonly line: Line<Item> } | undefined;
-    for (const [model, line] of this.#lines) {
-      if (line.items.length === 0) continue;
+    for (const [model, line] of this.#waiting) {
       if (next === undefined || line.spentMs < next.line.spentMs) next = { model, line };
     }
     return next === undefined ? undefined : { model: next.model, item: next.line.items[0]! };
@@ -85,7 +89,7 @@ export class FairQueue<Item extends Queued> {
     const line = this.#lines.get(next.model)!;
     this.#nowMs = Math.max(this.#nowMs, line.spentMs);
     line.items.shift();
-    this.#forget(next.item);
+    this.#forget(next.model, next.item);
     const chargedMs = line.meanMs ?? 0;
     line.spentMs += chargedMs;
     return chargedMs;
@@ -106,27 +110,30 @@ export class FairQueue<Item extends Queued> {
 
   /** Removes a waiting item; `false` if it does not wait. */
   remove(model: string, item: Item): boolean {
-    const items = this.#lines.get(model)?.items ?? [];
+    const items = this.#waiting.get(model)?.items ?? [];
     const at = items.indexOf(item);
     if (at < 0) return false;
     items.splice(at, 1);
-    this.#forget(item);
+    this.#forget(model, item);
     return true;
   }
 
   /** Removes and gives waiting items; those of one model are in order. */
   removeAll(isRemoved: (item: Item) => boolean = () => true): Item[] {
-    const removed = [...this.#lines.values()].flatMap(({ items }) => items.filter(isRemoved));
-    for (const line of this.#lines.values()) {
-      line.items.splice(0, line.items.length, ...line.items.filter((item) => !isRemoved(item)));
+    const all: Item[] = [];
+    for (const [model, { items }] of this.#waiting) {
+      const removed = items.filter(isRemoved);
+      items.splice(0, items.length, ...items.filter((item) => !isRemoved(item)));
+      for (const item of removed) this.#forget(model, item);
+      all.push(...removed);
     }
-    for (const item of removed) this.#forget(item);
-    return removed;
+    return all;
   }
 
-  #forget(item: Item): void {
+  #forget(model: string, item: Item): void {
     this.#bytes -= item.bytes;
     this.#count -= 1;
+    if (this.#waiting.get(model)?.items.length === 0) this.#waiting.delete(model);
   }
 
   #line(model: string): Line<Item> {
