@@ -26,6 +26,7 @@ import type {
   DenseStep,
   HostStep,
   LookupStep,
+  SearchMask,
   SignatureProgram,
   Step,
   TableSpec,
@@ -40,10 +41,10 @@ import { rankedSearch } from "./search/ranked-search.ts";
 import { boundFunctions, scoreValues } from "./search/score-functions.ts";
 import type { BoundFunction } from "./search/score-functions.ts";
 import { sumsOfSearch } from "./search/softmax-search.ts";
-import type { SumsQuestion } from "./search/softmax-search.ts";
+import type { BoundMask, SumsQuestion } from "./search/softmax-search.ts";
 import type { SoftmaxSums } from "./search/softmax-sums.ts";
 import { depthOf, errorOfDepth } from "./search-depth.ts";
-import { boundMask, needsMasked, withMasked } from "./search/search-mask.ts";
+import { boundMask, errorOfList, needsMasked, withMasked } from "./search/search-mask.ts";
 import type { ProgramPlan } from "./program-plan.ts";
 import {
   checkDenseOutputs,
@@ -331,7 +332,7 @@ class ProgramRun {
     const queries = question.query.shape[0]!;
     const valueOf = (value: ValueId): Tensor => this.#input(value, step.node);
     const functions = boundFunctions(step.functions ?? [], valueOf, queries);
-    const mask = step.mask && boundMask(step.mask, valueOf, queries);
+    const mask = step.mask && this.#boundMask(step.mask, valueOf, queries);
     const { rows, dim } = this.#table(step.table);
     const sums = await sumsOfSearch({ query: question.query, functions, mask, rows }, (asked) =>
       this.#executors.sums(step, asked, this.#signal),
@@ -355,6 +356,14 @@ class ProgramRun {
     const zeros: Tensor = { dtype: "float32", shape: [queries, dim], data };
     const asked = { ...question, query: zeros, admits: others };
     return withMasked(kept, await this.#executors.topK(step, asked, this.#signal), lists);
+  }
+
+  #boundMask(mask: SearchMask, valueOf: (value: ValueId) => Tensor, queries: number): BoundMask {
+    try {
+      return boundMask(mask, valueOf, queries);
+    } catch (error) {
+      throw errorOfList(error, this.#request.inputs);
+    }
   }
 
   /** The answer to a search, ranked by what functions make of its scores. */

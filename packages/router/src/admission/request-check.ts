@@ -69,7 +69,7 @@ export function checkRequest(
   const searches = signature.steps.filter((step) => step.kind === "topK");
   const uncut = denseRankingsOf(signature);
   const instances = instancesOf(signature, inputs);
-  checkInstances(instances, limits);
+  checkInstances(instances, limits, inputs);
   if (request.k !== undefined) checkK(request.k, limits);
   const k = fittedK(program, request, { searches, uncut });
   checkIds("exclude", exclude, { program, signature, searches, uncut, limits });
@@ -280,7 +280,7 @@ export function checkPipelineRequest(
     throw new WinnowError("INVALID_ARGUMENT", text);
   }
   const instances = instancesOf(signature, inputs);
-  checkInstances(instances, limits);
+  checkInstances(instances, limits, inputs);
   if (k !== undefined) checkK(k, limits);
   const retrieved = stages.reduce((sum, each) => sum + (each.kind === "retrieve" ? each.k : 0), 0);
   const candidates = instances * retrieved;

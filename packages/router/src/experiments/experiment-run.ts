@@ -40,7 +40,7 @@ export async function runExperiment<Pinned extends PinnedModel>(
 ): Promise<Prediction> {
   const { request, version, limits } = run;
   const instances = instancesOf(request.signature, request.inputs);
-  checkInstances(instances, limits);
+  checkInstances(instances, limits, request.inputs);
   const salted = { ...run.experiment, salt: run.experiment.salt ?? version.model };
   const { arms, isFallen } = standing(
     run,

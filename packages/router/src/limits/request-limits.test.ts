@@ -71,7 +71,8 @@ describe("above a limit", () => {
     const { prediction, predictor: grpcPredictor } = await grpc.start();
     const bench = await started();
     const count = instancesMax + 1;
-    const message = `The request has ${count} instances; at most ${instancesMax} are allowed`;
+    const of = `has ${count} instances, or values of one list; at most ${instancesMax} are allowed`;
+    const message = `Input "input_1" ${of}`;
 
     const overRest = await postPredict(port, JSON.stringify({ instances: users(count) }));
     const overGrpc = prediction.call("Predict", {
@@ -86,7 +87,9 @@ describe("above a limit", () => {
     });
     expect([restPredictor.requests, grpcPredictor.requests]).toEqual([[], []]);
     expect([restPredictor.pins, grpcPredictor.pins]).toEqual([0, 0]);
-    await expect(bench.predict(users(count).map(Number))).rejects.toMatchObject({ message });
+    await expect(bench.predict(users(count).map(Number))).rejects.toMatchObject({
+      message: `Input "user" ${of}`,
+    });
   });
 
   test("one excluded id more is told the same by REST and router", async () => {

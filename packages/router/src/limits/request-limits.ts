@@ -88,13 +88,20 @@ function sparseRows(name: string, inputs: ReadonlyMap<string, Tensor>): number {
   return shape?.dtype === "int64" && shape.data.length > 0 ? Number(shape.data[0]) : 1;
 }
 
-/** Checks the number of instances. @throws WinnowError INVALID_ARGUMENT */
+/**
+ * Checks the number of instances, and names the longest input, which may be a list of one user.
+ * @throws WinnowError INVALID_ARGUMENT
+ */
 export function checkInstances(
   instances: number,
   { instancesMax }: Pick<RequestLimits, "instancesMax">,
+  inputs?: ReadonlyMap<string, Pick<Tensor, "shape">>,
 ): void {
   if (instances <= instancesMax) return;
-  refuse(`The request has ${instances} instances; at most ${instancesMax} are allowed`);
+  const longest = Array.from(inputs ?? []).find(([, { shape }]) => shape[0] === instances);
+  const most = `at most ${instancesMax} are allowed`;
+  if (longest === undefined) refuse(`The request has ${instances} instances; ${most}`);
+  refuse(`Input "${longest[0]}" has ${instances} instances, or values of one list; ${most}`);
 }
 
 /**
@@ -107,7 +114,7 @@ export function checkShapeToRead(
   limits: Pick<RequestLimits, "instancesMax">,
 ): void {
   if (elementCount(shape) > limits.instancesMax) checkInputShape(input, shape);
-  checkInstances(shape[0] ?? 1, limits);
+  checkInstances(shape[0] ?? 1, limits, new Map([[input.name, { shape }]]));
 }
 
 /**

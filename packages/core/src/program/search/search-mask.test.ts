@@ -7,7 +7,8 @@ import { stringTensor } from "../../tensor/tensor.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import type { CandidateTable, MaskRule, SignatureProgram } from "../program.ts";
 import { runProgram } from "../program-run.ts";
-import { boundMask } from "./search-mask.ts";
+import { invalid } from "../node-error.ts";
+import { boundMask, errorOfList } from "./search-mask.ts";
 import type { TopKAnswer, TopKQuestion } from "../step-contract.ts";
 import { tensorOf } from "../operations/tensor-memory.ts";
 
@@ -246,6 +247,24 @@ describe("values of a mask", () => {
     }
     const many = Array.from({ length: 4097 }, () => [1, 1] as const);
     expect(() => listed(pairs(...many))).toThrow("A mask compares with 4097 values; at most 4096");
+  });
+
+  test("that are too many are told by the input that lists them", () => {
+    const list = (length: number): Tensor => {
+      return { dtype: "int32", shape: [1, length], data: new Int32Array(length) };
+    };
+    const inputs = new Map([
+      ["liked", list(3)],
+      ["seen", list(4097)],
+    ]);
+    const text = "A mask compares with 4097 values; at most 4096";
+    const error = invalid(text);
+
+    expect(errorOfList(error, inputs)).toMatchObject({ message: `Input "seen": ${text}` });
+    expect(errorOfList(error, new Map([["liked", list(3)]]))).toBe(error);
+    expect(errorOfList(invalid("k must be scalar"), inputs)).toMatchObject({
+      message: "k must be scalar",
+    });
   });
 
   test("that are not finite admit all or none, as comparisons with them do", () => {

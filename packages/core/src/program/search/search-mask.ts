@@ -13,6 +13,7 @@
 
 import { FILTER_LIMITS } from "../../attributes/filter.ts";
 import type { Filter, FilterComparison, FilterValue } from "../../attributes/filter.ts";
+import { WinnowError } from "../../errors/errors.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { compareCandidates } from "../../top-k.ts";
 import { answerOf, itemsOf, withScore } from "./item-lists.ts";
@@ -162,6 +163,14 @@ function listedValues(
 function checkLength(length: number): void {
   if (length <= FILTER_LIMITS.valuesMax) return;
   throw invalid(`A mask compares with ${length} values; at most ${FILTER_LIMITS.valuesMax}`);
+}
+
+/** The error of a list that is too long for a mask, told by the input that holds so many values; or the error itself. */
+export function errorOfList(error: unknown, inputs: ReadonlyMap<string, Tensor>): unknown {
+  if (!(error instanceof WinnowError)) return error;
+  const length = Number(/^A mask compares with (\d+) values/.exec(error.message)?.[1] ?? NaN);
+  const named = Array.from(inputs).find(([, { shape }]) => shape.at(-1) === length);
+  return named === undefined ? error : invalid(`Input "${named[0]}": ${error.message}`);
 }
 
 function isAboveAll(is: FilterComparison, bound: FilterValue | undefined): boolean {

@@ -78,7 +78,7 @@ export async function predict(
     const read = inTurns(reading, call.context.signal);
     const inputs = read instanceof Promise ? await read : read;
     const instances = instancesOf(signature, inputs);
-    checkInstances(instances, predictor.limits);
+    checkInstances(instances, predictor.limits, inputs);
     const names = wantedOutputs(signature, message.outputFilter);
     const { context, header } = call;
     context.signal.throwIfAborted();

@@ -235,7 +235,7 @@ describe("ModelInfer", () => {
     ],
     ["raw strings that are cut off", raw([1], long), "does not hold 1 strings"],
     ["raw strings with something behind", raw([1], rawStrings(USERS)), "does not hold 1 strings"],
-    ["a shape of many raw strings", raw([1e9], long), "The request has 1000000000 instances"],
+    ["a shape of many raw strings", raw([1e9], long), "has 1000000000 instances"],
     [
       "raw contents for other inputs",
       raw([1], rawStrings(["42"]), long),

@@ -54,7 +54,7 @@ export async function modelInfer(
     const read = inTurns(reading, call.context.signal);
     const inputs = read instanceof Promise ? await read : read;
     const instances = instancesOf(signature, inputs);
-    checkInstances(instances, limits);
+    checkInstances(instances, limits, inputs);
     const fields = fieldsOfParameters(parameters, limits);
     const wanted = readExtensions(fields, instances, limits);
     const isRaw = flagOf(parameters, "binary_data_output") ?? message.raw.length > 0;

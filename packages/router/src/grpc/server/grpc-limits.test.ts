@@ -295,7 +295,7 @@ describe("deadlines and limits", () => {
   });
 
   test.each<[string, object, string]>([
-    ["instances", { input_1: LONG }, "The request has 20000000 instances"],
+    ["instances", { input_1: LONG }, 'Input "input_1" has 20000000 instances'],
     [
       "dimensions",
       { input_1: strings(["42"], [4096, 5000]) },

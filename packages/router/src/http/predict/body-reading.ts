@@ -84,7 +84,7 @@ export function readContent(
   if (signatures === undefined) return { signatureName };
   const inputs = readPredictInputs(document, signatureNamed(signatures, signatureName));
   const { instances } = inputs;
-  checkInstances(instances, limits);
+  checkInstances(instances, limits, inputs.inputs);
   const wanted = readExtensions(fieldsOf(document), instances, limits);
   // Field by field: V8 copies a second object into one by looking up each name.
   const asked = {

@@ -114,7 +114,7 @@ export function readInference(
   const binary = jsonBytes === undefined ? undefined : bytes.subarray(jsonBytes);
   const inputs = readInputs(document, signature, binary);
   const instances = instancesOf(signature, inputs);
-  checkInstances(instances, limits);
+  checkInstances(instances, limits, inputs);
   const wanted = readExtensions(parametersOf(document, parameters, limits), instances, limits);
   const ignored = [
     ...readIgnoredKeys(document, ROOT, REQUEST_KEYS),
