@@ -55,6 +55,8 @@ DEPTHS = {
     "largest_of_batch": ([QUERY, spec(tf.int32, None, 1, name="k")], lambda m, q, k: top(m, q, tf.reduce_max(k))),
     "first_of_batch": ([QUERY, spec(tf.int32, None, name="k")], lambda m, q, k: top(m, q, k[0] + 1)),
     "sigmoid": ([QUERY, K], lambda m, q, k: top(m, q, k, tf.sigmoid)),
+    "beside_listed": ([QUERY, spec(tf.string, None, None, name="listed")], lambda m, q, listed: top(m, q, 3 + tf.shape(listed)[1])),
+    "as_many_as_queries": ([QUERY], lambda m, q: top(m, q, 2 * tf.shape(q)[0])),
 }
 
 
@@ -76,6 +78,10 @@ def requested_k(directory):
         cases.append(("batch", {"query": query, "k": [[k] for k in ks]}, "largest_of_batch"))
         cases.append(("batch", {"query": query, "k": ks}, "first_of_batch"))
     cases.append(("error", {"query": ROWS[:1], "k": []}, "first_of_batch"))
+    cases.append(("batch", {"query": ROWS[:2], "listed": [["a", "b"], ["c", ""]]}, "beside_listed"))
+    cases.append(("none", {"query": ROWS[:1], "listed": [[]]}, "beside_listed"))
+    cases.append(("error", {"query": ROWS[:1], "listed": [["a"] * 38]}, "beside_listed"))
+    cases += [("batch", {"query": ROWS[:many]}, "as_many_as_queries") for many in (1, 3)]
     return cases
 
 
@@ -531,6 +537,9 @@ COMPUTED = {
     "projected_columns": lambda m, q, w: tf.matmul(q, tf.matmul(m.kernel, m.items, transpose_a=True, transpose_b=True)),
     "moved": lambda m, q, w: tf.matmul(q, m.items + m.centre, transpose_b=True) * 2.0 + m.bias,
     "weighted_dimensions": lambda m, q, w: tf.matmul(q, m.items * m.centre, transpose_b=True),
+    "cosine_of_all": lambda m, q, w: tf.reduce_sum(tf.math.l2_normalize(q[:, None], -1) * tf.math.l2_normalize(m.items[None], -1), -1),
+    "cosine_similarity": lambda m, q, w: -tf.keras.losses.cosine_similarity(q[:, None, :], m.items[None, :, :], axis=-1),
+    "dense_cosine_of_columns": lambda m, q, w: tf.reduce_sum(q[:, None] * tf.math.l2_normalize(m.items[None], 1), 2),
     "divided_dimensions": lambda m, q, w: tf.matmul(q, tf.transpose(m.items / m.scales[0])),
     "tower_of_one_layer": lambda m, q, w: tf.matmul(q, tf.nn.bias_add(tf.matmul(m.items, m.kernel), m.centre), transpose_b=True),
     "dequantised": lambda m, q, w: tf.matmul(q, tf.cast(m.codes, tf.float32) * m.scales, transpose_b=True),
@@ -1034,6 +1043,10 @@ def item_features(directory):
     return [("batch", {"query": query.tolist()}, name) for name in FEATURES]
 
 
+def flags_of(w):
+    return tf.cast((w > 0.0)[:, None], tf.float32)
+
+
 WEIGHED = {
     "serving_default": lambda m, q, w: scored(m, q) + w[:, None] * m.views,
     "turned": lambda m, q, w: scored(m, q) - 0.5 * (m.views * tf.expand_dims(w, 1)),
@@ -1042,7 +1055,15 @@ WEIGHED = {
     "two_weights": lambda m, q, w: tf.sigmoid((scored(m, q) + m.bias * tf.reshape(w, [-1, 1]) + q[:, :1] * m.views) / 64.0),
     "shared": lambda m, q, w: tf.nn.softmax(scored(m, q) + w[:, None] * m.bias),
     "masked": lambda m, q, w: tf.where(m.views > 4.0, scored(m, q) + w[:, None] * m.views, -np.inf),
+    "blended_by_flags": lambda m, q, w: flags_of(w) * scored(m, q) + (1.0 - flags_of(w)) * m.views,
+    "popular_for_some": lambda m, q, w: tf.where((w > 0.0)[:, None], scored(m, q), m.views),
+    "popular_for_others": lambda m, q, w: tf.where(w[:, None] > 0.25, m.views[None] * 0.5, scored(m, q) + m.bias) / 2.0,
+    "opposite_for_some": lambda m, q, w: tf.where(tf.expand_dims(w, 1) > 0.0, scored(m, q), scored(m, -2.0 * q)),
+    "popular_without_query": lambda m, q, w: tf.where((w > 0.0)[:, None], scored(m, q / tf.maximum(w, 0.0)[:, None]), m.views),
+    "other_without_query": lambda m, q, w: tf.where((w > 0.0)[:, None], scored(m, q / tf.maximum(w, 0.0)[:, None]), scored(m, -q)),
     # Rows of their own would have to be made of these.
+    "dense_popular_sigmoid": lambda m, q, w: tf.where((w > 0.0)[:, None], tf.sigmoid(scored(m, q)), m.bias),
+    "dense_popular_hidden": lambda m, q, w: tf.where((w > 0.0)[:, None], scored(m, q), tf.math.log(m.views - 4.0)),
     "dense_hidden": lambda m, q, w: scored(m, q) + tf.exp(w)[:, None] * tf.math.log(m.views - 4.0),
     "dense_distance": lambda m, q, w: scored(m, q) - 0.5 * tf.abs(m.views[None] - w[:, None]),
 }

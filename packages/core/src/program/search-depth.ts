@@ -18,9 +18,9 @@ import type {
 } from "./program.ts";
 import { OF_SIZES } from "./unequal-inputs.ts";
 
-/** Operations that are allowed between an input and the k of a search. */
+/** Operations that are allowed between an input and the k of a search; `Shape` is of an input alone. */
 export const DEPTH_OPERATIONS: ReadonlySet<string> = new Set(
-  "Cast,Reshape,Squeeze,ExpandDims,StridedSlice,GatherV2,Minimum,Maximum,AddV2,Sub,Mul,Max,Min".split(
+  "Cast,Reshape,Squeeze,ExpandDims,StridedSlice,GatherV2,Minimum,Maximum,AddV2,Sub,Mul,Max,Min,Shape".split(
     ",",
   ),
 );

@@ -10,6 +10,7 @@ import { constantValue, integersOf } from "./graph-value.ts";
 import { readTensorProto } from "./definition/tensor-proto.ts";
 
 const FLOAT = 1;
+const BOOL = 10;
 const HALF = 19;
 const BFLOAT16 = 14;
 const INT32 = 3;
@@ -187,6 +188,37 @@ describe("a graph that claims to be large", () => {
     ];
 
     expect(outcomeOf(ranked, "y")).toBeGreaterThan(0);
+  });
+
+  test("in flags beside scores, one behind the other: they are followed for some steps", () => {
+    const named = (op: string, name: string, inputs: readonly string[]): Node => {
+      return { name, op, inputs, attributes: { T: type(FLOAT) } };
+    };
+    const scores: readonly Node[] = [
+      constant("sizes", INT32, [2], [-1, 2]),
+      constant("items", FLOAT, [2, 4]),
+      constant("one", FLOAT, [], [1]),
+      constant("k", INT32, [], [2]),
+      named("Reshape", "q", ["x", "sizes"]),
+      named("MatMul", "p", ["q", "items"]),
+      named("Greater", "c0", ["p", "one"]),
+    ];
+    const conditions = Array.from({ length: 40 }, (_, at) => {
+      return named("LogicalAnd", `c${at + 1}`, [`c${at}`, `c${at}`]);
+    });
+    const cast: Node = {
+      ...named("Cast", "f0", ["c40"]),
+      attributes: { SrcT: type(BOOL), DstT: type(FLOAT) },
+    };
+    const flags = Array.from({ length: 20_000 }, (_, at) => {
+      return named("Sub", `f${at + 1}`, ["one", `f${at}`]);
+    });
+    for (const last of ["f0", "f9", "f20000"]) {
+      const sum = named("AddV2", "s", ["p", last]);
+      const ranked = [...scores, ...conditions, cast, ...flags, sum];
+
+      expect(outcomeOf([...ranked, named("TopKV2", "y", ["s", "k"])], "y")).toBeGreaterThan(0);
+    }
   });
 
   test("in dimensions: as many as TensorFlow has", () => {

@@ -16,7 +16,7 @@ import { roundingOf } from "./element-functions.ts";
 import type { RoundingName } from "./element-functions.ts";
 import { scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
-import { withoutRearrangement } from "./rearrangement.ts";
+import { withoutAddedAxis, withoutRearrangement } from "./rearrangement.ts";
 
 /** A matrix on the items' side of a product. */
 export interface CandidateMatrix {
@@ -142,7 +142,7 @@ function quotientOf(
   if (length === undefined) return undefined;
   const squares = boundedOf(length.value, scalars);
   const axis = axisOfSquares(squares.value, numerator);
-  const { plain, isTurned } = withoutTranspositions(numerator);
+  const { plain, isTurned } = withoutTranspositions(withoutAxisOfQueries(numerator));
   const matrix = axis === undefined ? undefined : storedMatrixOf(plain, scalars);
   if (axis === undefined || matrix === undefined) return undefined;
   const how: RowNormalisation = {
@@ -154,6 +154,11 @@ function quotientOf(
   const firstAxis = isTurned ? otherAxis(matrix.firstAxis) : matrix.firstAxis;
   const normalised = { axis: axis === 0 ? firstAxis : otherAxis(firstAxis), how };
   return { ...matrix, firstAxis, normalised };
+}
+
+/** `[items, dim]` of `items[None]`; any other value itself. */
+function withoutAxisOfQueries(matrix: GraphValue): GraphValue {
+  return (matrix.shape?.length === 3 && withoutAddedAxis(matrix, 0)) || matrix;
 }
 
 /** rsqrt(s), or minimum(rsqrt(s), c) as Keras 3 writes it: gives s and c. */
@@ -191,10 +196,17 @@ function boundedOf(value: GraphValue, scalars: ScalarReader): Bounded {
   return { value, bound: undefined };
 }
 
+/** The axes of a matrix as a graph names them; behind an axis of size 1 they count from 1. */
 const AXES: ReadonlyMap<string, 0 | 1> = new Map([
   ["0", 0],
   ["-2", 0],
   ["1", 1],
+  ["-1", 1],
+]);
+const AXES_BEHIND: ReadonlyMap<string, 0 | 1> = new Map([
+  ["1", 0],
+  ["-2", 0],
+  ["2", 1],
   ["-1", 1],
 ]);
 
@@ -203,7 +215,8 @@ function axisOfSquares(value: GraphValue, matrix: GraphValue): 0 | 1 | undefined
   const sum = producerOf(value, "Sum");
   const [squares, axes] = sum?.inputs ?? [];
   if (squares === undefined || sum?.attributes.flag("keep_dims") !== true) return undefined;
-  return isSquareOf(squares, matrix) ? AXES.get(integersOf(axes)?.join() ?? "") : undefined;
+  const places = matrix.shape?.length === 3 ? AXES_BEHIND : AXES;
+  return isSquareOf(squares, matrix) ? places.get(integersOf(axes)?.join() ?? "") : undefined;
 }
 
 function isSquareOf(squares: GraphValue, matrix: GraphValue): boolean {

@@ -102,14 +102,24 @@ const DEPTH_STEPS_MAX = 16;
 function isOfRequest(k: GraphValue): boolean {
   const values = new Set([k]);
   for (const { dtype, producer } of values) {
+    if (isSizeOfInput(producer)) continue;
     const isFew = values.size <= DEPTH_STEPS_MAX && (dtype === "int32" || dtype === "int64");
-    const isCheap =
-      producer === undefined ||
-      (producer.kind === "operation" && DEPTH_OPERATIONS.has(producer.op));
-    if (!isFew || !isCheap) return false;
+    if (!isFew || !isCheap(producer)) return false;
     for (const input of producer?.inputs ?? []) if (!input.constant) values.add(input);
   }
   return true;
+}
+
+function isCheap(producer: GraphValue["producer"]): boolean {
+  if (producer?.kind !== "operation") return producer === undefined;
+  return producer.op !== "Shape" && DEPTH_OPERATIONS.has(producer.op);
+}
+
+/** Whether a value is the shape of what a request brings: k may count the ids that it excludes. */
+function isSizeOfInput(producer: GraphValue["producer"]): boolean {
+  const input =
+    producer?.kind === "operation" && producer.op === "Shape" ? producer.inputs[0] : undefined;
+  return input !== undefined && input.producer === undefined && input.stored === undefined;
 }
 
 /**

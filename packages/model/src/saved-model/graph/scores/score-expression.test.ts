@@ -403,7 +403,7 @@ test("a top-k whose k the request says is a search too, through casts and bounds
 
   expect(tables).toMatchObject([{ kind: "candidate", rows: 40, idDtype: "string" }]);
   expect(searches.map((step) => typeof (step as TopKStep).k)).toEqual(
-    Array.from({ length: 6 }, () => "object"),
+    Array.from({ length: 8 }, () => "object"),
   );
 });
 
@@ -439,9 +439,9 @@ describe("scores under a mask", () => {
       "string",
     ]);
     expect((biased as CandidateTable).masks?.map(({ type }) => type)).toEqual([
+      "integer",
       "float",
       "boolean",
-      "integer",
     ]);
   });
 });

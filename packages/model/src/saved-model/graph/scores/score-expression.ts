@@ -12,6 +12,7 @@
 //   scores · factor of the request    the query is multiplied
 //   scores + other products           one product of longer vectors
 //   a layer over q ∘ item             the query is multiplied by the layer's weights
+//   where(condition of query, s, t)   the sum of both, of which one has the weight 0
 //   scores[:, 1:]                     a search of these items alone
 //   softmax over all items            a function of each score and of the sum over all rows, which workers add up
 //
@@ -36,9 +37,10 @@ import { bestOfVectors, manyVectorProductOf } from "./many-vectors.ts";
 import { isOfAnyPosition, onePositionOf, productOfPosition } from "./one-position.ts";
 import type { Position } from "./one-position.ts";
 import { stepsRoundedOnce } from "./rounded-once.ts";
-import { joinedProductOf, scoreProductOf } from "./score-product.ts";
+import { joinedProductOf, scoreProductOf, widenedProductOf } from "./score-product.ts";
 import type { ItemFactor, ScoreProduct, SearchedItems } from "./score-product.ts";
 import { gatedProductOf, withoutLayerAxis } from "./gated-product.ts";
+import { choiceAsSum } from "./choice-of-scores.ts";
 import { keepsHidden, withHidden } from "./hidden-items.ts";
 import type { MaskBehind } from "./hidden-items.ts";
 import { isUneven, losesTheBest, turnsOver } from "./score-domain.ts";
@@ -100,6 +102,11 @@ export function searchedScoresOf(
       return composed(lowering, compositionOf(sliced, trail));
     }
     const next = scoreStepsOf(value, scalars);
+    const sum = next === undefined ? choiceAsSum(lowering, value) : undefined;
+    if (sum !== undefined) {
+      value = sum;
+      continue;
+    }
     if (next === undefined || next.steps.some((each) => isOfOtherAxis(each, trail))) break;
     const areTaken = next.steps.toReversed().every((each) => taken(each, trail, lowering));
     if (!areTaken) break;
@@ -238,7 +245,8 @@ function productOf(
       joinedProductOf(value, scalars, lowering.sources.files) ??
       towerProductOf(value, scalars) ??
       gatedProductOf(value, scalars) ??
-      summedProductOf(value, scalars)
+      summedProductOf(value, scalars) ??
+      widenedProductOf(value, scalars)
     );
   }
   return manyVectorProductOf(value, best.vectorAxis, scalars);
@@ -465,12 +473,12 @@ function turningStep({ product, steps, stepsOfEach }: Composition): ScoreStep | 
   return product.vectors === undefined ? undefined : steps.slice(stepsOfEach).find(mayTurn);
 }
 
-/** A product whose query is a matrix: that of all vectors of all queries. */
+/** A product whose query is a matrix: that of all vectors of all queries, or without an axis of size 1. */
 function withFlatQuery(lowering: Lowering, product: ScoreProduct): ScoreProduct {
   if (product.query.dtype === "int8") {
     return { ...product, query: asFloats(lowering, product.query) };
   }
-  if (product.vectors === undefined) return product;
+  if (product.vectors === undefined && product.query.shape?.length !== 3) return product;
   return { ...product, query: reshaped(lowering, product.query, [-1, dimOf(product)]) };
 }
 

@@ -43,7 +43,7 @@ export interface ScoreProduct extends SearchedItems {
 export interface QueryPart {
   readonly query: GraphValue;
   readonly factors: readonly {
-    readonly op: "Mul" | "RealDiv" | "Neg";
+    readonly op: "Mul" | "MulNoNan" | "RealDiv" | "Neg";
     readonly operand?: GraphValue;
   }[];
 }
@@ -240,11 +240,45 @@ function sidesOfEinsum(node: OperationNode): Sides | undefined {
 
 /** Σ over the last axis of [queries, 1, dim] · [1, items, dim], or · [items, dim]. */
 function sidesOfSum(value: GraphValue): Sides | undefined {
+  const summed = summedOverLast(value);
+  return summed && broadcastProductOf(summed);
+}
+
+/** What is summed over the last of three axes, which is not kept. */
+function summedOverLast(value: GraphValue): GraphValue | undefined {
   const sum = producerOf(value, "Sum");
   const axes = integersOf(sum?.inputs[1])?.join();
-  const [summed] = sum?.inputs ?? [];
-  if (sum === undefined || summed === undefined || isSet(sum, "keep_dims")) return undefined;
-  return axes === "2" || axes === "-1" ? broadcastProductOf(summed) : undefined;
+  if (sum === undefined || isSet(sum, "keep_dims")) return undefined;
+  return axes === "2" || axes === "-1" ? sum.inputs[0] : undefined;
+}
+
+/**
+ * Σ over the last axis of [queries, 1, dim] · [1, items, dim] where either is computed with these axes, as Keras' cosine
+ * similarity brings both to one length there. The query keeps its axis of size 1.
+ */
+export function widenedProductOf(
+  value: GraphValue,
+  scalars: ScalarReader,
+): ScoreProduct | undefined {
+  const summed = value.dtype === "float32" ? summedOverLast(value) : undefined;
+  const [left, right] = operandsOf(summed && producerOf(summed, "Mul")) ?? [];
+  if (left === undefined || right === undefined) return undefined;
+  const [query, matrix] = isWidenedQuery(left) ? [left, right] : [right, left];
+  if (!isWidenedQuery(query) || !isForAll(matrix, query.shape![2]!)) return undefined;
+  const searched = itemsOf({ matrix, kept: 0 }, scalars);
+  const node = value.producer?.kind === "operation" ? value.producer : undefined;
+  return searched && { query, ...searched, node };
+}
+
+/** Whether a value is `[items, dim]` or `[1, items, dim]`. */
+function isForAll({ shape = [] }: GraphValue, dim: number): boolean {
+  const isMatrix = shape.length === 2 || (shape.length === 3 && shape[0] === 1);
+  return isMatrix && dim > 0 && shape.at(-1) === dim;
+}
+
+/** Whether a value is `[queries, 1, dim]`, where the number of queries is known to a request alone. */
+function isWidenedQuery({ dtype, shape }: GraphValue): boolean {
+  return dtype === "float32" && shape?.length === 3 && shape[0] === -1 && shape[1] === 1;
 }
 
 /** The sides of [queries, 1, dim] · [1, items, dim], or · [items, dim], before anything is summed. */

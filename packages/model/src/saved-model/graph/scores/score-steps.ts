@@ -120,6 +120,7 @@ const BINARY: ReadonlyMap<string, { readonly recognise: Recognise; readonly posi
     ["RealDiv", { recognise: scaleStep, positions: [0] }],
     ["Div", { recognise: scaleStep, positions: [0] }],
     ["DivNoNan", { recognise: scaleStep, positions: [0] }],
+    ["MulNoNan", { recognise: weightedStep, positions: [0] }],
     ["Maximum", { recognise: boundStep, positions: [0, 1] }],
     ["Minimum", { recognise: boundStep, positions: [0, 1] }],
   ]);
@@ -415,7 +416,7 @@ function weightedStep(
 ): FoundSteps | undefined {
   const isKnown = other.constant !== undefined || other.stored !== undefined;
   if (isKnown || !isPerQuery(other, scores)) return undefined;
-  const keepsOrder = node.op !== "DivNoNan" && isPositive(other, scalars, 0);
+  const keepsOrder = !node.op.endsWith("NoNan") && isPositive(other, scalars, 0);
   const functions = keepsOrder ? functionsOf(node, other) : undefined;
   const operation = { node, position };
   return { scores, steps: [{ kind: "weighted", operation, operand: other, functions }] };

@@ -99,14 +99,17 @@ function termsOf({ value, factors }: Scaled): readonly Scaled[] | undefined {
   });
 }
 
+/** Of scores and a factor; `Mul` has them either way round. */
+const FACTORS = ["Mul", "MulNoNan", "RealDiv"] as const;
+
 /** Scores times a number, or one for each query, or divided by it. */
 function scaledOf({ value, factors }: Scaled): readonly Scaled[] | undefined {
-  const node = producerOf(value, "Mul", "RealDiv");
+  const node = producerOf(value, ...FACTORS);
   const operands = operandsOf(node);
   const at = node === undefined ? -1 : factorIn(node);
   const [factor, scores] = [operands?.[at], operands?.[1 - at]];
   if (node === undefined || factor === undefined || scores?.shape?.length !== 2) return undefined;
-  const op = node.op === "Mul" ? "Mul" : "RealDiv";
+  const op = FACTORS.find((each) => each === node.op)!;
   return [{ value: scores, factors: [...factors, { op, operand: factor }] }];
 }
 

@@ -39,7 +39,8 @@ const ARITHMETIC: ReadonlyMap<string, (...values: readonly number[]) => number> 
 
 /** The two numbers of a value with one for each item; `undefined` for a value with other ones. */
 export function twoNumbersOf(value: GraphValue, within: Within): TwoNumbers | undefined {
-  if (value.dtype !== "float32") return undefined;
+  // A number for each query is none for each item.
+  if (value.dtype !== "float32" || value.shape?.at(-1) !== within.items) return undefined;
   const flags = flaggedOf(value, within);
   if (flags !== undefined) return { rule: flags, inside: 1, outside: 0 };
   return chosenNumbers(value, within) ?? computedNumbers(value, within);
