@@ -2,7 +2,7 @@
 
 import { fingerprint, incarnation, workerId } from "@winnow/core";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 
 import type { WorkerStatus } from "../worker-observer.ts";
 import { createWorkerMetrics } from "./worker-metrics.ts";
@@ -73,6 +73,28 @@ function statusWith(versions: readonly number[]): WorkerStatus {
     orderNumbers: { known: 4, followed: 3 },
   };
 }
+
+test("a page of many models searches no list of all of them for each", async () => {
+  const { metrics, observer } = measured();
+  const names = Array.from({ length: 200 }, (_, at) => `m${at}`);
+  for (const model of names) observer.assignmentLoaded({ model, elapsedMs: 1 });
+  const status = statusWith([1]);
+  const versions = names.flatMap((model) => {
+    const { announcement } = statusWith([1]);
+    return announcement.versions.map((each) => Object.assign(each, { model }));
+  });
+  metrics.watch({
+    status: () => ({ ...status, announcement: { ...status.announcement, versions } }),
+  });
+
+  const searches = vi.spyOn(Array.prototype, "includes");
+  const page = await metrics.text();
+  const long = (searches.mock.contexts as unknown[][]).filter(({ length }) => length >= 200);
+  searches.mockRestore();
+
+  expect(page).toContain('winnow_model_load_duration_seconds_count{model="m199"} 1');
+  expect(long).toHaveLength(0);
+});
 
 test("queries are counted by how they end, and their waits measured in seconds", async () => {
   const { metrics, observer } = measured();

@@ -69,8 +69,11 @@ export function createWorkerMetrics(options: MetricsOptions): WorkerMetrics {
       watched = worker;
     },
     text: sharedMaking(() => {
-      const held = watched?.status().announcement.versions.map(({ model }) => model);
-      if (held !== undefined) models.endGone((name) => held.includes(name));
+      const versions = watched?.status().announcement.versions;
+      if (versions !== undefined) {
+        const held = new Set(versions.map(({ model }) => model));
+        models.endGone((name) => held.has(name));
+      }
       return registry.metrics();
     }),
   };

@@ -7,7 +7,7 @@ import path from "node:path";
 
 import { silentLogger } from "@winnow/core";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 
 import { fileStorage } from "./model-storage.ts";
 import { VersionWatch } from "./version-watch.ts";
@@ -86,6 +86,20 @@ describe("VersionWatch", () => {
     await watch.run();
 
     expect(versions()).toEqual(["movies/1@a", "movies/2@b", "books/7@c"]);
+    watch.close();
+  });
+
+  test("a look of many models searches no list of all of them for each", async () => {
+    const { storage, watch, versions } = watching();
+    for (let at = 0; at < 200; at += 1) storage.tree.set(`/models/m${at}/1`, "a");
+    await watch.poll();
+
+    const searches = vi.spyOn(Array.prototype, "find");
+    await watch.poll();
+    const long = (searches.mock.contexts as unknown[][]).filter(({ length }) => length >= 200);
+    searches.mockRestore();
+
+    expect([versions().length, long.length]).toEqual([200, 0]);
     watch.close();
   });
 

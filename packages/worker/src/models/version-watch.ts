@@ -443,12 +443,12 @@ export class VersionWatch {
 
   /** Forgets directories that are gone, so that they count as new when they come back. */
   #forget(left: readonly FoundModel[]): void {
-    const names = new Set(left.map(({ model }) => model));
+    const versionsOf = new Map(left.map(({ model, versions }) => [model, versions]));
     for (const model of this.#emptySinceMs.keys()) {
-      if (!names.has(model)) this.#emptySinceMs.delete(model);
+      if (!versionsOf.has(model)) this.#emptySinceMs.delete(model);
     }
     for (const [model, directories] of this.#observed) {
-      const versions = left.find((each) => each.model === model)?.versions;
+      const versions = versionsOf.get(model);
       if (versions === undefined) this.#observed.delete(model);
       for (const [version, { still }] of directories) {
         const isThere = versions?.some((each) => each.version === version);

@@ -7,9 +7,9 @@
 //     ▲                         │
 //     └──── answers of late ◀───┘
 //
-// A worker is asked only while a plan waits for its answer. One that has answered is asked again when something
-// new is announced of it; one that has not, after 1 s, then after twice as long each time, at most 30 s. So names
-// that nobody answers to cost 20 questions per second at most, and few after a minute.
+// A worker is asked only while a plan waits for its answer. One that has answered is asked again after 1 s, and
+// at once when something new is announced of it; one that has not, after 1 s, then after twice as long each time,
+// at most 30 s. So names that nobody answers to cost 20 questions per second at most, and few after a minute.
 
 import type { Announcement, Describe } from "@winnow/cluster";
 import type { Environment, Timer, WorkerId } from "@winnow/core";
