@@ -1,5 +1,5 @@
 // Operations drawn at random between a product and a top-k: whether a search is recognised in them or not, the answer is what
-// plain float64 arithmetic makes of the same numbers. `npm run fuzz:scores` draws many more.
+// plain float64 arithmetic makes of the same numbers. `npm run fuzz:scores` draws more.
 
 import path from "node:path";
 import process from "node:process";
