@@ -38,11 +38,11 @@ export type { Environment, Fields, Logger } from "./environment.ts";
 export {
   WinnowError,
   codeOfGrpcStatus,
-  errorWithoutStack,
   excerpt,
   grpcStatusOf,
   httpStatusOf,
   toWinnowError,
+  withoutStack,
 } from "./errors/errors.ts";
 export type { ErrorCode } from "./errors/errors.ts";
 export { setGraceTimer } from "./time/grace-timer.ts";

@@ -8,8 +8,8 @@
 //
 // So an overload is answered at once, and admitted requests are answered in time.
 
-import type { Clock, WinnowError } from "@winnow/core";
-import { dueMsOf, errorWithoutStack } from "@winnow/core";
+import type { Clock } from "@winnow/core";
+import { dueMsOf, WinnowError, withoutStack } from "@winnow/core";
 import type { RouterSettings } from "../router-settings.ts";
 import type { RefusalReason } from "../router-observer.ts";
 import type { AdmittedRequest } from "./admitted-requests.ts";
@@ -101,7 +101,8 @@ export class Admission {
 
   #refusal(reason: RefusalReason, how: string): WinnowError {
     this.#parts.onRefused?.(reason);
-    return errorWithoutStack("UNAVAILABLE", `This router is busy ${how}; try again later`);
+    const text = `This router is busy ${how}; try again later`;
+    return withoutStack(() => new WinnowError("UNAVAILABLE", text));
   }
 
   #take(request: AdmittedRequest): Admitted {

@@ -15,7 +15,7 @@ import type {
   WorkerLink,
   WorkerQuery,
 } from "@winnow/cluster";
-import { dueMsOf, IdTable, isSumsAttribute, WinnowError } from "@winnow/core";
+import { dueMsOf, IdTable, isSumsAttribute, WinnowError, withoutStack } from "@winnow/core";
 import type { Clock, Tracer, VersionKey } from "@winnow/core";
 
 import type { Compute, ContentHandle } from "../compute/compute.ts";
@@ -362,5 +362,5 @@ function underWay(id: number): WinnowError {
 
 function overloaded(queueRows: number): QueryRefusal {
   const message = `The worker's queue is full: ${queueRows} rows wait; ask another replica or later`;
-  return new QueryRefusal("OVERLOADED", { code: "UNAVAILABLE", message });
+  return withoutStack(() => new QueryRefusal("OVERLOADED", { code: "UNAVAILABLE", message }));
 }

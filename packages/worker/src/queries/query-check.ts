@@ -12,6 +12,7 @@ import {
   isSumsAttribute,
   parseFilterText,
   toWinnowError,
+  withoutStack,
 } from "@winnow/core";
 import type { AttributeSpec, ErrorCode, Filter, Tensor } from "@winnow/core";
 
@@ -158,7 +159,7 @@ function wrongKind(table: OpenedTable, verb: string): QueryRefusal {
 
 function expired(): QueryRefusal {
   const message = "No time was left when the query arrived";
-  return new QueryRefusal("EXPIRED", { code: "DEADLINE_EXCEEDED", message });
+  return withoutStack(() => new QueryRefusal("EXPIRED", { code: "DEADLINE_EXCEEDED", message }));
 }
 
 function notOwner(table: OpenedTable, partition: number): QueryRefusal {
