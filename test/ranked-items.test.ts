@@ -69,6 +69,7 @@ test("are one copy for rankings of the same items, beside tables that are cut", 
   const program = programWith("computed_items", "items.csv", "id,year\nitem 05,1990\n");
 
   expect(describedBy(program)).toEqual({
+    dense_cosine_of_columns: 0,
     dense_product_of_two: 0,
     dense_two_replaced: 0,
   });

@@ -88,6 +88,7 @@ def requested_k(directory):
 # --- masks -----------------------------------------------------------------------------------------
 
 HIDDEN = -np.inf
+FLAGS = [float(i % 3 > 0) for i in range(40)]
 
 
 def products(m, q):
@@ -158,6 +159,9 @@ MASKS = {
     "opposite_of_factor": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, -(products(m, q) * tf.where(m.genre == w[:, None], 2.0, 1.0)), 40)),
     "times_flags": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.sigmoid(products(m, q)) * tf.cast(m.genre == w[:, None], tf.float32), 40)),
     "sigmoid_times_stock": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.sigmoid(products(m, q)) * tf.cast(m.stock, tf.float32), 40)),
+    "sigmoid_times_flags": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.sigmoid(products(m, q)) * tf.constant(FLAGS), 40)),
+    "relu_less_stored": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.nn.relu(products(m, q)) - tf.where(m.stock, 0.0, 1.5), 40)),
+    "stored_and_seen": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(listed(m, w), HIDDEN, products(m, q) - tf.where(m.stock, 0.0, 1.5)))),
     "logarithm_of_flags": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) + tf.math.log(tf.cast(m.genre == w[:, None], tf.float32) + 1e-9), 40)),
     "logarithm_hides": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) + tf.math.log(tf.cast(m.genre == w[:, None], tf.float32)))),
     "genre_or_all": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where((m.genre == w[:, None]) | (w == 9)[:, None], products(m, q), HIDDEN))),

@@ -8,7 +8,9 @@ import { itemsOf, operandsOf, ruleOf } from "./mask-rule.ts";
 import type { Within } from "./mask-rule.ts";
 import { isSingle, scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
-import { twoNumbersOf } from "./two-numbers.ts";
+import { storedNumbersOf, twoNumbersOf } from "./two-numbers.ts";
+import type { TwoNumbers } from "./two-numbers.ts";
+import { vectorOf } from "./vector-value.ts";
 
 /** A condition on items, before it is known which table holds them. */
 export interface ScoreMask {
@@ -53,10 +55,9 @@ function addedTo(value: GraphValue, within: Within): MaskedScores | undefined {
   const [left, right] = node?.inputs ?? [];
   if (left === undefined || right === undefined) return undefined;
   const sign = node?.op === "Sub" ? -1 : 1;
-  const found = withAdded(left, penaltyOf(right, within), { within, sign });
-  return (
-    found ?? (sign < 0 ? undefined : withAdded(right, penaltyOf(left, within), { within, sign }))
-  );
+  const found = withAdded(left, changeFor(left, right, { neutral: 0, within }), { within, sign });
+  if (found !== undefined || sign < 0) return found;
+  return withAdded(right, changeFor(right, left, { neutral: 0, within }), { within, sign });
 }
 
 /** Scores to which an amount is added, or from which it is subtracted: -∞ leaves nothing of them. */
@@ -79,15 +80,28 @@ function penalised(keeps: GraphMaskRule, amount: number, isFactor: boolean): Sco
 
 /** A number for rows that a rule does not keep, 0 for the others. */
 export function penaltyOf(value: GraphValue, within: Within): Change | undefined {
-  return changeBeside(0, value, within);
+  return changeBeside(0, twoNumbersOf(value, within));
 }
 
-function changeBeside(neutral: number, value: GraphValue, within: Within): Change | undefined {
-  const found = twoNumbersOf(value, within);
-  if (found === undefined) return undefined;
-  const { rule, inside, outside } = found;
+function changeBeside(neutral: number, numbers: TwoNumbers | undefined): Change | undefined {
+  if (numbers === undefined) return undefined;
+  const { rule, inside, outside } = numbers;
   if (outside === neutral) return { keeps: { kind: "not", of: rule }, amount: inside };
   return inside === neutral ? { keeps: rule, amount: outside } : undefined;
+}
+
+/** What numbers beside scores change. Those that are stored become part of rows, unless a function stands between. */
+function changeFor(
+  scores: GraphValue,
+  numbers: GraphValue,
+  { neutral, within }: { readonly neutral: number; readonly within: Within },
+): Change | undefined {
+  if (vectorOf(numbers, within.items, within.scalars) === undefined) {
+    return changeBeside(neutral, twoNumbersOf(numbers, within));
+  }
+  const { producer } = scores;
+  const isFunction = producer?.kind === "operation" && elementFunctionsOf(producer) !== undefined;
+  return isFunction ? changeBeside(neutral, storedNumbersOf(numbers, within)) : undefined;
 }
 
 /** `scores * where(condition, 1.2, 1.0)`, `sigmoid(scores) * cast(condition)`. */
@@ -95,19 +109,11 @@ function multipliedBy(value: GraphValue, within: Within): MaskedScores | undefin
   const operands = operandsOf(value, "Mul");
   for (const [scores, other] of [operands, operands.toReversed()]) {
     if (scores === undefined || other === undefined || itemsOf(scores) !== within.items) continue;
-    const change = isForMasks(scores, other) ? changeBeside(1, other, within) : undefined;
+    const change = changeFor(scores, other, { neutral: 1, within });
     const mask = change && withFactor(change);
     if (mask !== undefined) return { mask, scores };
   }
   return undefined;
-}
-
-/** Factors of items alone are multiplied into rows, unless a function stands between. */
-function isForMasks({ producer }: GraphValue, factor: GraphValue): boolean {
-  const isOfItems = factor.shape?.length === 1 || factor.shape?.[0] === 1;
-  return (
-    !isOfItems || (producer?.kind === "operation" && elementFunctionsOf(producer) !== undefined)
-  );
 }
 
 /** Scores that are finite are 0 where the factor is. */

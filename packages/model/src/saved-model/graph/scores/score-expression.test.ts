@@ -427,9 +427,11 @@ describe("scores under a mask", () => {
   test("are of one table, whose columns each stand once and count as memory", () => {
     const [plain, biased] = masked.tables;
 
-    expect(masked.tables).toHaveLength(2);
+    expect(masked.tables).toHaveLength(3);
     expect(plain).toMatchObject({ dim: 8 });
     expect((plain as CandidateTable).masks?.map(({ type }) => type).toSorted()).toEqual([
+      "boolean",
+      "boolean",
       "boolean",
       "boolean",
       "float",

@@ -99,11 +99,12 @@ export function searchedScoresOf(
     if (product !== undefined) {
       const sliced = slicedProduct(product, trail);
       if (sliced === undefined) break;
-      return composed(lowering, compositionOf(sliced, trail));
+      return named(composed(lowering, compositionOf(sliced, trail)), trail);
     }
     const next = scoreStepsOf(value, scalars);
     const sum = next === undefined ? choiceAsSum(lowering, value) : undefined;
     if (sum !== undefined) {
+      trail.choice ??= value;
       value = sum;
       continue;
     }
@@ -112,7 +113,18 @@ export function searchedScoresOf(
     if (!areTaken) break;
     value = withoutKeptAxis(withoutRearrangement(next.scores));
   }
-  return { node: value.producer?.kind === "operation" ? value.producer : undefined };
+  return named({ node: producerNode(value) }, trail);
+}
+
+function producerNode({ producer }: GraphValue): OperationNode | undefined {
+  return producer?.kind === "operation" ? producer : undefined;
+}
+
+/** An obstacle by the graph's own operation, where it is among those that a choice became. */
+function named(found: SearchedScores | Obstacle, { choice }: Trail): SearchedScores | Obstacle {
+  const node = choice && producerNode(choice);
+  if ("query" in found || node === undefined) return found;
+  return found.node?.name.startsWith(`${node.name}/`) === true ? { node } : found;
 }
 
 /** The product with the items of a slice alone; `undefined` where these cannot be searched alone. */
@@ -128,6 +140,8 @@ interface Trail {
   readonly steps: ScoreStep[];
   masked?: MaskBehind | undefined;
   best?: { readonly vectorAxis: 1 | 2; readonly stepsBehind: number } | undefined;
+  /** The first choice on the way, which became a sum. */
+  choice?: GraphValue | undefined;
   /** Which position of a sequence they are of, where all have scores here. */
   position?: Position | undefined;
   /** Of the scores that are ranked, which items they are of, by their numbers here; absent: all. */

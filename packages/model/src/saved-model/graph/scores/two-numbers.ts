@@ -6,11 +6,13 @@
 //   1.0 + 0.2 * cast(condition)    1.2 and 1
 //   log(cast(condition) + 1e-9)    0 and -20.7
 
-import { producerOf } from "../graph-value.ts";
+import type { Tensor } from "@winnow/core";
+import { constantValue, producerOf } from "../graph-value.ts";
 import type { GraphMaskRule, GraphValue } from "../graph-value.ts";
 import { INTEGERS, isCounted, operandsOf, ruleOf } from "./mask-rule.ts";
 import type { Within } from "./mask-rule.ts";
 import { isSingle, repeatedNumberOf, scalarOf } from "./scalar-value.ts";
+import { vectorOf } from "./vector-value.ts";
 
 /** Two float32 numbers, and for which items each stands. */
 export interface TwoNumbers {
@@ -36,6 +38,25 @@ const ARITHMETIC: ReadonlyMap<string, (...values: readonly number[]) => number> 
   ["RealDiv", (a = NaN, b = NaN) => a / b],
   ["Sub", (a = NaN, b = NaN) => a - b],
 ]);
+
+/** The two numbers of a vector of items that is stored, or computed of what is stored. */
+export function storedNumbersOf(
+  value: GraphValue,
+  { items, scalars }: Within,
+): TwoNumbers | undefined {
+  const values = vectorOf(value, items, scalars);
+  const inside = values?.[0];
+  const outside = values?.find((each) => each !== inside);
+  if (values === undefined || inside === undefined || outside === undefined) return undefined;
+  if (!values.every((each) => each === inside || each === outside)) return undefined;
+  const data = Uint8Array.from(values, (each) => Number(each === inside));
+  const name = `${inside} in ${value.producer?.name ?? "constant"} [${items}]`;
+  const tensor: Tensor = { dtype: "bool", shape: [items], data };
+  const isTrue: Tensor = { dtype: "bool", shape: [], data: Uint8Array.of(1) };
+  const column = { kind: "constant", name, tensor } as const;
+  const rule = { kind: "test", column, is: "in", values: constantValue(isTrue) } as const;
+  return { rule, inside, outside };
+}
 
 /** The two numbers of a value with one for each item; `undefined` for a value with other ones. */
 export function twoNumbersOf(value: GraphValue, within: Within): TwoNumbers | undefined {
