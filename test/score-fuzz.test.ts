@@ -9,7 +9,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ProgramMachine } from "./models/program-machine.ts";
 import type { RandomScores } from "./models/random-scores.ts";
-import { writeRandomScores } from "./models/random-scores.ts";
+import { SOURCE_NAMES, writeRandomScores } from "./models/random-scores.ts";
 import { temporaryDirectory } from "./temporary-directory.ts";
 
 const GRAPHS = Number(process.env["FUZZ_SCORES"] ?? 200);
@@ -47,6 +47,21 @@ async function outcomeOf(drawn: RandomScores, directory: string): Promise<Outcom
     version.close();
   }
 }
+
+/** What no search is made of. */
+const UNCUT: ReadonlySet<string> = new Set(["concat of two tables", "maximum of two products"]);
+
+test.each(SOURCE_NAMES.map((name, source) => ({ name, source })))(
+  "$name of several queries, of one and of a vector",
+  async ({ name, source }) => {
+    for (const form of [0, 1, 2]) {
+      const directory = path.join(root, `source ${source}`, String(form), "1");
+      const outcome = await outcomeOf({ form, source, steps: [], rank: 0 }, directory);
+
+      expect(outcome).toBe(UNCUT.has(name) ? "uncut" : "cut");
+    }
+  },
+);
 
 test(
   "scores by operations drawn at random are ranked as they are by plain arithmetic",

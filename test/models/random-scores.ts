@@ -309,7 +309,9 @@ const SOURCES: readonly (readonly [words: string, source: Source])[] = [
       return drawing.binary("Maximum", [first, drawing.product(drawing.query, ITEMS, 0)], Math.max);
     },
   ],
-  ["-|q - items|²", (drawing) => distance(drawing)],
+  ["-|q - items|²", (drawing) => distance(drawing, 0)],
+  ["-square(q - items)", (drawing) => distance(drawing, 1)],
+  ["-(q - items)²", (drawing) => distance(drawing, 2)],
   ["q @ unit(items).T", (drawing) => computed(drawing, unitItems)],
   ["q @ (items * weights).T", (drawing) => computed(drawing, weighedItems)],
   ["q @ tower(items).T", (drawing) => computed(drawing, towerOfItems)],
@@ -318,6 +320,9 @@ const SOURCES: readonly (readonly [words: string, source: Source])[] = [
   ["the best of two interests", (drawing) => interests(drawing)],
   ["dense(q * items)", (drawing) => gated(drawing)],
 ];
+
+/** What is drawn first, in words. */
+export const SOURCE_NAMES: readonly string[] = SOURCES.map(([words]) => words);
 
 const plus = (a: number, b: number): number => a + b;
 const minus = (a: number, b: number): number => a - b;
@@ -498,7 +503,7 @@ function gated(drawing: Drawing): Value {
   return { node, ...products(query, transposed(weighed, DIM), ITEMS) };
 }
 
-function distance(drawing: Drawing): Value {
+function distance(drawing: Drawing, spelling: number): Value {
   const table = drawing.fresh(ITEMS * DIM);
   const { graph, query } = drawing;
   const stored = graph.constant(table, [ITEMS, DIM]);
@@ -506,7 +511,12 @@ function distance(drawing: Drawing): Value {
     drawing.rows === 0
       ? query.node
       : graph.op("ExpandDims", [query.node, drawing.one()], { Tdim: INT32 });
-  const squares = graph.op("SquaredDifference", [each, stored]);
+  const difference = graph.op("Sub", [each, stored]);
+  const squares = [
+    () => graph.op("SquaredDifference", [stored, each]),
+    () => graph.op("Square", [difference]),
+    () => graph.op("Pow", [difference, graph.constant([2], [])]),
+  ][spelling % 3]!();
   const last = graph.constant([-1], [], "int32");
   const sum = graph.op("Sum", [squares, last], { Tidx: INT32, keep_dims: false });
   const values = new Float64Array(drawing.queries * ITEMS);

@@ -11,7 +11,9 @@ import { constantValue, integerOf, producerOf } from "../graph-value.ts";
 import type { Lowering } from "../lowered-nodes.ts";
 import { applied, reshaped } from "./computed-items.ts";
 import { takesAllBut, withoutAddedAxis, withoutRearrangement } from "./rearrangement.ts";
-import { isSingle } from "./scalar-value.ts";
+import { isSingle, scalarReader } from "./scalar-value.ts";
+import type { ScalarReader } from "./scalar-value.ts";
+import { differenceIn } from "./score-distance.ts";
 import { isSet, matrixSidesOf, operandsOf } from "./score-product.ts";
 import type { Side } from "./score-product.ts";
 
@@ -99,6 +101,8 @@ class OneVector {
   #liftedItems(plain: GraphValue, node: OperationNode): GraphValue | undefined {
     const product = productOf(plain, this.#items);
     if (product !== undefined) return this.#productOf(product, node);
+    const distance = distanceOf(plain, scalarReader(this.#lowering));
+    if (distance !== undefined) return this.#distanceOf(distance, node);
     if (ARRANGING.has(node.op)) return this.#arranged(node);
     if (SCATTERING.has(node.op)) return this.#scattered(node);
     return this.#isOfEach(node, plain) ? this.#applied(node) : undefined;
@@ -162,7 +166,8 @@ class OneVector {
     if (isSingle(value) || this.#isMatrix(value)) return value;
     if (!this.#isOfItems(value)) return undefined;
     if (value.shape?.length === 1) {
-      const found = this.#flagged(value, 0) ?? this.#weighed(value);
+      // Other scores are added, or something that was made of what is stored, which is none.
+      const found = this.#flagged(value, 0) ?? this.#weighed(value) ?? this.lifted(value);
       this.hasChanged ||= found !== undefined;
       return found ?? value;
     }
@@ -234,6 +239,15 @@ class OneVector {
       .outputs[0]!;
   }
 
+  /** `reduce_sum(squared_difference(vector[:, None], items), 2)` */
+  #distanceOf({ vector, matrix, dim }: VectorDistance, { name }: OperationNode): GraphValue {
+    const query = reshaped(this.#lowering, vector, { name, sizes: [1, dim] });
+    const each = reshaped(this.#lowering, query, { name, sizes: [1, 1, dim] });
+    const squares = applied(this.#lowering, "SquaredDifference", { name, of: [each, matrix] });
+    const axis = constantValue({ dtype: "int32", shape: [], data: Int32Array.of(2) });
+    return applied(this.#lowering, "Sum", { name, of: [squares, axis] });
+  }
+
   #productOf({ items, vectors, dim }: VectorProduct, { name }: OperationNode): GraphValue {
     const [first, ...others] = vectors.map((vector) => {
       return reshaped(this.#lowering, vector, { name, sizes: [1, dim] });
@@ -270,6 +284,31 @@ function productOf(value: GraphValue, items: number): VectorProduct | undefined 
   return isOfItems && areAsked(vectors, dim)
     ? { items: { matrix, kept }, vectors, dim }
     : undefined;
+}
+
+/** A vector and items whose squared distances are ranked. */
+interface VectorDistance {
+  readonly vector: GraphValue;
+  readonly matrix: GraphValue;
+  readonly dim: number;
+}
+
+/** The sides of `reduce_sum(square(vector - items), 1)`; `undefined` for any other value. */
+function distanceOf(value: GraphValue, scalars: ScalarReader): VectorDistance | undefined {
+  const [squares, axes] = operandsOf(producerOf(value, "Sum")) ?? [];
+  const isAlongLast = [1, -1].includes(integerOf(axes) ?? NaN) && squares?.shape?.length === 2;
+  const sides = squares && isAlongLast ? differenceIn(squares, scalars) : undefined;
+  return sides && distanceBetween(sides, squares?.shape?.[1] ?? 0);
+}
+
+function distanceBetween(
+  sides: readonly [GraphValue, GraphValue],
+  dim: number,
+): VectorDistance | undefined {
+  const vector = sides.find((side) => isOfDims(side, dim) && side.shape?.at(-1) === dim);
+  const matrix = sides.find((side) => side.shape?.length === 2 && !isOfDims(side, dim));
+  if (vector === undefined || matrix === undefined) return undefined;
+  return areAsked([vector], dim) ? { vector, matrix, dim } : undefined;
 }
 
 /** Whether all are vectors of so many values, and a request may decide one of them. */

@@ -6,10 +6,16 @@ import type { Tensor } from "@winnow/core";
 import { elementCount, elementFunction } from "@winnow/core";
 import { producerOf } from "../graph-value.ts";
 import type { GraphValue } from "../graph-value.ts";
+import type { Lowering } from "../lowered-nodes.ts";
 import { roundingOf } from "./element-functions.ts";
 
 /** Reads the only element of a stored tensor of one element. */
 export type ScalarReader = (value: GraphValue) => Tensor | undefined;
+
+/** The reader of a version's own files. */
+export function scalarReader({ sources }: Lowering): ScalarReader {
+  return ({ stored }) => (stored?.kind === "bundle" ? sources.files.contentOf(stored) : undefined);
+}
 
 const DEPTH_MAX = 5;
 

@@ -44,8 +44,8 @@ function broadcast(
   return items ? { query, ...items, node, isDistance: true } : undefined;
 }
 
-/** The operands of a difference that is squared. */
-function differenceIn(
+/** The operands of a difference whose squares a value holds. */
+export function differenceIn(
   squares: GraphValue,
   scalars: ScalarReader,
 ): readonly [GraphValue, GraphValue] | undefined {

@@ -26,8 +26,7 @@ import { constantValue } from "../graph-value.ts";
 import type { GraphValue, NodeFunction, OperationNode } from "../graph-value.ts";
 import type { Lowering } from "../lowered-nodes.ts";
 import { withoutRearrangement } from "./rearrangement.ts";
-import { isSingle } from "./scalar-value.ts";
-import type { ScalarReader } from "./scalar-value.ts";
+import { isSingle, scalarReader } from "./scalar-value.ts";
 import { maskedScoresOf } from "./score-mask.ts";
 import type { ScoreMask } from "./changed-scores.ts";
 import { otherAxis } from "./candidate-matrix.ts";
@@ -264,10 +263,6 @@ function productOf(
     );
   }
   return manyVectorProductOf(value, best.vectorAxis, scalars);
-}
-
-function scalarReader({ sources }: Lowering): ScalarReader {
-  return ({ stored }) => (stored?.kind === "bundle" ? sources.files.contentOf(stored) : undefined);
 }
 
 /** What scores are made of. */
