@@ -628,11 +628,16 @@ function reduced(drawing: Drawing, scores: Value, kind: number): Value {
   return { node, rows, width: 1, values, errors };
 }
 
-/** `where(mask, scores, number)`, or the other way round. */
-function masked(drawing: Drawing, scores: Value, { a, b }: Drawn): Value {
+/** Which items are of a genre, or of any other: of one that each query asks for, or of a stored one. */
+interface Mask {
+  readonly node: string;
+  readonly words: string;
+  /** Whether the score at this place is in it. */
+  readonly has: (at: number) => boolean;
+}
+
+function maskOf(drawing: Drawing, { width, rows }: Value, a: number): Mask {
   const { graph } = drawing;
-  const number = [-Infinity, -1e9, 0, -2, 0.5][b % 5]!;
-  const { width, rows } = scores;
   const genre = Array.from({ length: width }, (_, at) => at % 3);
   const stored = graph.constant(genre, [width], "int32");
   const isOfRequest = a % 3 === 0 && drawing.rows !== 0;
@@ -645,18 +650,78 @@ function masked(drawing: Drawing, scores: Value, { a, b }: Drawn): Value {
   } else asked = graph.constant([wanted[0]!], [], "int32");
   const isOpposite = (a >> 2) % 2 === 1;
   const op = isOpposite ? "NotEqual" : "Equal";
-  const mask = graph.op(op, [stored, asked], { T: INT32, incompatible_shape_error: true });
-  const isIn = (at: number): boolean => {
-    const equals = genre[at % width] === wanted[Math.floor(at / width)];
-    return equals !== isOpposite;
+  return {
+    node: graph.op(op, [stored, asked], { T: INT32, incompatible_shape_error: true }),
+    words: `genre ${isOpposite ? "≠" : "="} ${isOfRequest ? "asked" : "c"}`,
+    has: (at) => (genre[at % width] === wanted[Math.floor(at / width)]) !== isOpposite,
   };
-  drawing.words.push(
-    `where(genre ${isOpposite ? "≠" : "="} ${isOfRequest ? "asked" : "c"}, …, ${number})`,
-  );
-  const node = graph.op("SelectV2", [mask, scores.node, graph.constant([number], [])]);
-  const values = scores.values.map((value, at) => (isIn(at) ? value : number));
-  const errors = scores.errors.map((error, at) => (isIn(at) ? error : 0));
+}
+
+/** `where(mask, scores, number)`. */
+function masked(drawing: Drawing, scores: Value, { a, b }: Drawn): Value {
+  const mask = maskOf(drawing, scores, a);
+  const number = [-Infinity, -1e9, 0, -2, 0.5][b % 5]!;
+  drawing.words.push(`where(${mask.words}, …, ${number})`);
+  const { graph } = drawing;
+  const node = graph.op("SelectV2", [mask.node, scores.node, graph.constant([number], [])]);
+  const values = scores.values.map((value, at) => (mask.has(at) ? value : number));
+  const errors = scores.errors.map((error, at) => (mask.has(at) ? error : 0));
   return { ...scores, node, values, errors };
+}
+
+/** Something added to the scores of a mask, or a factor of them: of the mask as flags, or as a choice. */
+function boosted(drawing: Drawing, scores: Value, { a, b }: Drawn): Value {
+  const mask = maskOf(drawing, scores, a);
+  const { graph } = drawing;
+  const number = [0.5, 2, -1, 1.25, 0][b % 5]!;
+  const isFactor = (b >> 3) % 2 === 1;
+  const [op, none, compute] = isFactor
+    ? (["Mul", 1, times] as const)
+    : (["AddV2", 0, plus] as const);
+  const written = graph.constant([number], []);
+  const casts = { SrcT: { type: "bool" }, DstT: FLOAT } as const;
+  const ways: readonly (() => string)[] = [
+    () => {
+      const choice = graph.op("SelectV2", [mask.node, written, graph.constant([none], [])]);
+      return graph.op(op, [scores.node, choice]);
+    },
+    () => graph.op("SelectV2", [mask.node, graph.op(op, [scores.node, written]), scores.node]),
+    () => {
+      const flags = graph.op("Cast", [mask.node], casts);
+      const change = graph.op("Mul", [flags, graph.constant([number - none], [])]);
+      return graph.op(op, [scores.node, graph.op("AddV2", [change, graph.constant([none], [])])]);
+    },
+  ];
+  const way = Math.floor(a / 12) % ways.length;
+  drawing.words.push(`… ${op} ${number} where ${mask.words} (${way})`);
+  const change = scores.values.map((_, at) => (mask.has(at) ? number : none));
+  const { rows, width } = scores;
+  const exactly = { rows, width, values: change, errors: new Float64Array(change.length) };
+  return { node: ways[way]!(), ...combined([scores, exactly], compute, false) };
+}
+
+/** `where(is_known[:, None], scores, popularity)`, or a function of the scores instead. */
+function chosen(drawing: Drawing, scores: Value, { a, b }: Drawn): Value | undefined {
+  if (drawing.rows === 0) return undefined;
+  const { graph } = drawing;
+  const { rows, width } = scores;
+  const known = Array.from({ length: rows }, (_, row) => (row + a) % 2);
+  const name = `known_${drawing.inputs.size}`;
+  drawing.inputs.set(name, { dtype: "int32", shape: [rows, 1], data: Int32Array.from(known) });
+  const asked = graph.input(name, "int32", [-1, 1]);
+  const isKnown = graph.op("Greater", [asked, graph.constant([0], [], "int32")], { T: INT32 });
+  const other =
+    b % 3 === 0 ? drawing.unary("Neg", scores, (value) => -value) : drawing.vector(width, b);
+  drawing.words.push(`where(known, …, ${b % 3 === 0 ? "its opposite" : `vector ${b % 10}`})`);
+  const isTurned = (a >> 1) % 2 === 1;
+  const operands = isTurned ? [other, scores] : [scores, other];
+  const pick = (key: "values" | "errors"): Float64Array =>
+    Float64Array.from({ length: rows * width }, (_, at) => {
+      const isOwn = (known[Math.floor(at / width)] === 1) !== isTurned;
+      return isOwn ? scores[key][at]! : other[key][placeIn(other, at, width)]!;
+    });
+  const node = graph.op("SelectV2", [isKnown, ...operands.map((operand) => operand.node)]);
+  return { node, rows, width, values: pick("values"), errors: pick("errors") };
 }
 
 /** Items that a list of the request names, `[queries, 3]`, by one_hot: they lose much, or get another score. */
@@ -838,8 +903,8 @@ const withReduced: Step = (drawing, scores, { a, b }) => {
 /** By how often they are drawn: what a search can be made of more often than what none can. */
 const STEPS: readonly Step[] = Object.entries({
   3: [byFunction, withScalar],
-  2: [withVector, withColumn, masked, listed],
-  1: [withSoftmax, sliced, bounded, rearranged, withItself, withReduced, reversed],
+  2: [withVector, withColumn, masked, listed, boosted],
+  1: [withSoftmax, chosen, sliced, bounded, rearranged, withItself, withReduced, reversed],
 } satisfies Record<number, readonly Step[]>)
   .toReversed()
   .flatMap(([times, steps]) => Array.from({ length: Number(times) }, () => steps).flat());
