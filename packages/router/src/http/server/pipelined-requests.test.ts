@@ -1,7 +1,8 @@
 // Clients that send requests before the ones ahead of them are answered: all are answered, in order, and others are not
 // delayed by them.
 
-import { IncomingMessage, createServer } from "node:http";
+import { IncomingMessage, ServerResponse, createServer } from "node:http";
+import { Socket } from "node:net";
 import type { AddressInfo } from "node:net";
 import { systemClock } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
@@ -137,4 +138,70 @@ test("are not made of the bytes long before they begin, once some connections ha
 
   // Of a connection 64 KiB, two thousand requests, before it is known; of each other one 32 that begin, and a piece.
   expect(made).toBeLessThan(3000 + 40 * (UNDER_WAY_MAX + 20));
+});
+
+/** A request on a connection of its own, whose body is announced to be so long. */
+function requestOf(bodyBytes: number): readonly [IncomingMessage, ServerResponse] {
+  const request = new IncomingMessage(new Socket());
+  request.headers["content-length"] = String(bodyBytes);
+  return [request, new ServerResponse(request)];
+}
+
+describe("first requests of many connections that come in one turn", () => {
+  test("begin some at once and a few in each later turn, those with short bodies first", async () => {
+    const begun: unknown[] = [];
+    const take = new PipelinedRequests(systemClock).listener((request) => void begun.push(request));
+    const all = Array.from({ length: 600 }, () => requestOf(5000));
+    const short = requestOf(22);
+
+    for (const each of [...all, short]) take(...each);
+    const atOnce = begun.length;
+    const places: number[] = [];
+    while (begun.length < all.length + 1) {
+      const before = begun.length;
+      await turn();
+      places.push(begun.length - before);
+    }
+
+    expect(atOnce).toBe(128);
+    expect(begun.indexOf(short[0])).toBe(128);
+    expect(Math.max(...places)).toBeLessThanOrEqual(32);
+    expect(new Set(begun).size).toBe(begun.length);
+    const [long] = all.at(-1)!;
+    expect(begun.at(-1)).toBe(long);
+  });
+
+  test("with long bodies begin beside ever more with short ones", async () => {
+    const begun = new Set<unknown>();
+    const take = new PipelinedRequests(systemClock).listener((request) => void begun.add(request));
+    for (let at = 0; at < 128; at++) take(...requestOf(22));
+    const long = requestOf(5000);
+    for (let at = 0; at < 200; at++) take(...requestOf(22));
+    take(...long);
+
+    await turns(2);
+
+    expect(begun.size).toBeLessThan(200);
+    expect(begun).toContain(long[0]);
+  });
+
+  test("begin once, in order, with what follows them on their connection, or never once it is closed", async () => {
+    const begun: unknown[] = [];
+    const take = new PipelinedRequests(systemClock).listener((request) => void begun.push(request));
+    for (let at = 0; at < 128; at++) take(...requestOf(22));
+    const [first, second, left] = [requestOf(5000), requestOf(22), requestOf(22)];
+    const { socket } = first[0];
+    const follower = new IncomingMessage(socket);
+    take(...first);
+    take(follower, new ServerResponse(follower));
+    take(...second);
+    take(...left);
+    left[0].socket.destroy();
+
+    await turns(10);
+
+    expect(begun.slice(128)).toEqual(expect.arrayContaining([first[0], follower, second[0]]));
+    expect(begun).toHaveLength(131);
+    expect(begun.indexOf(first[0])).toBeLessThan(begun.indexOf(follower));
+  });
 });

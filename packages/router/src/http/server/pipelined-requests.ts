@@ -8,6 +8,11 @@
 // In each turn a few of those that wait begin, one of a connection after the other, so that a client that sends more has
 // no more of a turn than one that sends little. Answers keep their order, which Node sees to.
 //
+// The first request of a connection waits, too, in a turn in which many have come, and until all those have begun that
+// had to: a thousand clients that ask at the same time would keep the answers of workers, and a client that asks for
+// little, waiting until the loop has worked on all of them. Of those that wait, requests with short bodies or none go
+// before the others, which keep a part of each turn.
+//
 // That leaves what it costs to make requests of the bytes. Where many wait that came in one turn, the connections of the
 // server, and those that are opened in the minute after, are read in small pieces (`divided-reading.ts`).
 
@@ -24,6 +29,19 @@ const UNDER_WAY_MAX = 32;
 /** Requests of all connections that begin in one turn after they have waited: about a millisecond of work. */
 const BEGUN_IN_TURN_MAX = 16;
 
+/** First requests of connections that begin in one turn as they come. */
+const BEGUN_AT_ONCE_MAX = 128;
+
+/** After so many, the end of the turn is waited for: a turn with fewer costs nothing. */
+const COUNTED_UNTIL_TURN = 32;
+
+/** First requests of connections that begin in one turn after they have waited; and of these, long ones beside short ones. */
+const LATE_IN_TURN_MAX = 32;
+const LATE_LONG_IN_TURN_MIN = 8;
+
+/** A body of at most this many bytes is short: a few instances. */
+const SHORT_BODY_BYTES = 256;
+
 /** Requests of all connections that come in one turn while others of theirs are under way, before reading is divided. */
 const UNDIVIDED_IN_TURN_MAX = 256;
 
@@ -31,6 +49,7 @@ const UNDIVIDED_IN_TURN_MAX = 256;
 const DIVIDED_FOR_MS = 60_000;
 
 interface WaitingRequest {
+  readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly handle: () => void;
 }
@@ -53,6 +72,9 @@ export class PipelinedRequests {
   readonly #lines = new WeakMap<Socket, Line>();
   /** Connections of which a request may begin, the next one first. */
   readonly #next = new Set<Line>();
+  /** Connections whose first request came in a turn with many others, with a short body or a long one. */
+  readonly #lateShort = new Set<Line>();
+  readonly #lateLong = new Set<Line>();
   /** All open connections. */
   readonly #open = new Outstanding<Socket>();
   readonly #clock: Clock;
@@ -60,6 +82,8 @@ export class PipelinedRequests {
   /** Requests that had to wait since this turn began. */
   #waitedInTurn = 0;
   #isTurning = false;
+  /** First requests that have begun as they came, since a turn ended after many of them. */
+  #begunAtOnce = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -71,7 +95,7 @@ export class PipelinedRequests {
       const handle = (): void => listener(request, response);
       const line = this.#lineOf(request.socket);
       if (offersUpgrade(request)) this.#offered(line, request, response);
-      this.#take(line, { response, handle });
+      this.#take(line, { request, response, handle });
     };
   }
 
@@ -89,14 +113,26 @@ export class PipelinedRequests {
   }
 
   #take(line: Line, taken: WaitingRequest): void {
-    if (line.underWay === 0 && line.waiting.length === 0) return this.#begin(line, taken);
+    const isFirst = line.underWay === 0 && line.waiting.length === 0;
+    if (isFirst && this.#mayBeginAtOnce()) return this.#begin(line, taken);
     line.waiting.push(taken);
+    if (isFirst) return this.#offerFirst(line, taken.request);
     if (!line.isHeld) {
       line.isHeld = true;
       line.socket.pause();
     }
     this.#countWaiting();
     this.#offer(line);
+  }
+
+  #mayBeginAtOnce(): boolean {
+    const isCrowded = this.#lateShort.size + this.#lateLong.size > 0;
+    if (isCrowded || this.#begunAtOnce >= BEGUN_AT_ONCE_MAX) return false;
+    this.#begunAtOnce += 1;
+    if (this.#begunAtOnce === COUNTED_UNTIL_TURN) {
+      void nextLoopTurn().then(() => (this.#begunAtOnce = 0));
+    }
+    return true;
   }
 
   #countWaiting(): void {
@@ -143,7 +179,7 @@ export class PipelinedRequests {
     socket.once("close", () => {
       this.#lines.delete(socket);
       line.waiting.length = 0;
-      this.#next.delete(line);
+      for (const lines of [this.#next, this.#lateShort, this.#lateLong]) lines.delete(line);
     });
     return line;
   }
@@ -166,27 +202,46 @@ export class PipelinedRequests {
     if (!this.#isTurning) void this.#turn(); // Never rejects.
   }
 
+  /** Has the first request of a connection begin in one of the next turns. */
+  #offerFirst(line: Line, request: IncomingMessage): void {
+    (hasShortBody(request) ? this.#lateShort : this.#lateLong).add(line);
+    if (!this.#isTurning) void this.#turn(); // Never rejects.
+  }
+
   async #turn(): Promise<void> {
     this.#isTurning = true;
-    while (this.#next.size > 0) {
+    while (this.#next.size + this.#lateShort.size + this.#lateLong.size > 0) {
       await nextLoopTurn();
-      this.#beginSome();
+      const long = Math.min(LATE_LONG_IN_TURN_MIN, this.#lateLong.size);
+      const short = this.#beginSome(this.#lateShort, LATE_IN_TURN_MAX - long);
+      this.#beginSome(this.#lateLong, LATE_IN_TURN_MAX - short);
+      this.#beginSome(this.#next, BEGUN_IN_TURN_MAX);
     }
     this.#isTurning = false;
   }
 
-  #beginSome(): void {
-    let left = BEGUN_IN_TURN_MAX;
-    for (const line of this.#next) {
-      if (left === 0) return;
-      left -= 1;
-      this.#next.delete(line);
-      this.#begin(line, line.waiting.shift()!);
+  /** Has the next request of some of these connections begin, of `most` at most; gives of how many. */
+  #beginSome(lines: Set<Line>, most: number): number {
+    let begun = 0;
+    for (const line of lines) {
+      if (begun === most) break;
+      lines.delete(line);
+      const taken = line.waiting.shift();
+      // It was in two lists, and its request has begun already.
+      if (taken === undefined) continue;
+      begun += 1;
+      this.#begin(line, taken);
       // It goes behind the others.
       this.#offer(line);
-      if (line.waiting.length > 0) continue;
+      if (line.waiting.length > 0 || !line.isHeld) continue;
       line.isHeld = false;
       line.socket.resume();
     }
+    return begun;
   }
+}
+
+function hasShortBody({ headers }: IncomingMessage): boolean {
+  const isChunked = headers["transfer-encoding"] !== undefined;
+  return !isChunked && Number(headers["content-length"] ?? 0) <= SHORT_BODY_BYTES;
 }
