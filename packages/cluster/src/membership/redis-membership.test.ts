@@ -339,7 +339,11 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
         const late = new Watcher(stage.join({ refused: withRecords }));
         await late.sees("w0 w1 w2");
 
-        await eventually(() => expect(withRecords.counts.signature).toBeGreaterThanOrEqual(4096));
+        // Records that were written without an end have one lease, in which a busy machine may not read them all.
+        await eventually(async () => {
+          await forge(4200, unsigned);
+          expect(withRecords.counts.signature).toBeGreaterThanOrEqual(4096);
+        });
       });
 
       test("take no known worker away", async () => {
@@ -360,10 +364,12 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
         const seen = new Watcher(open);
         await seen.sees("w0 w1 w2 w3");
 
-        await forge(4200, unsigned);
-        await eventually(() => expect(refused.counts.excess).toBeGreaterThan(0));
+        await eventually(async () => {
+          await forge(4200, unsigned);
+          expect(refused.counts.excess).toBeGreaterThan(0);
+          expect(seen.last!.workers).toHaveLength(4096);
+        });
 
-        expect(seen.last!.workers).toHaveLength(4096);
         expect(seen.ids.endsWith("w0 w1 w2 w3")).toBe(true);
       });
     });
