@@ -185,6 +185,26 @@ describe("first requests of many connections that come in one turn", () => {
     expect(begun).toContain(long[0]);
   });
 
+  test("are told of as idle, once they have begun, if the rest of their body is broken", async () => {
+    const begun: unknown[] = [];
+    const pipelined = new PipelinedRequests(systemClock);
+    const take = pipelined.listener((request) => void begun.push(request));
+    for (let at = 0; at < 128; at++) take(...requestOf(22));
+    const [broken, whole] = [requestOf(5000), requestOf(22)];
+    whole[0].complete = true;
+    take(...broken);
+    take(...whole);
+    const told: unknown[] = [];
+
+    for (const [request] of [broken, whole]) {
+      pipelined.whenIdle(request.socket, () => void told.push(begun.includes(request) && request));
+    }
+    await turns(5);
+
+    expect(begun).toHaveLength(130);
+    expect(told).toEqual([broken[0]]);
+  });
+
   test("begin once, in order, with what follows them on their connection, or never once it is closed", async () => {
     const begun: unknown[] = [];
     const take = new PipelinedRequests(systemClock).listener((request) => void begun.push(request));

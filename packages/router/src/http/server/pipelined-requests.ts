@@ -152,8 +152,8 @@ export class PipelinedRequests {
   }
 
   /**
-   * Calls `act`, at once if no request of a connection waits; else once none waits or is under way, and then only the
-   * first that was given for that connection.
+   * Calls `act`, at once if no request of a connection waits; else once none waits or is under way, or the last one has
+   * begun and has no end, and then only the first that was given for that connection.
    */
   whenIdle(socket: Socket, act: () => void): void {
     const line = this.#lines.get(socket);
@@ -191,7 +191,7 @@ export class PipelinedRequests {
     response.once("close", () => {
       line.underWay -= 1;
       if (line.waiting.length > 0) this.#offer(line);
-      else if (line.underWay === 0) line.onIdle?.();
+      else if (line.underWay === 0) tellIdle(line);
     });
   }
 
@@ -233,12 +233,26 @@ export class PipelinedRequests {
       this.#begin(line, taken);
       // It goes behind the others.
       this.#offer(line);
-      if (line.waiting.length > 0 || !line.isHeld) continue;
-      line.isHeld = false;
-      line.socket.resume();
+      if (line.waiting.length === 0) this.#lastBegun(line, taken.request);
     }
     return begun;
   }
+
+  /** None of a connection waits any more. */
+  #lastBegun(line: Line, request: IncomingMessage): void {
+    if (line.isHeld) {
+      line.isHeld = false;
+      line.socket.resume();
+    }
+    // What broke is the body of this request, which will not end by itself.
+    if (!request.complete) tellIdle(line);
+  }
+}
+
+function tellIdle(line: Line): void {
+  const { onIdle } = line;
+  line.onIdle = undefined;
+  onIdle?.();
 }
 
 function hasShortBody({ headers }: IncomingMessage): boolean {
