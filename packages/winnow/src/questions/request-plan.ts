@@ -227,10 +227,10 @@ export class RequestPlan {
       if (random() < 0.3) ids.push(strangeId(dtype, random));
       return tensorOfScalars(dtype, [ids.length], ids);
     };
-    const isForEach = instances > 1 && random() < 0.5;
-    return isForEach
-      ? Array.from({ length: instances }, (_, query) => listFor(query))
-      : [listFor(0)];
+    // A model that serves one user may take a vector: its values are no instances.
+    const queries = search === undefined ? instances : winners.length;
+    const isForEach = queries > 1 && random() < 0.5;
+    return isForEach ? Array.from({ length: queries }, (_, query) => listFor(query)) : [listFor(0)];
   }
 }
 
