@@ -8,7 +8,7 @@ import type { Tensor } from "../../tensor/tensor.ts";
 import type { CandidateTable, MaskRule, SignatureProgram } from "../program.ts";
 import { runProgram } from "../program-run.ts";
 import { invalid } from "../node-error.ts";
-import { boundMask, errorOfList } from "./search-mask.ts";
+import { LongListError, boundMask, errorOfList } from "./search-mask.ts";
 import type { TopKAnswer, TopKQuestion } from "../step-contract.ts";
 import { tensorOf } from "../operations/tensor-memory.ts";
 
@@ -258,9 +258,10 @@ describe("values of a mask", () => {
       ["seen", list(4097)],
     ]);
     const text = "A mask compares with 4097 values; at most 4096";
-    const error = invalid(text);
+    const error = new LongListError(4097);
 
     expect(errorOfList(error, inputs)).toMatchObject({ message: `Input "seen": ${text}` });
+    expect(errorOfList(error, new Map([...inputs, ["hidden", list(4097)]]))).toBe(error);
     expect(errorOfList(error, new Map([["liked", list(3)]]))).toBe(error);
     expect(errorOfList(invalid("k must be scalar"), inputs)).toMatchObject({
       message: "k must be scalar",

@@ -160,17 +160,27 @@ function listedValues(
   return lists;
 }
 
-function checkLength(length: number): void {
-  if (length <= FILTER_LIMITS.valuesMax) return;
-  throw invalid(`A mask compares with ${length} values; at most ${FILTER_LIMITS.valuesMax}`);
+/** A list of a request that has more values than a mask compares with. @internal for tests */
+export class LongListError extends WinnowError {
+  readonly length: number;
+
+  constructor(length: number) {
+    const text = `A mask compares with ${length} values; at most ${FILTER_LIMITS.valuesMax}`;
+    super("INVALID_ARGUMENT", text);
+    this.length = length;
+  }
 }
 
-/** The error of a list that is too long for a mask, told by the input that holds so many values; or the error itself. */
+function checkLength(length: number): void {
+  if (length > FILTER_LIMITS.valuesMax) throw new LongListError(length);
+}
+
+/** The error of a list that is too long, told by the input that holds so many values, if it is the only one; or the error itself. */
 export function errorOfList(error: unknown, inputs: ReadonlyMap<string, Tensor>): unknown {
-  if (!(error instanceof WinnowError)) return error;
-  const length = Number(/^A mask compares with (\d+) values/.exec(error.message)?.[1] ?? NaN);
-  const named = Array.from(inputs).find(([, { shape }]) => shape.at(-1) === length);
-  return named === undefined ? error : invalid(`Input "${named[0]}": ${error.message}`);
+  if (!(error instanceof LongListError)) return error;
+  const found = Array.from(inputs).filter(([, { shape }]) => shape.at(-1) === error.length);
+  const [name] = found.length === 1 ? found[0]! : [];
+  return name === undefined ? error : invalid(`Input "${name}": ${error.message}`);
 }
 
 function isAboveAll(is: FilterComparison, bound: FilterValue | undefined): boolean {
