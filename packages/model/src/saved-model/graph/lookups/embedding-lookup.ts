@@ -13,7 +13,7 @@ import { recogniseKeyExpression } from "./key-expression.ts";
 import type { KeyExpression } from "./key-expression.ts";
 import type { Lowering, Visit } from "../lowered-nodes.ts";
 import { gatherIdentifiers } from "../scores/retrieval.ts";
-import { withoutAddedAxis } from "../scores/rearrangement.ts";
+import { withoutAddedAxis } from "../scores/values/rearrangement.ts";
 import { gatheredScores } from "../scores/search-prefix.ts";
 import { PICKED_VALUES_MAX, firstOfRun } from "../tables/row-slice.ts";
 import { storedRowsOf } from "../tables/table-registry.ts";

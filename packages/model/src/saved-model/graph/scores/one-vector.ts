@@ -6,16 +6,16 @@
 import { elementCount } from "@winnow/core";
 import { Attributes } from "../definition/attributes.ts";
 import type { AttributeValue } from "../definition/attributes.ts";
-import type { GraphValue, OperationNode } from "../graph-value.ts";
 import { constantValue, integerOf, producerOf } from "../graph-value.ts";
+import type { GraphValue, OperationNode } from "../graph-value.ts";
 import type { Lowering } from "../lowered-nodes.ts";
-import { applied, reshaped } from "./computed-items.ts";
-import { takesAllBut, withoutAddedAxis, withoutRearrangement } from "./rearrangement.ts";
-import { isSingle, scalarReader } from "./scalar-value.ts";
-import type { ScalarReader } from "./scalar-value.ts";
-import { differenceIn } from "./score-distance.ts";
-import { isSet, matrixSidesOf, operandsOf } from "./score-product.ts";
-import type { Side } from "./score-product.ts";
+import { differenceIn } from "./products/score-distance.ts";
+import { isSet, matrixSidesOf, operandsOf } from "./products/score-product.ts";
+import type { Side } from "./products/score-product.ts";
+import { applied, reshaped } from "./values/added-operations.ts";
+import { takesAllBut, withoutAddedAxis, withoutRearrangement } from "./values/rearrangement.ts";
+import { isSingle, scalarReader } from "./values/scalar-value.ts";
+import type { ScalarReader } from "./values/scalar-value.ts";
 
 /** Operations that are looked at for one top-k. */
 const STEPS_MAX = 128;

@@ -3,7 +3,9 @@
 // belong to the table. A top-k of anything else stays an operation.
 
 import { DEPTH_OPERATIONS, WinnowError } from "@winnow/core";
+import type { StoredTensor } from "../../partitions/stored-table.ts";
 import { Attributes } from "../definition/attributes.ts";
+import { constantValue, integerOf, producerOf } from "../graph-value.ts";
 import type {
   GraphMaskRule,
   GraphValue,
@@ -11,15 +13,13 @@ import type {
   OperationNode,
   TopKNode,
 } from "../graph-value.ts";
-import { constantValue, integerOf, producerOf } from "../graph-value.ts";
 import type { Lowering, Visit } from "../lowered-nodes.ts";
-import { reshaped } from "./computed-items.ts";
-import { scoresOfOneVector } from "./one-vector.ts";
-import { searchedScoresOf } from "./score-expression.ts";
-import type { PlacedMask, SearchedScores } from "./score-expression.ts";
-import type { StoredTensor } from "../../partitions/stored-table.ts";
 import { storedSliceOf } from "../tables/row-slice.ts";
 import type { StoredIds, StoredRows } from "../tables/table-registry.ts";
+import type { PlacedMask, SearchedScores } from "./composition/searched-scores.ts";
+import { scoresOfOneVector } from "./one-vector.ts";
+import { searchedScoresOf } from "./score-expression.ts";
+import { reshaped } from "./values/added-operations.ts";
 
 const NO_ATTRIBUTES = new Attributes("", new Map());
 

@@ -11,7 +11,7 @@ import { constantValue, integerOf, producerOf } from "../graph-value.ts";
 import type { GraphValue } from "../graph-value.ts";
 import type { Lowering, Visit } from "../lowered-nodes.ts";
 import { messageReader } from "../../message.ts";
-import { isSingle } from "./scalar-value.ts";
+import { isSingle } from "./values/scalar-value.ts";
 
 /** Visits an operation that stands in the place of another one. */
 type VisitPlain = (visit: Visit) => readonly GraphValue[];

@@ -6,7 +6,7 @@
 import type { GraphValue, TopKNode } from "../graph-value.ts";
 import type { Lowering, Visit } from "../lowered-nodes.ts";
 import { inferShape } from "../shapes/shape-inference.ts";
-import { beginOf } from "./score-slice.ts";
+import { beginOf } from "./steps/score-slice.ts";
 
 /** Handles StridedSlice and Slice of the results of a search. */
 export function visitPrefix(lowering: Lowering, visit: Visit): readonly GraphValue[] | undefined {

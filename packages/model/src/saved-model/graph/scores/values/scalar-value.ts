@@ -4,9 +4,9 @@
 
 import type { Tensor } from "@winnow/core";
 import { elementCount, elementFunction } from "@winnow/core";
-import { producerOf } from "../graph-value.ts";
-import type { GraphValue } from "../graph-value.ts";
-import type { Lowering } from "../lowered-nodes.ts";
+import { producerOf } from "../../graph-value.ts";
+import type { GraphValue } from "../../graph-value.ts";
+import type { Lowering } from "../../lowered-nodes.ts";
 import { roundingOf } from "./element-functions.ts";
 
 /** Reads the only element of a stored tensor of one element. */

@@ -3,24 +3,24 @@
 // the last: `logits[:, -1, :]`. That is the product of the position's query alone, `h[:, -1, :] @ items^T`. The sum or mean
 // of the scores of several vectors is the product of their sum or mean as well.
 
-import { numberOfDtype } from "../../bundle/data-type.ts";
-import { Attributes } from "../definition/attributes.ts";
-import type { AttributeValue } from "../definition/attributes.ts";
-import { constantValue, integerOf, integersOf, producerOf } from "../graph-value.ts";
-import type { GraphValue, OperationNode } from "../graph-value.ts";
-import type { Lowering } from "../lowered-nodes.ts";
-import { planSlice } from "../shapes/slice-plan.ts";
-import type { SlicePlan } from "../shapes/slice-plan.ts";
-import { otherAxis } from "./candidate-matrix.ts";
-import { anyItemsOf } from "./item-tower.ts";
-import { sequenceSidesOf } from "./many-vectors.ts";
-import { withoutRearrangement } from "./rearrangement.ts";
-import { isSingle } from "./scalar-value.ts";
-import type { ScalarReader } from "./scalar-value.ts";
-import { matrixSidesOf } from "./score-product.ts";
-import type { ScoreProduct, Side } from "./score-product.ts";
-import type { ItemSlice } from "./score-slice.ts";
-import type { ScoreStep } from "./score-steps.ts";
+import { numberOfDtype } from "../../../bundle/data-type.ts";
+import { Attributes } from "../../definition/attributes.ts";
+import type { AttributeValue } from "../../definition/attributes.ts";
+import { constantValue, integerOf, integersOf, producerOf } from "../../graph-value.ts";
+import type { GraphValue, OperationNode } from "../../graph-value.ts";
+import type { Lowering } from "../../lowered-nodes.ts";
+import { planSlice } from "../../shapes/slice-plan.ts";
+import type { SlicePlan } from "../../shapes/slice-plan.ts";
+import { otherAxis } from "../products/candidate-matrix.ts";
+import { anyItemsOf } from "../products/item-tower.ts";
+import { sequenceSidesOf } from "../products/many-vectors.ts";
+import { matrixSidesOf } from "../products/score-product.ts";
+import type { ScoreProduct, Side } from "../products/score-product.ts";
+import type { ItemSlice } from "../steps/score-slice.ts";
+import type { ScoreStep } from "../steps/score-steps.ts";
+import { withoutRearrangement } from "../values/rearrangement.ts";
+import { isSingle } from "../values/scalar-value.ts";
+import type { ScalarReader } from "../values/scalar-value.ts";
 
 /** Which position is taken: the same of all queries, or what an operation of the graph makes of all: one of each, their sum. */
 export type Position = number | OperationNode;

@@ -3,16 +3,20 @@
 // them the other way round. All say which axis of either side is summed over; the axis that is kept
 // numbers the queries, or the items.
 
-import type { RowStep } from "../../partitions/row-computation.ts";
-import type { StoredTensor } from "../../partitions/stored-table.ts";
-import type { GraphValue, OperationNode } from "../graph-value.ts";
-import { integerOf, integersOf, producerOf } from "../graph-value.ts";
-import type { VersionFiles } from "../../version-files.ts";
-import { storedTogether } from "../tables/stored-together.ts";
+import type { RowStep } from "../../../partitions/row-computation.ts";
+import type { StoredTensor } from "../../../partitions/stored-table.ts";
+import type { GraphValue, OperationNode } from "../../graph-value.ts";
+import { integerOf, integersOf, producerOf } from "../../graph-value.ts";
+import type { VersionFiles } from "../../../version-files.ts";
+import { storedTogether } from "../../tables/stored-together.ts";
 import { candidateMatrixOf, otherAxis } from "./candidate-matrix.ts";
 import type { CandidateMatrix } from "./candidate-matrix.ts";
-import { withRemovedAxis, withoutAddedAxis, withoutRearrangement } from "./rearrangement.ts";
-import type { ScalarReader } from "./scalar-value.ts";
+import {
+  withRemovedAxis,
+  withoutAddedAxis,
+  withoutRearrangement,
+} from "../values/rearrangement.ts";
+import type { ScalarReader } from "../values/scalar-value.ts";
 
 /** Stored candidates, and the axis of them, as they are stored, that numbers the items. */
 export interface SearchedItems {
@@ -55,7 +59,7 @@ export interface ItemFactor {
   readonly isDivisor: boolean;
 }
 
-/** What a graph makes of all items before they are multiplied with queries (computed-items.ts). */
+/** What a graph makes of all items before they are multiplied with queries (../rewrites/computed-items.ts). */
 export type ItemChange =
   | { readonly kind: "projected"; readonly by: GraphValue; readonly isTurned: boolean }
   | { readonly kind: "moved"; readonly by: GraphValue; readonly dim: number }

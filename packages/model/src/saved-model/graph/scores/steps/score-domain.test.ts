@@ -2,8 +2,8 @@
 
 import type { ScoreOperationName } from "@winnow/core";
 import { expect, test } from "vitest";
-import { constantValue } from "../graph-value.ts";
-import type { GraphValue, NodeFunction } from "../graph-value.ts";
+import { constantValue } from "../../graph-value.ts";
+import type { GraphValue, NodeFunction } from "../../graph-value.ts";
 import { losesTheBest, turnsOver } from "./score-domain.ts";
 
 const unknown: GraphValue = { dtype: "float32", shape: [-1, 1] };

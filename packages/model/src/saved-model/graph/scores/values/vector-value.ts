@@ -3,8 +3,8 @@
 
 import { elementCount, elementFunction } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
-import { fold } from "../constant-folding.ts";
-import type { GraphValue, OperationNode } from "../graph-value.ts";
+import { fold } from "../../constant-folding.ts";
+import type { GraphValue, OperationNode } from "../../graph-value.ts";
 import { roundingOf } from "./element-functions.ts";
 import type { RoundingName } from "./element-functions.ts";
 import type { ScalarReader } from "./scalar-value.ts";

@@ -20,17 +20,17 @@
 // All rows that are not kept have the score c, or their own with the penalty; core/program/search/search-mask.ts puts both kinds together.
 
 import type { Tensor } from "@winnow/core";
-import { constantValue, integersOf, producerOf } from "../graph-value.ts";
-import type { GraphMaskRule, GraphValue } from "../graph-value.ts";
+import { constantValue, integersOf, producerOf } from "../../graph-value.ts";
+import type { GraphMaskRule, GraphValue } from "../../graph-value.ts";
 import { changedScoresOf, penaltyOf } from "./changed-scores.ts";
 import { itemsOf, operandsOf, pairsRule, rowColumn, ruleOf } from "./mask-rule.ts";
 import type { Within } from "./mask-rule.ts";
-import { isSingle, repeatedNumberOf, scalarOf } from "./scalar-value.ts";
-import type { ScalarReader } from "./scalar-value.ts";
-import { withoutRearrangement } from "./rearrangement.ts";
+import { isSingle, repeatedNumberOf, scalarOf } from "../values/scalar-value.ts";
+import type { ScalarReader } from "../values/scalar-value.ts";
+import { withoutRearrangement } from "../values/rearrangement.ts";
 import { twoNumbersOf } from "./two-numbers.ts";
-import { slicedScoresOf } from "./score-slice.ts";
-import type { ItemSlice } from "./score-slice.ts";
+import { slicedScoresOf } from "../steps/score-slice.ts";
+import type { ItemSlice } from "../steps/score-slice.ts";
 import type { ScoreMask } from "./changed-scores.ts";
 
 const MASKS_MAX = 8;

@@ -7,17 +7,17 @@
 // So the rows of all matrices are put together as they are read (partitions/row-computation.ts), and the queries by a
 // request's own steps.
 
-import { constantValue, producerOf } from "../graph-value.ts";
-import type { GraphValue, OperationNode } from "../graph-value.ts";
-import type { Lowering } from "../lowered-nodes.ts";
-import { applied } from "./computed-items.ts";
-import { TowerReading, anyItemsOf, rowsIn } from "./item-tower.ts";
-import type { ItemValues } from "./tower-steps.ts";
-import { withoutRearrangement } from "./rearrangement.ts";
-import { isSingle } from "./scalar-value.ts";
-import type { ScalarReader } from "./scalar-value.ts";
-import { matrixSidesOf, operandsOf, queryOf } from "./score-product.ts";
-import type { QueryPart, ScoreProduct, Side } from "./score-product.ts";
+import { constantValue, producerOf } from "../../graph-value.ts";
+import type { GraphValue, OperationNode } from "../../graph-value.ts";
+import type { Lowering } from "../../lowered-nodes.ts";
+import { anyItemsOf, rowsIn, TowerReading } from "../products/item-tower.ts";
+import { matrixSidesOf, operandsOf, queryOf } from "../products/score-product.ts";
+import type { QueryPart, ScoreProduct, Side } from "../products/score-product.ts";
+import type { ItemValues } from "../products/tower-steps.ts";
+import { applied } from "../values/added-operations.ts";
+import { withoutRearrangement } from "../values/rearrangement.ts";
+import { isSingle } from "../values/scalar-value.ts";
+import type { ScalarReader } from "../values/scalar-value.ts";
 
 const ADDENDS_MAX = 32;
 

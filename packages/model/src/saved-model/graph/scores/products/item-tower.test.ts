@@ -2,9 +2,9 @@
 // without an end. What towers are read as is compared with TensorFlow's answers (test/oracle.test.ts).
 
 import { expect, test } from "vitest";
-import { Attributes } from "../definition/attributes.ts";
-import { constantValue } from "../graph-value.ts";
-import type { GraphValue, OperationNode } from "../graph-value.ts";
+import { Attributes } from "../../definition/attributes.ts";
+import { constantValue } from "../../graph-value.ts";
+import type { GraphValue, OperationNode } from "../../graph-value.ts";
 import { TowerReading } from "./item-tower.ts";
 
 const ITEMS = 5;

@@ -7,16 +7,21 @@ import type {
   RowLength,
   RowNormalisation,
   StoredTensor,
-} from "../../partitions/stored-table.ts";
+} from "../../../partitions/stored-table.ts";
 import { elementCount } from "@winnow/core";
-import type { GraphValue, OperationNode } from "../graph-value.ts";
-import { constantValue, integersOf, producerOf } from "../graph-value.ts";
-import { PICKED_VALUES_MAX, gatherOfRows, pickedRows, storedSliceOf } from "../tables/row-slice.ts";
-import { roundingOf } from "./element-functions.ts";
-import type { RoundingName } from "./element-functions.ts";
-import { scalarOf } from "./scalar-value.ts";
-import type { ScalarReader } from "./scalar-value.ts";
-import { withoutAddedAxis, withoutRearrangement } from "./rearrangement.ts";
+import type { GraphValue, OperationNode } from "../../graph-value.ts";
+import { constantValue, integersOf, producerOf } from "../../graph-value.ts";
+import {
+  PICKED_VALUES_MAX,
+  gatherOfRows,
+  pickedRows,
+  storedSliceOf,
+} from "../../tables/row-slice.ts";
+import { roundingOf } from "../values/element-functions.ts";
+import type { RoundingName } from "../values/element-functions.ts";
+import { scalarOf } from "../values/scalar-value.ts";
+import type { ScalarReader } from "../values/scalar-value.ts";
+import { withoutAddedAxis, withoutRearrangement } from "../values/rearrangement.ts";
 
 /** A matrix on the items' side of a product. */
 export interface CandidateMatrix {

@@ -1,16 +1,16 @@
 // Scores to which a graph adds a number for some items, or multiplies them by one: a bonus for the genre that a user
 // prefers, a penalty for what was seen. All other items keep theirs.
 
-import { constantValue, producerOf } from "../graph-value.ts";
-import type { GraphMaskRule, GraphValue } from "../graph-value.ts";
-import { elementFunctionsOf } from "./element-functions.ts";
+import { constantValue, producerOf } from "../../graph-value.ts";
+import type { GraphMaskRule, GraphValue } from "../../graph-value.ts";
+import { elementFunctionsOf } from "../values/element-functions.ts";
 import { itemsOf, operandsOf, ruleOf } from "./mask-rule.ts";
 import type { Within } from "./mask-rule.ts";
-import { isSingle, scalarOf } from "./scalar-value.ts";
-import type { ScalarReader } from "./scalar-value.ts";
+import { isSingle, scalarOf } from "../values/scalar-value.ts";
+import type { ScalarReader } from "../values/scalar-value.ts";
 import { storedNumbersOf, twoNumbersOf } from "./two-numbers.ts";
 import type { TwoNumbers } from "./two-numbers.ts";
-import { vectorOf } from "./vector-value.ts";
+import { vectorOf } from "../values/vector-value.ts";
 
 /** A condition on items, before it is known which table holds them. */
 export interface ScoreMask {

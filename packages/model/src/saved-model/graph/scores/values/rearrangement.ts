@@ -1,9 +1,9 @@
 // Operations that leave a value as it is, or give it an axis of size 1: what stands between the
 // parts of a product in graphs of `tf.tensordot`, of `tf.linalg.matvec` or of plain broadcasting.
 
-import type { GraphValue, OperationNode, Shape } from "../graph-value.ts";
-import { integersOf, producerOf } from "../graph-value.ts";
-import { planSlice } from "../shapes/slice-plan.ts";
+import type { GraphValue, OperationNode, Shape } from "../../graph-value.ts";
+import { integersOf, producerOf } from "../../graph-value.ts";
+import { planSlice } from "../../shapes/slice-plan.ts";
 
 const STEPS_MAX = 64;
 

@@ -9,15 +9,19 @@
 // terms is as rough, and its sum of differences is not (docs/models.md says so).
 
 import type { CandidateMatrix } from "./candidate-matrix.ts";
-import { integerOf, producerOf } from "../graph-value.ts";
-import type { GraphValue, OperationNode } from "../graph-value.ts";
-import { withRemovedAxis, withoutAddedAxis, withoutRearrangement } from "./rearrangement.ts";
-import { scalarOf } from "./scalar-value.ts";
-import type { ScalarReader } from "./scalar-value.ts";
+import { integerOf, producerOf } from "../../graph-value.ts";
+import type { GraphValue, OperationNode } from "../../graph-value.ts";
+import {
+  withRemovedAxis,
+  withoutAddedAxis,
+  withoutRearrangement,
+} from "../values/rearrangement.ts";
+import { scalarOf } from "../values/scalar-value.ts";
+import type { ScalarReader } from "../values/scalar-value.ts";
 import { isSet, operandsOf } from "./score-product.ts";
 import type { ScoreProduct, SearchedItems } from "./score-product.ts";
 import { anyItemsOf } from "./item-tower.ts";
-import { areSameComputations } from "../tables/table-registry.ts";
+import { areSameComputations } from "../../tables/table-registry.ts";
 
 /** The queries and items whose squared distances a value holds; `undefined` for any other value. */
 export function distanceOf(value: GraphValue, scalars: ScalarReader): ScoreProduct | undefined {

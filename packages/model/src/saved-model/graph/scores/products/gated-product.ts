@@ -7,11 +7,11 @@
 // The layer leaves an axis of size 1 behind, which a graph takes away at once, or behind a bias and a function.
 
 import { elementCount } from "@winnow/core";
-import { integerOf, producerOf } from "../graph-value.ts";
-import type { GraphValue, OperationNode } from "../graph-value.ts";
+import { integerOf, producerOf } from "../../graph-value.ts";
+import type { GraphValue, OperationNode } from "../../graph-value.ts";
 import { anyItemsOf } from "./item-tower.ts";
-import { withRemovedAxis, withoutRearrangement } from "./rearrangement.ts";
-import type { ScalarReader } from "./scalar-value.ts";
+import { withRemovedAxis, withoutRearrangement } from "../values/rearrangement.ts";
+import type { ScalarReader } from "../values/scalar-value.ts";
 import { BATCH_PRODUCTS, broadcastProductOf, isSet, operandsOf } from "./score-product.ts";
 import type { ScoreProduct } from "./score-product.ts";
 

@@ -7,12 +7,12 @@
 //   log(cast(condition) + 1e-9)    0 and -20.7
 
 import type { Tensor } from "@winnow/core";
-import { constantValue, producerOf } from "../graph-value.ts";
-import type { GraphMaskRule, GraphValue } from "../graph-value.ts";
+import { constantValue, producerOf } from "../../graph-value.ts";
+import type { GraphMaskRule, GraphValue } from "../../graph-value.ts";
 import { INTEGERS, isCounted, operandsOf, ruleOf } from "./mask-rule.ts";
 import type { Within } from "./mask-rule.ts";
-import { isSingle, repeatedNumberOf, scalarOf } from "./scalar-value.ts";
-import { vectorOf } from "./vector-value.ts";
+import { isSingle, repeatedNumberOf, scalarOf } from "../values/scalar-value.ts";
+import { vectorOf } from "../values/vector-value.ts";
 
 /** Two float32 numbers, and for which items each stands. */
 export interface TwoNumbers {

@@ -5,11 +5,11 @@
 //
 // Queries that are not chosen may hold anything, such as the mean of no history (0 / 0): a product with 0 is 0 all the same.
 
-import { numberOfDtype } from "../../bundle/data-type.ts";
-import { constantValue, producerOf } from "../graph-value.ts";
-import type { GraphValue } from "../graph-value.ts";
-import type { Lowering } from "../lowered-nodes.ts";
-import { applied } from "./computed-items.ts";
+import { numberOfDtype } from "../../../bundle/data-type.ts";
+import { constantValue, producerOf } from "../../graph-value.ts";
+import type { GraphValue } from "../../graph-value.ts";
+import type { Lowering } from "../../lowered-nodes.ts";
+import { applied } from "../values/added-operations.ts";
 
 /** Such a choice as a sum; `undefined` for any other value. */
 export function choiceAsSum(lowering: Lowering, value: GraphValue): GraphValue | undefined {

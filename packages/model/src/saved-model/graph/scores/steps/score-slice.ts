@@ -3,12 +3,12 @@
 // items are columns, biases, and the vectors that masks compare.
 
 import type { Tensor } from "@winnow/core";
-import type { StoredTensor } from "../../partitions/stored-table.ts";
-import { integersOf, producerOf } from "../graph-value.ts";
-import type { GraphMaskRule, GraphValue, OperationNode } from "../graph-value.ts";
-import { planSlice } from "../shapes/slice-plan.ts";
-import { rowsOf } from "../tables/row-slice.ts";
-import type { SearchedItems } from "./score-product.ts";
+import type { StoredTensor } from "../../../partitions/stored-table.ts";
+import { integersOf, producerOf } from "../../graph-value.ts";
+import type { GraphMaskRule, GraphValue, OperationNode } from "../../graph-value.ts";
+import { planSlice } from "../../shapes/slice-plan.ts";
+import { rowsOf } from "../../tables/row-slice.ts";
+import type { SearchedItems } from "../products/score-product.ts";
 import type { ScoreStep } from "./score-steps.ts";
 
 /** Neighbouring items. */

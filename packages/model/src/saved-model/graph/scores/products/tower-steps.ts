@@ -8,7 +8,7 @@ import type {
   RowFunctionName,
   RowOperand,
   RowStep,
-} from "../../partitions/row-computation.ts";
+} from "../../../partitions/row-computation.ts";
 
 const STEPS_MAX = 256;
 /** Values of a row between two layers, at most. */

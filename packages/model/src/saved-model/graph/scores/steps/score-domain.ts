@@ -3,9 +3,9 @@
 // are the best rows, as in -log(s), a search would find nothing else, so such a function is not searched.
 
 import { elementFunction } from "@winnow/core";
-import type { NodeFunction } from "../graph-value.ts";
-import { scalarOf } from "./scalar-value.ts";
-import type { ScalarReader } from "./scalar-value.ts";
+import type { NodeFunction } from "../../graph-value.ts";
+import { scalarOf } from "../values/scalar-value.ts";
+import type { ScalarReader } from "../values/scalar-value.ts";
 
 /** The least argument for which each function is defined. */
 const DOMAINS: ReadonlyMap<string, number> = new Map([

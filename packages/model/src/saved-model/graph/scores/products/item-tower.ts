@@ -4,25 +4,25 @@
 //
 // Nothing of it depends on a request, and the values of an item follow from its own rows alone. So the stored rows are
 // cut, and each worker computes the layers for the rows that it reads (partitions/row-computation.ts). Layers that can
-// be done to the query instead are found before (computed-items.ts).
+// be done to the query instead are found before (../rewrites/computed-items.ts).
 //
 // A value counts as one of items if its first axis numbers them. `[items · n, …]` is `[items, n, …]` in the same order,
 // so it may be that as well: the tokens of all items one behind the other.
 
 import { elementCount } from "@winnow/core";
 import type { ElementFunctionName, Tensor } from "@winnow/core";
-import { INTEGER_MAX } from "../../partitions/row-computation.ts";
-import type { Reduction, RowFunctionName } from "../../partitions/row-computation.ts";
-import type { StoredMatrix } from "../../partitions/stored-table.ts";
-import { fold } from "../constant-folding.ts";
-import { integersOf, producerOf } from "../graph-value.ts";
-import type { GraphValue, OperationNode } from "../graph-value.ts";
-import { PICKED_VALUES_MAX, gatherOfRows, storedSliceOf } from "../tables/row-slice.ts";
+import { INTEGER_MAX } from "../../../partitions/row-computation.ts";
+import type { Reduction, RowFunctionName } from "../../../partitions/row-computation.ts";
+import type { StoredMatrix } from "../../../partitions/stored-table.ts";
+import { fold } from "../../constant-folding.ts";
+import { integersOf, producerOf } from "../../graph-value.ts";
+import type { GraphValue, OperationNode } from "../../graph-value.ts";
+import { PICKED_VALUES_MAX, gatherOfRows, storedSliceOf } from "../../tables/row-slice.ts";
 import { storedMatrixOf, withoutTranspositions } from "./candidate-matrix.ts";
-import { elementFunctionsOf } from "./element-functions.ts";
-import { withoutRearrangement } from "./rearrangement.ts";
-import { scalarOf } from "./scalar-value.ts";
-import type { ScalarReader } from "./scalar-value.ts";
+import { elementFunctionsOf } from "../values/element-functions.ts";
+import { withoutRearrangement } from "../values/rearrangement.ts";
+import { scalarOf } from "../values/scalar-value.ts";
+import type { ScalarReader } from "../values/scalar-value.ts";
 import {
   BATCH_PRODUCTS,
   isSet,
@@ -34,7 +34,7 @@ import {
 import type { ScoreProduct, SearchedItems, Side } from "./score-product.ts";
 import { TowerSteps, WIDTH_MAX, numberFor } from "./tower-steps.ts";
 import type { ItemValues, Values } from "./tower-steps.ts";
-import { vectorOf } from "./vector-value.ts";
+import { vectorOf } from "../values/vector-value.ts";
 
 /** Operations one behind the other, at most. */
 const DEPTH_MAX = 512;

@@ -2,7 +2,7 @@
 // them: round(round(q · w) + b). No product of vectors is rounded in the middle, so such scores are rounded once, behind the
 // bias, as TensorFlow does where it puts a layer and its bias together. They differ by the last digit of the type at most.
 
-import type { RoundingName } from "./element-functions.ts";
+import type { RoundingName } from "../values/element-functions.ts";
 import type { ScoreStep } from "./score-steps.ts";
 
 /** Which of these steps, first step first, stay once roundings before the last step of an item are left to the one behind it. */

@@ -2,11 +2,15 @@
 // `reduce_max(einsum("bvd,nd->bvn", interests, items), axis=1)`. What follows for the search stands in
 // core/program/search/many-vector-search.ts.
 
-import type { GraphValue } from "../graph-value.ts";
-import { integerOf, integersOf, producerOf } from "../graph-value.ts";
-import { withRemovedAxis, withoutAddedAxis, withoutRearrangement } from "./rearrangement.ts";
+import type { GraphValue } from "../../graph-value.ts";
+import { integerOf, integersOf, producerOf } from "../../graph-value.ts";
+import {
+  withRemovedAxis,
+  withoutAddedAxis,
+  withoutRearrangement,
+} from "../values/rearrangement.ts";
 import { anyItemsOf } from "./item-tower.ts";
-import type { ScalarReader } from "./scalar-value.ts";
+import type { ScalarReader } from "../values/scalar-value.ts";
 import {
   BATCH_PRODUCTS,
   isSet,

@@ -7,17 +7,17 @@
 //
 // So the stored rows are what is cut, and no other matrix is made of them.
 
-import { Attributes } from "../definition/attributes.ts";
-import type { AttributeValue } from "../definition/attributes.ts";
-import { constantValue, integersOf, producerOf } from "../graph-value.ts";
-import type { GraphValue, OperationNode } from "../graph-value.ts";
-import type { Lowering } from "../lowered-nodes.ts";
-import { withoutRearrangement } from "./rearrangement.ts";
-import type { ScalarReader } from "./scalar-value.ts";
-import { isSet, itemsOf, matrixSidesOf, operandsOf, queryOf } from "./score-product.ts";
-import type { ItemChange, ScoreProduct, Side } from "./score-product.ts";
-import { factorOfItems } from "./score-steps.ts";
-import type { ScoreStep } from "./score-steps.ts";
+import type { AttributeValue } from "../../definition/attributes.ts";
+import { integersOf, producerOf } from "../../graph-value.ts";
+import type { GraphValue, OperationNode } from "../../graph-value.ts";
+import type { Lowering } from "../../lowered-nodes.ts";
+import { isSet, itemsOf, matrixSidesOf, operandsOf, queryOf } from "../products/score-product.ts";
+import type { ItemChange, ScoreProduct, Side } from "../products/score-product.ts";
+import { factorOfItems } from "../steps/score-steps.ts";
+import type { ScoreStep } from "../steps/score-steps.ts";
+import { applied, reshaped } from "../values/added-operations.ts";
+import { withoutRearrangement } from "../values/rearrangement.ts";
+import type { ScalarReader } from "../values/scalar-value.ts";
 
 const CHANGES_MAX = 4;
 
@@ -166,39 +166,4 @@ function productWith(
   const flag: AttributeValue = { kind: "bool", value: isTurned };
   const attributes = new Map([["transpose_b", flag]]);
   return applied(lowering, "MatMul", { name, of: [query, by], attributes });
-}
-
-/** A value in other sizes. */
-export function reshaped(
-  lowering: Lowering,
-  value: GraphValue,
-  { name, sizes }: { readonly name: string; readonly sizes: readonly number[] },
-): GraphValue {
-  const data = Int32Array.from(sizes);
-  const shape = constantValue({ dtype: "int32", shape: [data.length], data });
-  return applied(lowering, "Reshape", { name, of: [value, shape] });
-}
-
-/** What a further operation gives of some values. */
-export function applied(
-  lowering: Lowering,
-  op: string,
-  {
-    name,
-    of,
-    attributes = new Map(),
-  }: {
-    readonly name: string;
-    readonly of: readonly GraphValue[];
-    readonly attributes?: Map<string, AttributeValue>;
-  },
-): GraphValue {
-  const own = `${name}/${op.toLowerCase()}`;
-  const node = {
-    op,
-    name: own,
-    attributes: new Attributes(own, attributes),
-    outputDtypes: ["float32"] as const,
-  };
-  return lowering.operation(node, of).outputs[0]!;
 }

@@ -1,10 +1,10 @@
 // Operations of one operand, as functions of each of its values, of scores as of the values of items.
 
 import type { ScoreOperationName } from "@winnow/core";
-import { numberOfDtype } from "../../bundle/data-type.ts";
-import { constantValue } from "../graph-value.ts";
-import type { GraphValue, NodeFunction, OperationNode } from "../graph-value.ts";
-import { ROUNDING } from "../narrow-values.ts";
+import { numberOfDtype } from "../../../bundle/data-type.ts";
+import { constantValue } from "../../graph-value.ts";
+import type { GraphValue, NodeFunction, OperationNode } from "../../graph-value.ts";
+import { ROUNDING } from "../../narrow-values.ts";
 
 /** Operations of one operand, by name. */
 const UNARY: ReadonlyMap<string, readonly NodeFunction[]> = new Map<

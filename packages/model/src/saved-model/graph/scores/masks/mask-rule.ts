@@ -2,12 +2,12 @@
 // whether it is in stock), compared with values of the request, and over the rows of items that the request lists.
 
 import type { Tensor } from "@winnow/core";
-import type { StoredTensor } from "../../partitions/stored-table.ts";
-import { constantValue, integersOf, producerOf } from "../graph-value.ts";
-import type { GraphMaskRule, GraphValue } from "../graph-value.ts";
-import { filledNumberOf, isSingle, scalarOf } from "./scalar-value.ts";
-import type { ScalarReader } from "./scalar-value.ts";
-import { vectorBefore } from "./rearrangement.ts";
+import type { StoredTensor } from "../../../partitions/stored-table.ts";
+import { constantValue, integersOf, producerOf } from "../../graph-value.ts";
+import type { GraphMaskRule, GraphValue } from "../../graph-value.ts";
+import { filledNumberOf, isSingle, scalarOf } from "../values/scalar-value.ts";
+import type { ScalarReader } from "../values/scalar-value.ts";
+import { vectorBefore } from "../values/rearrangement.ts";
 
 const DEPTH_MAX = 12;
 

@@ -2,9 +2,9 @@
 // out. A table holds only finite values, so such items are masked (score-mask.ts), and the rest of the bias
 // stays a bias.
 
-import type { GraphMaskRule } from "../graph-value.ts";
+import type { GraphMaskRule } from "../../graph-value.ts";
+import type { ScoreStep } from "../steps/score-steps.ts";
 import type { ScoreMask } from "./changed-scores.ts";
-import type { ScoreStep } from "./score-steps.ts";
 
 /** A mask and how many of the operations on scores stand behind it. */
 export interface MaskBehind {

@@ -1,24 +1,29 @@
 // One operation on scores, between the product of queries and candidates and the top-k, as what a
-// search makes of it (score-expression.ts): a function that keeps the order, a value added to all scores
+// search makes of it (../score-expression.ts): a function that keeps the order, a value added to all scores
 // of a query, a constant factor, or a value added to all scores of an item.
 
 import type { ScoreOperationName, Tensor } from "@winnow/core";
-import type { StoredTensor } from "../../partitions/stored-table.ts";
-import { constantValue, producerOf } from "../graph-value.ts";
-import type { GraphMaskRule, GraphValue, NodeFunction, OperationNode } from "../graph-value.ts";
-import { elementFunctionsOf, scalarValue } from "./element-functions.ts";
-import { isSingle, repeatedNumberOf, scalarOf } from "./scalar-value.ts";
-import type { ScalarReader } from "./scalar-value.ts";
-import { vectorBefore } from "./rearrangement.ts";
-import { squaresOf } from "./score-distance.ts";
-import type { ItemFactor, SearchedItems } from "./score-product.ts";
-import { vectorOf } from "./vector-value.ts";
+import type { StoredTensor } from "../../../partitions/stored-table.ts";
+import { constantValue, producerOf } from "../../graph-value.ts";
+import type { GraphMaskRule, GraphValue, NodeFunction, OperationNode } from "../../graph-value.ts";
+import { elementFunctionsOf, scalarValue } from "../values/element-functions.ts";
+import { isSingle, repeatedNumberOf, scalarOf } from "../values/scalar-value.ts";
+import type { ScalarReader } from "../values/scalar-value.ts";
+import { vectorBefore } from "../values/rearrangement.ts";
+import { squaresOf } from "../products/score-distance.ts";
+import type { ItemFactor, SearchedItems } from "../products/score-product.ts";
+import { vectorOf } from "../values/vector-value.ts";
 
 /** An operation of the graph on scores. */
 export interface ScoreOperation {
   readonly node: OperationNode;
   /** Which of the node's inputs the scores are. */
   readonly position: number;
+}
+
+/** Why scores are not searched: the operation that stood in the way, or `undefined` for an input. */
+export interface Obstacle {
+  readonly node: OperationNode | undefined;
 }
 
 /**
@@ -67,6 +72,11 @@ export type ScoreStep =
       /** Items whose scores become -∞: a rule that keeps the others. */
       readonly shown?: GraphMaskRule | undefined;
     };
+
+/** Whether a step differs by item. */
+export function isOfItem({ kind }: ScoreStep): boolean {
+  return kind === "bias" || kind === "itemFactor";
+}
 
 /** A value per item that is added to its scores, times a factor: a stored one, or its sum of squares. */
 export interface ItemBias {

@@ -1,11 +1,11 @@
-// Squared distances (score-distance.ts) as what a search ranks: the product of a query and a row, and the steps behind it.
+// Squared distances (../products/score-distance.ts) as what a search ranks: the product of a query and a row, and the steps behind it.
 
-import { Attributes } from "../definition/attributes.ts";
-import type { AttributeValue } from "../definition/attributes.ts";
-import { constantValue } from "../graph-value.ts";
-import type { GraphValue, NodeFunction, OperationNode } from "../graph-value.ts";
-import type { Lowering } from "../lowered-nodes.ts";
-import type { ScoreProduct } from "./score-product.ts";
+import { Attributes } from "../../definition/attributes.ts";
+import type { AttributeValue } from "../../definition/attributes.ts";
+import { constantValue } from "../../graph-value.ts";
+import type { GraphValue, NodeFunction, OperationNode } from "../../graph-value.ts";
+import type { Lowering } from "../../lowered-nodes.ts";
+import type { ScoreProduct } from "../products/score-product.ts";
 import type { ScoreStep } from "./score-steps.ts";
 
 /**
