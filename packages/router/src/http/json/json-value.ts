@@ -8,7 +8,7 @@ import type { JsonReader, ValueIndex } from "./json-reader.ts";
 const DEPTH_MAX = 64;
 
 /**
- * A value; objects become maps, and integers beyond 2⁵³ stay exact. `where` names the value in messages.
+ * A value; objects become maps, integers beyond 2⁵³ stay exact, and other numbers are the nearest float64. `where` names the value in messages.
  * @throws WinnowError INVALID_ARGUMENT for too many values or bytes, or a name that an object has twice
  */
 export function jsonValue(
@@ -56,10 +56,8 @@ function read(source: Source, value: ValueIndex, depth: number): JsonValue {
       if (Number.isSafeInteger(number)) return number;
       return BigInt(Buffer.from(document.bytesOf(value)).toString("latin1"));
     }
-    case KIND.double: {
-      const number = document.numbers[value]!;
-      return longInteger(document.bytesOf(value), number) ?? number;
-    }
+    case KIND.double:
+      return roundedOnce(document.bytesOf(value), document.numbers[value]!);
     case KIND.array: {
       const list: JsonValue[] = [];
       const end = document.to[value]!;
@@ -76,11 +74,16 @@ function read(source: Source, value: ValueIndex, depth: number): JsonValue {
 /** Digits of an integer that is kept exact, at most; far more than those of any 64-bit integer. */
 const INTEGER_BYTES_MAX = 40;
 
-/** An integer beyond 64 bits, which RapidJSON reads as a double; `undefined` for another number. */
-function longInteger(bytes: Uint8Array, number: number): bigint | undefined {
-  if (Number.isSafeInteger(number) || bytes.length > INTEGER_BYTES_MAX) return undefined;
+/**
+ * What the reader took for a float64, without the reader's error in the last place: the nearest float64, so that a value
+ * that an answer had finds its item again, and the integer itself beyond 64 bits, which RapidJSON reads as a double.
+ */
+function roundedOnce(bytes: Uint8Array, read: number): number | bigint {
   const text = Buffer.from(bytes).toString("latin1");
-  return /^-?\d+$/.test(text) ? BigInt(text) : undefined;
+  if (bytes.length <= INTEGER_BYTES_MAX && /^-?\d+$/.test(text)) return BigInt(text);
+  const nearest = Number(text);
+  // RapidJSON's words for infinity and NaN are none of JavaScript's.
+  return Number.isNaN(nearest) ? read : nearest;
 }
 
 function readObject(source: Source, value: ValueIndex, depth: number): JsonValue {

@@ -134,6 +134,15 @@ describe("readFilters(), readReturned() and readIgnoredKeys()", () => {
     ]);
   });
 
+  // RapidJSON reads each of these as a neighbour of the float64 that has these digits.
+  test.each([11.737702369689941, 36.967708587646484, 1.1e-30])(
+    "a filter's %s is the nearest float64",
+    (value) => {
+      const test = { kind: "test", attribute: "price", is: "in", values: [value] };
+      expect(readFilters(read(`{"filter": {"price": ${value}}}`), 1)).toEqual([test]);
+    },
+  );
+
   test.each([
     ['"x"', 'is "x"; it must be an object'],
     ['[{"a": 1}]', "1 filters for 2 instances"],
