@@ -3,7 +3,7 @@
 import { connect, createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { systemClock } from "@winnow/core";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { eventually } from "../fixtures/eventually.ts";
 import { seededEnvironment as environment } from "../../../../test/doubles/seeded-environment.ts";
 import { connectorCases } from "./connector.cases.ts";
@@ -24,6 +24,19 @@ connectorCases("gRPC", async (service) => {
       server.close();
     },
   };
+});
+
+test("a worker is called without the proxies that variables name", async () => {
+  vi.stubEnv("http_proxy", "http://127.0.0.1:1");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const server = await WorkerServer.listen({ service: new EchoWorker("w1"), environment });
+  const connector = new GrpcConnector(systemClock);
+
+  const announced = connector.describe(`127.0.0.1:${server.port}`, 2000);
+  await expect(announced).resolves.toMatchObject({ workerId: "w1" });
+
+  connector.close();
+  server.close();
 });
 
 connectorCases("MemoryNetwork", (service) => {

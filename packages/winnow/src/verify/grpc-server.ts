@@ -80,6 +80,8 @@ export class GrpcServer implements PredictServer {
     this.#options = options;
     this.#client = new ServiceClient(address, secure, {
       ...(isSecure && named),
+      // As over REST, variables such as http_proxy do not count.
+      "grpc.enable_http_proxy": 0,
       "grpc.max_receive_message_length": MESSAGE_BYTES_MAX,
     }) as never;
   }

@@ -74,9 +74,11 @@ const Client = makeGenericClientConstructor(shardService, `${PACKAGE}.Shard`);
  * answer that its own blocked event loop has not read yet for silence. Instead Winnow's pings,
  * which allow for this process's own lag, watch the streams (router: `worker-peer.ts`; worker:
  * `router-link.ts`), and a caller whose call timed out replaces the connection
- * (`WorkerConnector.forget`).
+ * (`WorkerConnector.forget`). Proxies that variables such as `http_proxy` name lead out of a network, not to its
+ * members.
  */
 const CLIENT_OPTIONS: ChannelOptions = {
+  "grpc.enable_http_proxy": 0,
   "grpc.initial_reconnect_backoff_ms": 100,
   "grpc.max_reconnect_backoff_ms": 1000,
   "grpc.enable_retries": 0,
