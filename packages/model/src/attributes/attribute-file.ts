@@ -112,14 +112,11 @@ export class AttributeFile {
    * The rows of the file that describe rows of a table; `NO_ROW` where none does.
    * @throws WinnowError INVALID_ARGUMENT for ids of another type than the file's
    */
-  rowsOf({ idDtype, name }: DescribedTable, part: DescribedRows): Uint32Array {
-    const { ids, areIdsUntyped = false, index } = this.#items();
-    const wanted = areIdsUntyped ? asTexts(wantedIds(part, name)) : wantedIds(part, name);
-    if ((wanted.dtype === "string") !== ids instanceof StringColumn) {
-      const text = `its ids are ${ids instanceof StringColumn ? "texts" : "integers"}`;
-      const table = `those of table "${excerpt(name)}" are ${idDtype ?? "row numbers"}`;
-      throw new WinnowError("INVALID_ARGUMENT", `Cannot use ${this.name}: ${text}, ${table}`);
-    }
+  rowsOf(table: DescribedTable, part: DescribedRows): Uint32Array {
+    this.assertIdsFit(table);
+    const { areIdsUntyped = false, index } = this.#items();
+    const typed = wantedIds(part, table.name);
+    const wanted = areIdsUntyped ? asTexts(typed) : typed;
     const rows = new Uint32Array(part.rows).fill(NO_ROW);
     for (let row = 0; row < rows.length; row += 1) {
       index.forEachRow(wanted, row, (found) => {
@@ -127,6 +124,16 @@ export class AttributeFile {
       });
     }
     return rows;
+  }
+
+  /** @throws WinnowError INVALID_ARGUMENT for a table whose ids are of another type than the file's */
+  assertIdsFit({ idDtype, name }: DescribedTable): void {
+    const { ids, areIdsUntyped = false } = this.#items();
+    const areTexts = ids instanceof StringColumn;
+    if (areIdsUntyped || (idDtype === "string") === areTexts) return;
+    const text = `its ids are ${areTexts ? "texts" : "integers"}`;
+    const table = `those of table "${excerpt(name)}" are ${idDtype ?? "row numbers"}`;
+    throw new WinnowError("INVALID_ARGUMENT", `Cannot use ${this.name}: ${text}, ${table}`);
   }
 
   /** The columns for rows of the file. */

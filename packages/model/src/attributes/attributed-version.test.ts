@@ -304,8 +304,11 @@ describe("a version with attributes", () => {
     expect(together).toEqual(apart);
   });
 
-  test("ids of CSV name items that the model numbers", () => {
-    const directory = opened("items.csv", "id,x\n0,10\n2,12\n").directory;
+  test.each([
+    ["CSV", "items.csv", "id,x\n0,10\n2,12\n"],
+    ["texts in JSON lines", "items.jsonl", '{"id":"0","x":10}\n{"id":"2","x":12}\n'],
+  ])("ids of %s name items that the model numbers", (_, name, content) => {
+    const { directory } = opened(name, content);
     const facts = { retrieval: { items: { file: "items.safetensors" }, k: 1 } };
     writeFileSync(path.join(directory, "winnow.json"), JSON.stringify(facts));
     const version = openModelVersion(directory, { partitionBytes: 2 ** 20 });
@@ -379,9 +382,8 @@ describe("a version with attributes", () => {
   );
 
   test("refuses ids of another type than the model's", () => {
-    const version = opened("items.jsonl", '{"id":1,"x":1}');
-    expect(() => version.openPartition(0, 0)).toThrow("its ids are integers, those of table");
-    version.close();
+    const integers = '{"id":1,"x":1}';
+    expect(() => opened("items.jsonl", integers)).toThrow("its ids are integers, those of table");
   });
 
   test.each([

@@ -57,6 +57,9 @@ class AttributedVersion implements ModelVersion {
       throw new WinnowError("INVALID_ARGUMENT", `Cannot use ${name}: ${text}; remove the file`);
     }
     this.#file = new AttributeFile(directory, name, itemsOf(program));
+    for (const table of program.tables) {
+      if (table.kind === "candidate") this.#file.assertIdsFit(table);
+    }
     const { attributes, digest } = this.#file;
     const { sha256 } = digest;
     const manifest = readManifest(directory);

@@ -9,7 +9,7 @@ export type ItemIds = StringColumn | BigInt64Array<ArrayBuffer>;
 /** A file's content. */
 export interface DescribedItems {
   readonly ids: ItemIds;
-  /** Whether the format has no types, so that a text may also stand for an integer id. */
+  /** Whether a text may also stand for an integer id, because the format cannot write each integer as one. */
   readonly areIdsUntyped?: boolean;
   /** By row of the file. */
   readonly columns: readonly AttributeColumn[];

@@ -220,7 +220,9 @@ class LineItems {
       const { type = "string", isList } = column;
       return column.builder.finish({ name, type, isList });
     });
-    return { ids: idsOf(this.#ids, this.#file), columns };
+    const ids = idsOf(this.#ids, this.#file);
+    // Integers of 2^53 and more can only be written as texts.
+    return { ids, areIdsUntyped: ids instanceof StringColumn, columns };
   }
 }
 
