@@ -136,6 +136,18 @@ function refusePointer(content: Uint8Array, name: string): void {
   throw new WinnowError("DATA_LOSS", `${text}; fetch it with "git lfs pull" and copy it again`);
 }
 
+const BYTE_ORDER_MARK = Buffer.from("\uFEFF");
+
+/**
+ * Refuses a list of lines that begins with a byte order mark: nobody sees it, and the first line would be another text.
+ * @throws WinnowError INVALID_ARGUMENT
+ */
+export function refuseByteOrderMark(head: Uint8Array, name: string): void {
+  if (!BYTE_ORDER_MARK.equals(head.subarray(0, BYTE_ORDER_MARK.length))) return;
+  const text = `Cannot read ${excerpt(name)}: it begins with a byte order mark`;
+  throw new WinnowError("INVALID_ARGUMENT", `${text}; write it as UTF-8 without one`);
+}
+
 /** The name, if it is the name of a file in the directory itself. @throws WinnowError INVALID_ARGUMENT */
 function plainName(name: string, where: string): string {
   const isPlain = name !== "" && name !== "." && name !== ".." && !/[/\\\0]/.test(name);

@@ -130,7 +130,12 @@ describe("a vocabulary", () => {
     [
       "whose unknown row is beyond",
       { ...files, "users.txt": LINES, "winnow.json": unknown(4) },
-      /has 4 entries where the embedding "users" has 4 rows; export both/,
+      /"unknown" is 4 where the embedding "users" has 4 rows, of which the first is 0/,
+    ],
+    [
+      "behind a byte order mark",
+      { ...files, "users.txt": `\uFEFF${LINES}` },
+      /Cannot read users\.txt: it begins with a byte order mark; write it as UTF-8 without one/,
     ],
     [
       "with a key twice",

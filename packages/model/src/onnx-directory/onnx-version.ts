@@ -38,7 +38,7 @@ import {
   parseDescription,
 } from "./description/description.ts";
 import type { Description, Retrieval, VocabularyInput } from "./description/description.ts";
-import { DirectoryFiles } from "./directory-files.ts";
+import { DirectoryFiles, refuseByteOrderMark } from "./directory-files.ts";
 import { checkedGraph } from "./graph/graph-check.ts";
 import type { ServedGraph, ServedValue } from "./graph/graph-check.ts";
 import { MODEL_FILE, parseModelFile } from "./graph/model-file.ts";
@@ -225,6 +225,7 @@ class ProgramWriter {
     const { file: name, where } = described;
     const { files } = this.#around;
     const content = files.read(name, { where, bytesMax: VOCABULARY_BYTES_MAX });
+    refuseByteOrderMark(content, name);
     const { keys, values } = parseTextVocabulary(content, {
       file: name,
       folder: "",
@@ -260,6 +261,10 @@ class ProgramWriter {
     const needed = Math.max(entries, unknown + 1);
     for (const { tensor, rows } of embeddingsOf(file, input)) {
       if (needed === rows || (needed < rows && files.isVouchedFor(name))) continue;
+      if (unknown >= rows && entries <= rows) {
+        const text = `"unknown" is ${unknown} where the embedding "${excerpt(tensor)}" has ${rows} rows, of which the first is 0`;
+        throw new WinnowError("INVALID_ARGUMENT", `${where}: ${text}`);
+      }
       const found = `${excerpt(name)} has ${entries} entries where the embedding "${excerpt(tensor)}" has ${rows} rows`;
       const remedy =
         needed > rows

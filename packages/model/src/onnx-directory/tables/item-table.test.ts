@@ -441,6 +441,12 @@ describe("ids", () => {
       /ids\.txt.*line 2 is empty; every row of the items needs an id/,
     ],
     [
+      "a byte order mark",
+      "ids.txt",
+      "\uFEFFa\nb\nc\n",
+      /Cannot read ids\.txt: it begins with a byte order mark; write it as UTF-8 without one/,
+    ],
+    [
       "two alike in lines",
       "ids.txt",
       "a\nb\na\n",

@@ -11,6 +11,7 @@ import type { RowDerivation } from "../../saved-model/partitions/stored-table.ts
 import type { StoredRegion } from "../../saved-model/partitions/stored-region.ts";
 import type { StoredDtype } from "../../saved-model/bundle/data-type.ts";
 import type { Retrieval, TensorFile } from "../description/description.ts";
+import { refuseByteOrderMark } from "../directory-files.ts";
 import type { DirectoryFiles } from "../directory-files.ts";
 import { parquetIds, parquetItems } from "./parquet/parquet-array.ts";
 import type { TextColumn } from "./parquet/parquet-array.ts";
@@ -138,6 +139,9 @@ function lineIds(files: DirectoryFiles, wanted: WantedIds): ItemIds {
     throw new WinnowError("INVALID_ARGUMENT", text);
   }
   const opened = files.open(file, where);
+  const head = new Uint8Array(Math.min(opened.size, 3));
+  opened.read(0, head);
+  refuseByteOrderMark(head, file);
   const region = opened.region({ offset: 0, size: opened.size }, "lines");
   const lines = new TextIds(region);
   expectRows(lines.rows, wanted);

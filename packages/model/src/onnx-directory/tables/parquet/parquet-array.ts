@@ -177,6 +177,6 @@ function widthOf(file: RegionFile, { name, chunks, repetitionLevel }: ParquetCol
   if (widths.size <= 1 && Number.isSafeInteger(width) && width > 0 && isOne) return width;
   if (repetitionLevel === 0)
     throw damaged(file, `column "${excerpt(name)}" has more values than rows`);
-  const text = `Cannot read ${file.name}: rows of column "${excerpt(name)}" have ${[...widths].slice(0, 3).join(", ")} values`;
-  throw new WinnowError("INVALID_ARGUMENT", `${text}; every row needs as many`);
+  const text = `Cannot read ${file.name}: rows of column "${excerpt(name)}" have not all the same number of values`;
+  throw new WinnowError("INVALID_ARGUMENT", `${text}; every row needs as many, all there`);
 }
