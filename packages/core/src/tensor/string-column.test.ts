@@ -116,6 +116,10 @@ describe("StringColumn", () => {
     expect(column.toText()).toEqual(["\uFFFDA"]);
     expect([...column.at(0)]).toEqual([0xff, 0x41]);
   });
+
+  test("shows a byte order mark in front of a text as part of it", () => {
+    expect(StringColumn.fromText(["\uFEFFa"]).toText()).toEqual(["\uFEFFa"]);
+  });
 });
 
 describe("tensor()", () => {

@@ -7,7 +7,7 @@
 import { WinnowError } from "../errors/errors.ts";
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 const BYTES_MAX = 2 ** 32 - 1;
 
 /** An immutable sequence of byte strings. */

@@ -18,7 +18,7 @@ export interface RequestParts {
   readonly attributes?: readonly string[] | undefined;
 }
 
-const decoder = new TextDecoder("utf-8", { fatal: true });
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** The body. In the row format all inputs have as many rows as the first. */
 export function requestBody(parts: RequestParts): string {
