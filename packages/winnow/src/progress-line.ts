@@ -16,8 +16,8 @@ export interface ProgressSubject {
   readonly unit: string;
 }
 
-/** Reports `done` of `total`; the last report (done = total) ends the line. */
-export type Progress = (done: number, total: number) => void;
+/** Reports `done` of `total`; the last report (done = total, or `end` where the work is left) ends the line. */
+export type Progress = (done: number, total: number, end?: "end") => void;
 
 const REDRAW_MS = 100;
 
@@ -30,10 +30,10 @@ export function progressLine(
   const startedMs = clock.nowMs();
   let lastDrawnMs = -Infinity;
   let lastTenth = -1;
-  return (done, total) => {
+  return (done, total, end) => {
     const nowMs = clock.nowMs();
     const text = describe(subject, { done, total, elapsedMs: nowMs - startedMs });
-    const isEnd = done >= total;
+    const isEnd = done >= total || end !== undefined;
     if (output.isTTY === true) {
       if (!isEnd && nowMs - lastDrawnMs < REDRAW_MS) return;
       lastDrawnMs = nowMs;

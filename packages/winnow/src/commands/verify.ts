@@ -238,6 +238,7 @@ async function verifySource(source: QuestionSource, parts: RunParts): Promise<Ve
       },
     },
   );
+  if (signal.aborted && done(progress) < count) report(done(progress), count, "end");
   return { model, version, wanted: count, progress, unchecked: await uncheckedOf() };
 
   async function uncheckedOf(): Promise<string | undefined> {

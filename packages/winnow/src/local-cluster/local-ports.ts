@@ -17,11 +17,11 @@ export async function assertPortFree(port: number, host: string, flag: string): 
   try {
     await closed(await listen(port, host));
   } catch (error) {
-    throw new WinnowError(
-      "UNAVAILABLE",
-      `Cannot listen on ${hostPort(host, port)} (${(error as NodeJS.ErrnoException).code}); choose another port with ${flag}`,
-      { cause: error },
-    );
+    const code = (error as NodeJS.ErrnoException).code ?? "";
+    const isPort = ["EADDRINUSE", "EACCES"].includes(code);
+    const remedy = isPort ? `another port with ${flag}` : "another address with --host";
+    const text = `Cannot listen on ${hostPort(host, port)} (${code}); choose ${remedy}`;
+    throw new WinnowError("UNAVAILABLE", text, { cause: error });
   }
 }
 

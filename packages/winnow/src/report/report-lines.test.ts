@@ -122,6 +122,14 @@ describe("a status", () => {
     expect(text).toContain(` ${told}\n`);
   });
 
+  test("an older version that is kept, loaded as a whole, is not rolled out", () => {
+    const kept = versionReport({ isDefault: false });
+
+    const text = textOf(statusLines(report({ models: [{ ...movies, versions: [kept] }] })));
+
+    expect(text).not.toContain("loaded");
+  });
+
   test("says what is wrong and what to do, then workers, models and the router", () => {
     const text = textOf(statusLines(report()));
 

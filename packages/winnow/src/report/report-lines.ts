@@ -194,19 +194,24 @@ function labelsText({ labels, waitingLabels }: ModelReport, version: number): st
   return [...of(labels), ...of(waitingLabels).map((label) => `(${label})`)].join(", ");
 }
 
-function rolloutText({ rollout, error, state, isDefault }: VersionReport): string {
+function rolloutText(version: VersionReport): string {
+  const { rollout, state, isDefault } = version;
   const { failedOn, waitingFor, progress } = rollout;
+  if (failedOn.length > 0 || state === "END") return failureText(version);
+  if (state === "UNLOADING") return "";
+  const isThere = isDefault || (state === "AVAILABLE" && waitingFor.length === 0);
+  if (isThere && progress >= 1) return "";
+  const waits = waitingFor.length === 0 ? "" : `, waiting for ${waitingFor.join(", ")}`;
+  return `${Math.floor(progress * 100)} % loaded${waits}`;
+}
+
+function failureText({ rollout: { failedOn }, error }: VersionReport): string {
   const why = error === undefined ? "" : `: ${error.message}`;
   // The error begins with the worker that tells it.
   if (failedOn.length === 1 && error?.message.startsWith(`${failedOn[0]}: `) === true) {
     return `failed on ${error.message}`;
   }
-  if (failedOn.length > 0) return `failed on ${failedOn.join(", ")}${why}`;
-  if (state === "END") return `failed${why}`;
-  if (state === "UNLOADING") return "";
-  if (isDefault && progress >= 1) return "";
-  const waits = waitingFor.length === 0 ? "" : `, waiting for ${waitingFor.join(", ")}`;
-  return `${Math.floor(progress * 100)} % loaded${waits}`;
+  return failedOn.length > 0 ? `failed on ${failedOn.join(", ")}${why}` : `failed${why}`;
 }
 
 function leftOutLines({ leftOut }: ClusterReport): Line[] {
