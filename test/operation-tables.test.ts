@@ -35,6 +35,7 @@ const RECORDED: readonly (readonly [script: string, dictionary: string, model: s
   ["record_searches.py", "GATED", "weighed_products"],
   ["record_searches.py", "ONE_VECTOR", "one_vector"],
   ["record_searches.py", "NARROW_SEARCHES", "narrow_searches"],
+  ["record_searches.py", "SERVED", "served_spellings"],
 ];
 
 /** The expressions of a dictionary by the names of their signatures. */

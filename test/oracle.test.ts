@@ -50,6 +50,7 @@ test.each([
   ["scores of a vector answer", "one_vector"],
   ["items that a tower computes of tokens answer", "item_features"],
   ["items of layers of Keras RS answer", "keras_rs_retrieval"],
+  ["spellings of serving functions answer", "served_spellings"],
 ])("%s as TensorFlow did in any number of parts", async (_, wanted) => {
   const models = recordedModels("test/data/savedmodels");
   const model = models.find(({ name }) => name === wanted)!;

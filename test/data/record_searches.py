@@ -396,8 +396,11 @@ DISTANCES = {
     "norm": lambda m, q: -tf.norm(apart(m, q), axis=-1),
     "norm_squared": lambda m, q: tf.negative(tf.reduce_sum(tf.math.squared_difference(q[:, tf.newaxis, :], m.items[tf.newaxis]), -1)),
     "items_first": lambda m, q: -tf.reduce_sum((m.items - q[:, None]) ** 2, axis=-1),
-    "dense_similarity": lambda m, q: 1.0 / (1.0 + direct(m, q)),
-    "dense_similarity_of_root": lambda m, q: 1.0 / (1.0 + tf.sqrt(direct(m, q))),
+    "similarity": lambda m, q: 1.0 / (1.0 + direct(m, q)),
+    "similarity_of_root": lambda m, q: 1.0 / (1.0 + tf.sqrt(direct(m, q))),
+    "similarity_of_norm": lambda m, q: tf.math.reciprocal(tf.norm(apart(m, q), axis=2) / 4.0 + 1.0),
+    # By its terms a distance may be below 0.
+    "dense_similarity_of_terms": lambda m, q: 1.0 / (1.0 + expanded(m, q)),
     "gaussian": lambda m, q: tf.exp(-direct(m, q) / 64.0),
     "biased": lambda m, q: m.bias - direct(m, q),
     "opposite_sigmoid": lambda m, q: -tf.sigmoid(direct(m, q) / 40.0 - 1.0),
@@ -1281,6 +1284,113 @@ def one_vector(directory):
         for item, seen, weight in asked
         if seen or "penalised" not in name
     ]
+
+
+# --- spellings of serving functions ----------------------------------------------------------------
+
+
+def for_each(m, q):
+    """[queries, items, dim]"""
+    return tf.tile(m.items[None], [tf.shape(q)[0], 1, 1])
+
+
+def by_others(m, q):
+    return tf.matmul(q, m.others, transpose_b=True)
+
+
+def seen_in(w):
+    return tf.reduce_max(tf.one_hot(w, 40), axis=1)
+
+
+def of_region(m, w):
+    return tf.cast(m.region == w[:, 0][:, None], tf.float32)
+
+
+def lengths_of(m, q):
+    return tf.norm(q, axis=1, keepdims=True) * tf.norm(m.items, axis=1)
+
+
+SERVED = {
+    "serving_default": lambda m, q, w: tf.einsum("bnd,bd->bn", for_each(m, q), q),
+    "tiled_on_the_right": lambda m, q, w: tf.einsum("bd,bnd->bn", q, for_each(m, q)),
+    "tiled_rows": lambda m, q, w: tf.linalg.matvec(for_each(m, q), q) + m.bias,
+    "tiled_product": lambda m, q, w: tf.squeeze(tf.matmul(q[:, None], for_each(m, q), transpose_b=True), 1),
+    "tiled_sum": lambda m, q, w: tf.reduce_sum(for_each(m, q) * q[:, None], axis=-1),
+    "broadcast": lambda m, q, w: tf.squeeze(tf.matmul(tf.broadcast_to(m.items, [tf.shape(q)[0], 40, 8]), q[:, :, None]), -1),
+    "repeated": lambda m, q, w: tf.reduce_sum(tf.repeat(m.items[None], tf.shape(q)[0], axis=0) * q[:, None], -1),
+    "repeated_tower": lambda m, q, w: tf.einsum("bd,bnd->bn", q, tf.broadcast_to(tf.nn.relu(m.items), [tf.shape(q)[0], 40, 8])),
+    "keras_dot": lambda m, q, w: m.dot([q[:, None], for_each(m, q)])[:, 0],
+    "keras_cosine": lambda m, q, w: tf.squeeze(m.cosine([q[:, None], m.items[None]]), 1),
+    "best_of_two": lambda m, q, w: tf.maximum(scored(m, q), scored(m, q[:, ::-1])),
+    "best_of_two_tables": lambda m, q, w: tf.maximum(scored(m, q), by_others(m, q)) + m.bias,
+    "best_of_three": lambda m, q, w: tf.maximum(tf.maximum(scored(m, q), -by_others(m, q)), 0.5 * scored(m, q[:, ::-1])),
+    "best_of_stack": lambda m, q, w: tf.where(seen_in(w) > 0, -np.inf, tf.reduce_max(tf.stack([scored(m, q), by_others(m, q)]), 0)),
+    "best_of_stack_of_each": lambda m, q, w: tf.reduce_max(tf.stack([scored(m, q), by_others(m, q[:, ::-1])], axis=1), axis=1),
+    "best_of_last": lambda m, q, w: tf.reduce_max(tf.stack([scored(m, q), 2.0 * by_others(m, q)], axis=-1), axis=-1),
+    "best_of_interests_of_tiled": lambda m, q, w: tf.reduce_max(tf.matmul(tf.stack([q, q[:, ::-1]], 1), for_each(m, q), transpose_b=True), 1),
+    "flags_and_rest": lambda m, q, w: (lambda f: scored(m, q) * f - (1.0 - f) * 1e9)(of_region(m, w)),
+    "seen_and_rest": lambda m, q, w: (lambda f: scored(m, q) * (1.0 - f) - 8.0 * f)(seen_in(w)),
+    "no_nan": lambda m, q, w: tf.math.multiply_no_nan(scored(m, q), 1.0 - seen_in(w)),
+    "stored_numbers_as_flags": lambda m, q, w: tf.where(tf.cast(m.stock, tf.bool), scored(m, q), -np.inf),
+    "equal_to_one": lambda m, q, w: tf.where(tf.equal(seen_in(w), 1.0), -1e9, scored(m, q)),
+    "not_equal_to_one": lambda m, q, w: tf.where(seen_in(w) != 1.0, scored(m, q), -4.0),
+    "scattered_infinity": lambda m, q, w: tf.tensor_scatter_nd_add(scored(m, q), pairs_of(tf.clip_by_value(w, 0, 39)), tf.fill([tf.size(w)], -np.inf)),
+    "stock_and_region": lambda m, q, w: scored(m, q) + (m.stock * of_region(m, w) - 1.0) * 1e9,
+    "stock_or_region": lambda m, q, w: scored(m, q) - 8.0 * tf.maximum(m.stock, of_region(m, w)),
+    "sigmoid_and_stock": lambda m, q, w: tf.sigmoid(scored(m, q)) * m.stock - (1.0 - m.stock) * 2.0,
+    "seen_and_out_of_stock": lambda m, q, w: scored(m, q) - 64.0 * seen_in(w) - 32.0 * (1.0 - m.stock),
+    "seen_and_boosted": lambda m, q, w: (scored(m, q) - 16.0 * seen_in(w) + q[:, :1]) + m.bias,
+    "bias_of_genre": lambda m, q, w: scored(m, q) + tf.gather(m.genre_bias, m.genre),
+    "bias_of_genres": lambda m, q, w: scored(m, q) - tf.reduce_sum(tf.gather(m.genre_bias, m.genres), axis=1),
+    "codes": lambda m, q, w: tf.matmul(q, tf.cast(m.codes, tf.float32), transpose_b=True),
+    "codes_around_zero": lambda m, q, w: tf.matmul(q, (tf.cast(m.codes, tf.float32) - 128.0) * m.scales, transpose_b=True),
+    "cosine_or_nothing": lambda m, q, w: tf.math.divide_no_nan(scored(m, q), lengths_of(m, q)),
+    "softmax_of_stock": lambda m, q, w: tf.nn.softmax(scored(m, q) / 16.0 * (m.stock + 0.5) + q[:, :1]),
+    # What is added before a factor of each item is another number for each item behind it.
+    "dense_softmax_of_moved": lambda m, q, w: tf.nn.softmax((scored(m, q) / 16.0 + 2.0) * (m.stock + 0.5)),
+    # These need what no search has: a mask of two changes, scores over more than a product, items of several queries.
+    "dense_bonus_beside_mask": lambda m, q, w: tf.where(seen_in(w) > 0, -np.inf, scored(m, q) + 0.5 * of_region(m, w)),
+    "dense_cosine_with_epsilon": lambda m, q, w: scored(m, q) / (lengths_of(m, q) + 1e-8),
+    "dense_of_activations": lambda m, q, w: tf.sigmoid(scored(m, q)) + tf.sigmoid(by_others(m, q)),
+    "dense_tiled_by_seen": lambda m, q, w: tf.einsum("bd,bnd->bn", q, tf.tile(m.items[None], [tf.shape(w)[0], 1, 1])),
+}
+
+
+@model
+def served_spellings(directory):
+    """How functions that serve repeat items for each query, take the best of several products, and hide items. All numbers
+    are small integers, except those of cosines. Signatures named dense_ are no search."""
+    module = tf.Module()
+    numbers = np.random.default_rng(71)
+    items = numbers.integers(-3, 4, (40, 8))
+    items[(items == 0).all(axis=1)] = 1
+    module.items = tf.Variable(items, dtype=tf.float32, name="items")
+    module.others = tf.Variable(numbers.integers(-3, 4, (40, 8)), dtype=tf.float32, name="others")
+    module.codes = tf.Variable(numbers.integers(0, 256, (40, 8)), dtype=tf.uint8, name="codes")
+    module.scales = tf.Variable(2.0 ** numbers.integers(-3, 3, (40, 1)), dtype=tf.float32, name="scales")
+    module.bias = tf.Variable(numbers.integers(-9, 9, 40), dtype=tf.float32, name="bias")
+    module.stock = tf.Variable([float(i % 5 != 0) for i in range(40)], name="stock")
+    module.region = tf.Variable([i % 3 for i in range(40)], dtype=tf.int64, name="region")
+    module.genre = tf.Variable([i * 3 % 5 for i in range(40)], dtype=tf.int32, name="genre")
+    module.genres = tf.Variable([[i * 3 % 5, i % 4] for i in range(40)], dtype=tf.int32, name="genres")
+    module.genre_bias = tf.Variable([3.0, -4.0, 0.0, 7.0, -1.0], name="genre_bias")
+    module.ids = tf.Variable(ITEMS, name="ids")
+    module.dot = tf.keras.layers.Dot(axes=2)
+    module.cosine = tf.keras.layers.Dot(axes=2, normalize=True)
+
+    def signature(function):
+        def serve(query, wanted):
+            values, rows = tf.math.top_k(function(module, query, wanted), k=9)
+            return {"scores": values, "rows": rows, "ids": tf.gather(module.ids, rows)}
+
+        return tf.function(serve, input_signature=[QUERY, wanted(tf.int64, None)])
+
+    tf.saved_model.save(module, directory, signatures={name: signature(f) for name, f in SERVED.items()})
+    query = numbers.integers(-3, 4, (4, 8)).astype(float)
+    query[3] = 0.0
+    asked = {"query": query.tolist(), "wanted": [[0, 7, 7], [1, 38, 37], [2, -1, 40], [5, 6, 5]]}
+    one = {"query": query[:1].tolist(), "wanted": [[2]]}
+    return [("batch", each, name) for name in SERVED for each in (asked, one)]
 
 
 # --- Classify and Regress --------------------------------------------------------------------------

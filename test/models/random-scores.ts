@@ -157,7 +157,7 @@ class Drawing {
   product(query: Value, items: number, spelling: number): Value {
     const table = this.fresh(items * DIM);
     const found = products(query, transposed(table, DIM), items);
-    const node = this.#productNode(query.node, { table, items }, spelling % 4);
+    const node = this.#productNode(query.node, { table, items }, spelling % 6);
     return { node, ...found };
   }
 
@@ -184,11 +184,44 @@ class Drawing {
       const equation = this.rows === 0 ? "d,nd->n" : "qd,nd->qn";
       return graph.op("Einsum", [query, stored], { equation, N: 2 });
     }
+    if (spelling > 3 && this.rows > 1)
+      return this.#repeatedProduct(query, { stored, items }, spelling);
     const each =
       this.rows === 0 ? query : graph.op("ExpandDims", [query, this.one()], { Tdim: INT32 });
     const multiplied = graph.op("Mul", [each, stored]);
     const last = graph.constant([-1], [], "int32");
     return graph.op("Sum", [multiplied, last], { Tidx: INT32, keep_dims: false });
+  }
+
+  /** Of items that are repeated for each query. */
+  #repeatedProduct(
+    query: string,
+    { stored, items }: { readonly stored: string; readonly items: number },
+    spelling: number,
+  ): string {
+    const { graph } = this;
+    const sizes = graph.op("Shape", [this.query.node], { out_type: INT32 });
+    const queries = graph.op("StridedSlice", [sizes, this.ints(0), this.ints(1), this.ints(1)], {
+      Index: INT32,
+      begin_mask: 0,
+      end_mask: 0,
+      ellipsis_mask: 0,
+      new_axis_mask: 0,
+      shrink_axis_mask: 1,
+    });
+    const scalar = (value: number): string => graph.constant([value], [], "int32");
+    const whole = (...of: readonly number[]): string =>
+      graph.op("Pack", [queries, ...of.map(scalar)], { N: 3, axis: 0 });
+    if (spelling === 4) {
+      const types = { Tidx: INT32 };
+      const each = graph.op("BroadcastTo", [stored, whole(items, DIM)], types);
+      return graph.op("Einsum", [query, each], { equation: "bd,bnd->bn", N: 2 });
+    }
+    const once = graph.op("ExpandDims", [stored, this.zero()], { Tdim: INT32 });
+    const each = graph.op("Tile", [once, whole(1, 1)], { Tmultiples: INT32 });
+    const row = graph.op("ExpandDims", [query, this.one()], { Tdim: INT32 });
+    const product = graph.op("BatchMatMulV2", [row, each], { adj_x: false, adj_y: true });
+    return graph.op("Squeeze", [product], { squeeze_dims: [1] });
   }
 
   zero(): string {
@@ -319,6 +352,9 @@ const SOURCES: readonly (readonly [words: string, source: Source])[] = [
   ["q @ concat([items, others], 1).T", (drawing) => computed(drawing, joinedItems)],
   ["the best of two interests", (drawing) => interests(drawing)],
   ["dense(q * items)", (drawing) => gated(drawing)],
+  ["einsum(q, broadcast(items))", (drawing) => drawing.product(drawing.query, ITEMS, 4)],
+  ["q @ tile(items).T", (drawing) => drawing.product(drawing.query, ITEMS, 5)],
+  ["the best of stacked products", (drawing) => stackedProducts(drawing)],
 ];
 
 /** What is drawn first, in words. */
@@ -344,6 +380,27 @@ function tower(drawing: Drawing, query: Value): Value {
   });
   const node = flat ? graph.op("Squeeze", [product], { squeeze_dims: [0] }) : product;
   return drawing.unary("Tanh", { node, ...products(query, weights, DIM) }, Math.tanh);
+}
+
+/** `reduce_max(stack([2 * (tower(q) @ a.T), -(q @ b.T), q @ a.T], axis), axis)`. */
+function stackedProducts(drawing: Drawing): Value {
+  const { graph } = drawing;
+  const rivals = [
+    drawing.binary(
+      "Mul",
+      [drawing.product(tower(drawing, drawing.query), ITEMS, 0), drawing.scalar(2)],
+      times,
+    ),
+    drawing.unary("Neg", drawing.product(drawing.query, ITEMS, 0), (value) => -value),
+  ];
+  const [first, second] = rivals;
+  if (drawing.rows === 0) return drawing.binary("Maximum", [first!, second!], Math.max);
+  const nodes = rivals.map(({ node }) => node);
+  const stack = graph.op("Pack", nodes, { N: nodes.length, axis: 1 });
+  const node = graph.op("Max", [stack, drawing.one()], { Tidx: INT32, keep_dims: false });
+  const best = (key: "values" | "errors"): Float64Array =>
+    first!.values.map((_, at) => Math.max(...rivals.map((rival) => rival[key][at]!)));
+  return { ...first!, node, values: best("values"), errors: best("errors") };
 }
 
 function concatenated(drawing: Drawing, first: Value, second: Value): Value {
@@ -680,7 +737,7 @@ function boosted(drawing: Drawing, scores: Value, { a, b }: Drawn): Value {
     : (["AddV2", 0, plus] as const);
   const written = graph.constant([number], []);
   const casts = { SrcT: { type: "bool" }, DstT: FLOAT } as const;
-  const ways: readonly (() => string)[] = [
+  const ways: (() => string)[] = [
     () => {
       const choice = graph.op("SelectV2", [mask.node, written, graph.constant([none], [])]);
       return graph.op(op, [scores.node, choice]);
@@ -692,12 +749,71 @@ function boosted(drawing: Drawing, scores: Value, { a, b }: Drawn): Value {
       return graph.op(op, [scores.node, graph.op("AddV2", [change, graph.constant([none], [])])]);
     },
   ];
+  if (!isFactor) ways.push(() => onStock(drawing, { scores, mask, number, casts }));
   const way = Math.floor(a / 12) % ways.length;
   drawing.words.push(`… ${op} ${number} where ${mask.words} (${way})`);
   const change = scores.values.map((_, at) => (mask.has(at) ? number : none));
   const { rows, width } = scores;
   const exactly = { rows, width, values: change, errors: new Float64Array(change.length) };
   return { node: ways[way]!(), ...combined([scores, exactly], compute, false) };
+}
+
+/** `scores + cast(mask) * flags * number`, with stored flags that are 1 for all items of the mask. */
+function onStock(
+  { graph }: Drawing,
+  {
+    scores,
+    mask,
+    number,
+    casts,
+  }: {
+    readonly scores: Value;
+    readonly mask: Mask;
+    readonly number: number;
+    readonly casts: { readonly SrcT: { readonly type: "bool" }; readonly DstT: typeof FLOAT };
+  },
+): string {
+  const { width } = scores;
+  const every = Array.from({ length: width }, () => 1);
+  const stock = graph.constant(every, [width]);
+  const both = graph.op("Mul", [graph.op("Cast", [mask.node], casts), stock]);
+  const change = graph.op("Mul", [both, graph.constant([number], [])]);
+  return graph.op("AddV2", [scores.node, change]);
+}
+
+/** `scores * flags - (1 - flags) * number`, or with the sign and the flags of the others. */
+function blended(drawing: Drawing, scores: Value, { a, b }: Drawn): Value {
+  const mask = maskOf(drawing, scores, a);
+  const { graph } = drawing;
+  const number = [1e9, 4, -1, 0.5][b % 4]!;
+  const isOpposite = (b >> 2) % 2 === 1;
+  const sign = (b >> 3) % 2 === 1 ? 1 : -1;
+  const flags = graph.op("Cast", [mask.node], { SrcT: { type: "bool" }, DstT: FLOAT });
+  const others = graph.op("Sub", [graph.constant([1], []), flags]);
+  const [own, rest] = isOpposite ? [others, flags] : [flags, others];
+  const kept = graph.op("Mul", [scores.node, own]);
+  const left = graph.op("Mul", [rest, graph.constant([number], [])]);
+  const node = graph.op(sign > 0 ? "AddV2" : "Sub", [kept, left]);
+  drawing.words.push(`… * flags ${sign > 0 ? "+" : "-"} others * ${number}, ${mask.words}`);
+  const isKept = (at: number): boolean => mask.has(at) !== isOpposite;
+  const values = scores.values.map((value, at) => {
+    if (isKept(at)) return value;
+    // An infinity times 0 is no number.
+    return Number.isFinite(value) ? sign * number : NaN;
+  });
+  const errors = scores.errors.map((error, at) => (isKept(at) ? error : 0));
+  return { ...scores, node, values, errors };
+}
+
+/** `1 / (1 + relu(scores))`, or of the scores themselves. */
+function similar(drawing: Drawing, scores: Value, { a, b }: Drawn): Value {
+  const bounded =
+    a % 2 === 0 ? drawing.unary("Relu", scores, (value) => Math.max(0, value)) : scores;
+  const sum = drawing.binary("AddV2", [drawing.scalar(1), bounded], plus);
+  drawing.words.push(a % 2 === 0 ? "1 / (1 + relu)" : "1 / (1 + …)");
+  return b % 2 === 0
+    ? drawing.binary("RealDiv", [drawing.scalar(1), sum], over)
+    : drawing.unary("Reciprocal", sum, (value) => 1 / value);
 }
 
 /** `where(is_known[:, None], scores, popularity)`, or a function of the scores instead. */
@@ -903,8 +1019,8 @@ const withReduced: Step = (drawing, scores, { a, b }) => {
 /** By how often they are drawn: what a search can be made of more often than what none can. */
 const STEPS: readonly Step[] = Object.entries({
   3: [byFunction, withScalar],
-  2: [withVector, withColumn, masked, listed, boosted],
-  1: [withSoftmax, chosen, sliced, bounded, rearranged, withItself, withReduced, reversed],
+  2: [withVector, withColumn, masked, listed, boosted, blended],
+  1: [withSoftmax, similar, chosen, sliced, bounded, rearranged, withItself, withReduced, reversed],
 } satisfies Record<number, readonly Step[]>)
   .toReversed()
   .flatMap(([times, steps]) => Array.from({ length: Number(times) }, () => steps).flat());

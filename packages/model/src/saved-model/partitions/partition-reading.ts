@@ -88,7 +88,7 @@ function storedColumns(
   return firstColumn === undefined ? rows : Math.max(firstColumn + rows, shape[1] ?? 0);
 }
 
-const NUMBERS = ["float32", "half", "bfloat16", "int8"];
+const NUMBERS = ["float32", "half", "bfloat16", "int8", "uint8"];
 
 /** A stored matrix of this shape. @throws WinnowError DATA_LOSS for another one */
 function matrixOf(
@@ -98,7 +98,8 @@ function matrixOf(
 ): RowMatrix {
   expectShape(stored, { dtypes: NUMBERS, shape });
   const { dtype = "float32", size } = stored;
-  const format = isNarrowFloat(dtype) || dtype === "int8" ? dtype : "float32";
+  const isOfBytes = dtype === "int8" || dtype === "uint8";
+  const format = isNarrowFloat(dtype) || isOfBytes ? dtype : "float32";
   return { bands: bandsOf(stored), format, size, rows, dim, table: name, checks };
 }
 

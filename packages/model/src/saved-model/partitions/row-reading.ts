@@ -34,7 +34,7 @@ export interface RowRun {
 }
 
 /** What values are stored as; all of them are read as float32. */
-type RowFormat = "float32" | NarrowFloat | "int8";
+type RowFormat = "float32" | NarrowFloat | "int8" | "uint8";
 
 /** A stored matrix. */
 export interface RowMatrix {
@@ -196,11 +196,15 @@ export function readAsFloats(words: Int32Array, stored: Uint8Array, format: RowF
   const { buffer, byteOffset } = stored;
   const count = words.length;
   if (format === "float32") words.set(new Int32Array(buffer, byteOffset, count));
-  else if (format !== "int8") widenInto(words, new Uint16Array(buffer, byteOffset, count), format);
-  else {
+  else if (format === "int8" || format === "uint8") {
     const values = new Float32Array(words.buffer, words.byteOffset, count);
-    values.set(new Int8Array(buffer, byteOffset, count));
-  }
+    const isSigned = format === "int8";
+    values.set(
+      isSigned
+        ? new Int8Array(buffer, byteOffset, count)
+        : new Uint8Array(buffer, byteOffset, count),
+    );
+  } else widenInto(words, new Uint16Array(buffer, byteOffset, count), format);
 }
 
 /** Rows of a piece to be read, and where in the chunk the first of them begins, its column 0. */

@@ -150,7 +150,7 @@ function sourceOf(lowering: Lowering, { node, inputs }: Visit): GraphValue | und
 }
 
 /**
- * Handles Cast: rows that a graph gathers from a matrix of int8 and casts to float32, as a quantised embedding does,
+ * Handles Cast: rows that a graph gathers from a matrix of int8 or uint8 and casts to float32, as a quantised embedding does,
  * are looked up as the float32 values that they are.
  */
 export function visitCastOfRows(
@@ -158,7 +158,8 @@ export function visitCastOfRows(
   visit: Visit,
 ): readonly GraphValue[] | undefined {
   const [gathered] = visit.inputs;
-  if (gathered?.dtype !== "int8" || visit.node.outputDtypes[0] !== "float32") return undefined;
+  const isOfBytes = gathered?.dtype === "int8" || gathered?.dtype === "uint8";
+  if (!isOfBytes || visit.node.outputDtypes[0] !== "float32") return undefined;
   const found = gatheredRowsOf(gathered);
   return found && [lookUp(lowering, visit, found)];
 }

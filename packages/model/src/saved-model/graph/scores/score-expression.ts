@@ -8,6 +8,7 @@
 //   a function that keeps the order   part of the search, which ranks by its values
 //   where(condition, scores, c)       the mask of a search, with functions before and behind it
 //   max over several vectors          a search whose queries have several vectors
+//   max of several products           the same, with rows of all their items
 //   scores[:, -1, :] of all positions the product of that position's query
 //   scores · factor of the request    the query is multiplied
 //   scores + other products           one product of longer vectors
@@ -32,6 +33,7 @@ import { bestOfVectors, manyVectorProductOf } from "./products/many-vectors.ts";
 import { distanceOf, withoutKeptAxis } from "./products/score-distance.ts";
 import { joinedProductOf, scoreProductOf, widenedProductOf } from "./products/score-product.ts";
 import type { ScoreProduct } from "./products/score-product.ts";
+import { bestProductOf, stackedProductOf } from "./rewrites/best-of-products.ts";
 import { choiceAsSum } from "./rewrites/choice-of-scores.ts";
 import { computedProductOf } from "./rewrites/computed-items.ts";
 import { isOfAnyPosition, onePositionOf, productOfPosition } from "./rewrites/one-position.ts";
@@ -208,7 +210,11 @@ function compositionOf(product: ScoreProduct, { steps, masked, best }: Trail): C
     steps: steps.toReversed(),
     mask: masked?.mask,
     stepsBefore: steps.length - (masked?.stepsBehind ?? 0),
-    stepsOfEach: steps.length - (best?.stepsBehind ?? 0),
+    // The best of products is what the steps are done to.
+    stepsOfEach:
+      best === undefined && product.vectors !== undefined
+        ? 0
+        : steps.length - (best?.stepsBehind ?? 0),
   };
 }
 
@@ -229,8 +235,12 @@ function productOf(
       towerProductOf(value, scalars) ??
       gatedProductOf(value, scalars) ??
       summedProductOf(value, scalars) ??
-      widenedProductOf(value, scalars)
+      widenedProductOf(value, scalars) ??
+      bestProductOf(lowering, value)
     );
   }
-  return manyVectorProductOf(value, best.vectorAxis, scalars);
+  const { vectorAxis } = best;
+  return (
+    manyVectorProductOf(value, vectorAxis, scalars) ?? stackedProductOf(lowering, value, vectorAxis)
+  );
 }

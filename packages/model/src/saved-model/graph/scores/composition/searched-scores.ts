@@ -93,7 +93,7 @@ function composedOfProduct(lowering: Lowering, found: Composition): SearchedScor
   if ("node" in linear) return linear;
   const { end, composition } = risingBehind(whole, linear.end);
   const { product, steps, mask, stepsBefore } = composition;
-  const linearSteps = steps.slice(0, end).filter((step) => !isLostBefore(step, end, composition));
+  const linearSteps = steps.slice(0, end).filter((_, at) => !isLostBefore(at, end, composition));
   const within = withBiases(lowering, withFlatQuery(lowering, product), linearSteps);
   if ("node" in within) return within;
   const before = [...within.functions, ...functionsOf(steps.slice(end, mask && stepsBefore))];
@@ -121,14 +121,11 @@ function changeOf(mask: ScoreMask | undefined): readonly NodeFunction[] {
 
 /**
  * Whether a step changes nothing behind the one at `end`: what is added to all scores of a query, before a softmax.
- * Beside rows that have one score whatever is added, it counts.
+ * Beside rows that have one score whatever is added, and before a factor of each item, it counts.
  */
-function isLostBefore(
-  { kind }: ScoreStep,
-  end: number,
-  { steps, mask, stepsBefore }: Composition,
-): boolean {
-  if (kind !== "added" || steps[end]?.kind !== "softmax") return false;
+function isLostBefore(at: number, end: number, { steps, mask, stepsBefore }: Composition): boolean {
+  if (steps[at]!.kind !== "added" || steps[end]?.kind !== "softmax") return false;
+  if (steps.slice(at, end).some(({ kind }) => kind === "itemFactor")) return false;
   const isMasked = mask !== undefined && stepsBefore <= end;
   return !isMasked || mask.penalty !== undefined || mask.score === -Infinity;
 }
@@ -150,12 +147,21 @@ function roundedOnce(whole: Composition): Composition {
   return { ...whole, ...places, steps: steps.filter((_, at) => kept[at]) };
 }
 
-/** A mask with the score -∞ may as well stand behind biases and what keeps -∞ as it is. */
+/** A mask with the score -∞ may as well stand behind biases and what keeps -∞ as it is; a penalty behind what is added. */
 function withBiasesBefore(whole: Composition): Composition {
   const { steps, mask, stepsBefore } = whole;
   const end = steps.findLastIndex(({ kind }) => kind === "bias") + 1;
-  if (mask?.score !== -Infinity || mask.penalty !== undefined || end <= stepsBefore) return whole;
-  return steps.slice(stepsBefore, end).every(keepsHidden) ? { ...whole, stepsBefore: end } : whole;
+  if (mask === undefined || end <= stepsBefore) return whole;
+  const isHiding = mask.score === -Infinity && mask.penalty === undefined;
+  const isPenalty = mask.penalty !== undefined && mask.isFactor !== true;
+  if (!isHiding && !isPenalty) return whole;
+  const mayStandBefore = isHiding ? keepsHidden : isAdded;
+  const areBefore = steps.slice(stepsBefore, end).every(mayStandBefore);
+  return areBefore ? { ...whole, stepsBefore: end } : whole;
+}
+
+function isAdded({ kind }: ScoreStep): boolean {
+  return kind === "bias" || kind === "added";
 }
 
 function isLinear({ kind }: ScoreStep): boolean {

@@ -8,7 +8,7 @@ import { itemsOf, operandsOf, ruleOf } from "./mask-rule.ts";
 import type { Within } from "./mask-rule.ts";
 import { isSingle, scalarOf } from "../values/scalar-value.ts";
 import type { ScalarReader } from "../values/scalar-value.ts";
-import { storedNumbersOf, twoNumbersOf } from "./two-numbers.ts";
+import { anyNumbersOf, storedNumbersOf, twoNumbersOf } from "./two-numbers.ts";
 import type { TwoNumbers } from "./two-numbers.ts";
 import { vectorOf } from "../values/vector-value.ts";
 
@@ -80,7 +80,7 @@ function penalised(keeps: GraphMaskRule, amount: number, isFactor: boolean): Sco
 
 /** A number for rows that a rule does not keep, 0 for the others. */
 export function penaltyOf(value: GraphValue, within: Within): Change | undefined {
-  return changeBeside(0, twoNumbersOf(value, within));
+  return changeBeside(0, anyNumbersOf(value, within));
 }
 
 function changeBeside(neutral: number, numbers: TwoNumbers | undefined): Change | undefined {
@@ -107,7 +107,9 @@ function changeFor(
 /** `scores * where(condition, 1.2, 1.0)`, `sigmoid(scores) * cast(condition)`. */
 function multipliedBy(value: GraphValue, within: Within): MaskedScores | undefined {
   const operands = operandsOf(value, "Mul");
-  for (const [scores, other] of [operands, operands.toReversed()]) {
+  // Scores are finite: times 0 they are 0 in either way.
+  const places = [operands, operands.toReversed(), operandsOf(value, "MulNoNan")];
+  for (const [scores, other] of places) {
     if (scores === undefined || other === undefined || itemsOf(scores) !== within.items) continue;
     const change = changeFor(scores, other, { neutral: 1, within });
     const mask = change && withFactor(change);

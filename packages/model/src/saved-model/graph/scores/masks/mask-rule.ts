@@ -32,8 +32,25 @@ export function ruleOf(condition: GraphValue, within: Within): GraphMaskRule | u
     const isTrue: Tensor = { dtype: "bool", shape: [], data: Uint8Array.of(1) };
     return { kind: "test", column, is: "in", values: constantValue(isTrue) };
   }
-  return comparisonOf(condition, within) ?? listedOf(condition, within);
+  return (
+    comparisonOf(condition, within) ?? castOf(condition, within) ?? listedOf(condition, within)
+  );
 }
+
+/** `cast(flags, bool)` of stored numbers: all that are not 0. */
+function castOf(condition: GraphValue, { items }: Within): GraphMaskRule | undefined {
+  const [numbers] = condition.dtype === "bool" ? operandsOf(condition, "Cast") : [];
+  const column = numbers && columnOf(numbers, items, 0);
+  const zero = column && ZEROS.get(numbers.dtype);
+  if (column === undefined || zero === undefined) return undefined;
+  return { kind: "not", of: { kind: "test", column, is: "in", values: constantValue(zero) } };
+}
+
+const ZEROS: ReadonlyMap<string, Tensor> = new Map<string, Tensor>([
+  ["float32", { dtype: "float32", shape: [], data: new Float32Array(1) }],
+  ["int32", { dtype: "int32", shape: [], data: new Int32Array(1) }],
+  ["int64", { dtype: "int64", shape: [], data: new BigInt64Array(1) }],
+]);
 
 function connectiveOf(condition: GraphValue, within: Within): GraphMaskRule | undefined {
   const node = producerOf(condition, "LogicalNot", "LogicalAnd", "LogicalOr");
@@ -134,10 +151,28 @@ function countedInList(condition: GraphValue, within: Within): GraphMaskRule | u
   const node = producerOf(condition, ...COUNTS.keys());
   const [counts, bound] = node?.inputs ?? [];
   if (node === undefined || counts === undefined || bound === undefined) return undefined;
-  const { fits, isAny } = COUNTS.get(node.op)!;
-  if (!fits(scalarOf(bound, within.scalars) ?? NaN)) return undefined;
-  const rule = isCounted(counts, within);
-  return rule && !isAny ? { kind: "not", of: rule } : rule;
+  const number = scalarOf(bound, within.scalars) ?? NaN;
+  const isAny = asksForAny(node.op, counts, number);
+  const rule = isAny === undefined ? undefined : isCounted(counts, within);
+  return rule && isAny === false ? { kind: "not", of: rule } : rule;
+}
+
+/** Whether a comparison of counts asks where there is any, or where there is none; `undefined` for another question. */
+function asksForAny(op: string, counts: GraphValue, bound: number): boolean | undefined {
+  const { fits, isAny } = COUNTS.get(op)!;
+  if (fits(bound)) return isAny;
+  // Of flags, what is not 1 is 0.
+  const isOfFlags = bound === 1 && EQUALITIES.has(op) && isMultiHot(counts);
+  return isOfFlags ? !isAny : undefined;
+}
+
+const EQUALITIES: ReadonlySet<string> = new Set(["Equal", "NotEqual"]);
+
+/** Whether an operation gives 0 and 1 alone, whatever it counts. */
+export function isMultiHot(flags: GraphValue): boolean {
+  const bins = producerOf(flags, "DenseBincount");
+  if (bins !== undefined) return bins.attributes.flag("binary_output");
+  return producerOf(flags, "Max", "OneHot", "TensorScatterUpdate") !== undefined;
 }
 
 const isBelowOne = (bound: number): boolean => bound >= 0 && bound < 1;

@@ -28,7 +28,7 @@ import type { Within } from "./mask-rule.ts";
 import { isSingle, repeatedNumberOf, scalarOf } from "../values/scalar-value.ts";
 import type { ScalarReader } from "../values/scalar-value.ts";
 import { withoutRearrangement } from "../values/rearrangement.ts";
-import { twoNumbersOf } from "./two-numbers.ts";
+import { anyNumbersOf } from "./two-numbers.ts";
 import { slicedScoresOf } from "../steps/score-slice.ts";
 import type { ItemSlice } from "../steps/score-slice.ts";
 import type { ScoreMask } from "./changed-scores.ts";
@@ -60,36 +60,39 @@ export function maskedScoresOf(
   return { mask: { keeps, score }, scores };
 }
 
-/** `scores · (1 - seen) + seen · c`: c in the place of some scores, which are finite. */
+/** `scores · (1 - seen) + seen · c`, or `- seen · c`: a number in the place of some scores, which are finite. */
 function blendOf(
   value: GraphValue,
   scalars: ScalarReader,
 ): (ScoreMask & { readonly scores: GraphValue }) | undefined {
-  const [left, right] = operandsOf(value, "Add", "AddV2");
+  const node = producerOf(value, "Add", "AddV2", "Sub");
+  const [left, right] = node?.inputs ?? [];
   const items = itemsOf(value);
   if (left === undefined || right === undefined || items < 2) return undefined;
   const within: Within = { items, scalars, depth: 0 };
-  return blended(left, right, within) ?? blended(right, left, within);
+  if (node?.op === "Sub") return blended(left, right, { within, sign: -1 });
+  const plus = { within, sign: 1 } as const;
+  return blended(left, right, plus) ?? blended(right, left, plus);
 }
 
 function blended(
   kept: GraphValue,
   rest: GraphValue,
-  within: Within,
+  { within, sign }: { readonly within: Within; readonly sign: 1 | -1 },
 ): (ScoreMask & { readonly scores: GraphValue }) | undefined {
   const flags = operandsOf(rest, "Mul").find((each) => !isSingle(each));
   const penalty = flags && areFlags(flags, within) ? penaltyOf(rest, within) : undefined;
   const factors = operandsOf(kept, "Mul");
   const at = factors.findIndex((each) => flags !== undefined && areOpposite(each, flags, within));
   const scores = at < 0 ? undefined : factors[1 - at];
-  const score = Math.fround(penalty?.amount ?? NaN);
+  const score = Math.fround(sign * (penalty?.amount ?? NaN));
   if (penalty === undefined || scores === undefined || !Number.isFinite(score)) return undefined;
   return itemsOf(scores) === within.items ? { keeps: penalty.keeps, score, scores } : undefined;
 }
 
 /** Whether a value is 1 for some items and 0 for all others. */
 function areFlags(value: GraphValue, within: Within): boolean {
-  const { inside, outside } = twoNumbersOf(value, within) ?? {};
+  const { inside, outside } = anyNumbersOf(value, within) ?? {};
   return (inside === 1 && outside === 0) || (inside === 0 && outside === 1);
 }
 
@@ -117,22 +120,26 @@ function maskOf(
   return { keeps: below === undefined ? { kind: "not", of: rule } : rule, score, scores };
 }
 
-/** A score so low that the least of it and another one is it. */
-const LOWEST = -3.4e38;
+/** Up to which number each scatter leaves that number in the place of any score. */
+const SCATTERS: ReadonlyMap<string, number> = new Map([
+  ["TensorScatterAdd", -Infinity],
+  ["TensorScatterMin", -3.4e38],
+  ["TensorScatterUpdate", Infinity],
+]);
 
-/** `tensor_scatter_nd_update(scores, pairs, c)`, or `…_min` with a c below all scores. */
+/** `tensor_scatter_nd_update(scores, pairs, c)`, or `…_min` and `…_add` with a c that leaves nothing of scores. */
 function scatteredOf(
   value: GraphValue,
   scalars: ScalarReader,
 ): (ScoreMask & { readonly scores: GraphValue }) | undefined {
-  const node = producerOf(value, "TensorScatterUpdate", "TensorScatterMin");
+  const node = producerOf(value, ...SCATTERS.keys());
   const [scores, pairs, updates] = node?.inputs ?? [];
   const items = itemsOf(value);
   if (scores === undefined || updates === undefined || items < 2) return undefined;
   const score = repeatedNumberOf(updates, scalars);
   const rule = pairsRule(pairs, items);
-  const isLeast = node?.op !== "TensorScatterMin" || (score !== undefined && score <= LOWEST);
-  if (score === undefined || rule === undefined || !isLeast) return undefined;
+  const isLeast = node !== undefined && score !== undefined && score <= SCATTERS.get(node.op)!;
+  if (!isLeast || rule === undefined) return undefined;
   return { keeps: { kind: "not", of: rule }, score, scores };
 }
 

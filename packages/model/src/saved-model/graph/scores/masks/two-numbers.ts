@@ -5,11 +5,12 @@
 //   where(condition, 0.5, 0.0)     0.5 and 0
 //   1.0 + 0.2 * cast(condition)    1.2 and 1
 //   log(cast(condition) + 1e-9)    0 and -20.7
+//   cast(condition) * in_stock     1 and 0
 
 import type { Tensor } from "@winnow/core";
 import { constantValue, producerOf } from "../../graph-value.ts";
-import type { GraphMaskRule, GraphValue } from "../../graph-value.ts";
-import { INTEGERS, isCounted, operandsOf, ruleOf } from "./mask-rule.ts";
+import type { GraphMaskRule, GraphValue, OperationNode } from "../../graph-value.ts";
+import { INTEGERS, isCounted, isMultiHot, operandsOf, ruleOf } from "./mask-rule.ts";
 import type { Within } from "./mask-rule.ts";
 import { isSingle, repeatedNumberOf, scalarOf } from "../values/scalar-value.ts";
 import { vectorOf } from "../values/vector-value.ts";
@@ -24,6 +25,7 @@ export interface TwoNumbers {
 }
 
 const DEPTH_MAX = 12;
+const DEPTH_OF_BOTH = 3;
 
 /** Operations that make a number of each of two, or of each and a number beside it. */
 const ARITHMETIC: ReadonlyMap<string, (...values: readonly number[]) => number> = new Map([
@@ -56,6 +58,11 @@ export function storedNumbersOf(
   const column = { kind: "constant", name, tensor } as const;
   const rule = { kind: "test", column, is: "in", values: constantValue(isTrue) } as const;
   return { rule, inside, outside };
+}
+
+/** The two numbers of a value with one for each item, stored or not. */
+export function anyNumbersOf(value: GraphValue, within: Within): TwoNumbers | undefined {
+  return twoNumbersOf(value, within) ?? storedNumbersOf(value, within);
 }
 
 /** The two numbers of a value with one for each item; `undefined` for a value with other ones. */
@@ -104,8 +111,30 @@ function flaggedOf(flags: GraphValue, within: Within): GraphMaskRule | undefined
     const rule = isOne ? flaggedOf(others, deeper) : undefined;
     return rule && { kind: "not", of: rule };
   }
+  const both = producerOf(flags, "Mul", "Minimum", "Maximum");
+  if (both !== undefined) return flaggedByBoth(both, deeper) ?? countedIn(flags, within);
   const [cast] = operandsOf(flags, "Cast");
   return cast === undefined ? countedIn(flags, within) : flaggedByCast(cast, deeper);
+}
+
+/** `in_stock * in_region` of flags that are stored or computed: those of both; the greater one: those of either. */
+function flaggedByBoth({ op, inputs }: OperationNode, within: Within): GraphMaskRule | undefined {
+  if (inputs.some(isSingle)) return undefined;
+  // Each reads two, which may be one value and stored: few of them are one in the other.
+  const deeper = { ...within, depth: within.depth + DEPTH_OF_BOTH };
+  const rules = inputs.flatMap(
+    (each) => flaggedOf(each, deeper) ?? storedFlags(each, deeper) ?? [],
+  );
+  if (rules.length < inputs.length) return undefined;
+  return { kind: op === "Maximum" ? "or" : "and", of: rules };
+}
+
+/** The rows that have 1 where all others have 0 in a vector that is stored. */
+function storedFlags(value: GraphValue, within: Within): GraphMaskRule | undefined {
+  const { rule, inside, outside } = storedNumbersOf(value, within) ?? {};
+  if (rule === undefined) return undefined;
+  if (inside === 1 && outside === 0) return rule;
+  return inside === 0 && outside === 1 ? { kind: "not", of: rule } : undefined;
 }
 
 function flaggedByCast(flags: GraphValue, within: Within): GraphMaskRule | undefined {
@@ -117,13 +146,6 @@ function countedIn(flags: GraphValue, within: Within): GraphMaskRule | undefined
   const capped = cappedCountsOf(flags, within);
   if (capped !== undefined) return isCounted(capped, within);
   return isMultiHot(flags) ? isCounted(flags, within) : undefined;
-}
-
-/** Whether an operation gives 0 and 1 alone, whatever it counts. */
-function isMultiHot(flags: GraphValue): boolean {
-  const bins = producerOf(flags, "DenseBincount");
-  if (bins !== undefined) return bins.attributes.flag("binary_output");
-  return producerOf(flags, "Max", "OneHot", "TensorScatterUpdate") !== undefined;
 }
 
 /** Counts of which all from 1 on are 1: `minimum(reduce_sum(one_hot(list, n), 1), 1)`, clipped at 0 or not. */

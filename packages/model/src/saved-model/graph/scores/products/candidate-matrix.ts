@@ -89,8 +89,9 @@ export function otherAxis(axis: 0 | 1): 0 | 1 {
   return axis === 0 ? 1 : 0;
 }
 
-/** What rows are read of: of int8 as float32. */
-const STORED: ReadonlySet<string> = new Set(["float32", "int8"]);
+/** What rows are read of: of int8 and uint8 as float32. */
+const STORED: ReadonlySet<string> = new Set(["float32", "int8", "uint8"]);
+const CODES: ReadonlySet<string> = new Set(["int8", "uint8"]);
 
 /** A stored matrix, or one that was computed of constants when the graph was read. */
 export function storedMatrixOf(
@@ -123,10 +124,10 @@ function pickedRowsOf(value: GraphValue, scalars: ScalarReader): GraphValue | un
   return constant && constantValue(constant);
 }
 
-/** The int8 values of which a value is the same as float32; any other value itself. */
+/** The int8 or uint8 values of which a value is the same as float32; any other value itself. */
 function quantisedOf(value: GraphValue): GraphValue {
   const input = producerOf(value, "Cast")?.inputs[0];
-  return input?.dtype === "int8" && value.dtype === "float32" ? input : value;
+  return input !== undefined && CODES.has(input.dtype) && value.dtype === "float32" ? input : value;
 }
 
 /** x · rsqrt(Σx²) or x / sqrt(Σx²), with what keeps either from dividing by nothing. */

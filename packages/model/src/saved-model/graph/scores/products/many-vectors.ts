@@ -10,6 +10,7 @@ import {
   withoutRearrangement,
 } from "../values/rearrangement.ts";
 import { anyItemsOf } from "./item-tower.ts";
+import { unrepeatedFor } from "./repeated-items.ts";
 import type { ScalarReader } from "../values/scalar-value.ts";
 import {
   BATCH_PRODUCTS,
@@ -19,6 +20,7 @@ import {
   ofAllQueries,
   operandsOf,
   rightSide,
+  sideOfAll,
 } from "./score-product.ts";
 import type { ScoreProduct, Side } from "./score-product.ts";
 
@@ -98,7 +100,7 @@ function turnedWithin(value: GraphValue): GraphValue | undefined {
 function sidesOfTurnedBatch(value: GraphValue): ManyVectorSides | undefined {
   const product = producerOf(value, ...BATCH_PRODUCTS);
   const [items, right] = operandsOf(product) ?? [];
-  const left = items && ofAllQueries(items);
+  const left = items && ofAllQueries(unrepeatedFor(right!, items));
   if (product === undefined || right === undefined || left?.shape?.length !== 2) return undefined;
   const vectors = withoutRearrangement(right);
   const query = isSet(product, "adj_y") ? vectors : turnedWithin(vectors);
@@ -108,12 +110,12 @@ function sidesOfTurnedBatch(value: GraphValue): ManyVectorSides | undefined {
 /** A matrix product of each query's vectors and the items of all. */
 function sidesOfBatch(value: GraphValue): ManyVectorSides | undefined {
   const product = producerOf(value, ...BATCH_PRODUCTS);
-  const [left, items] = operandsOf(product) ?? [];
-  const right = items && ofAllQueries(items);
-  if (product === undefined || left === undefined || right?.shape?.length !== 2) return undefined;
+  const [left, right] = operandsOf(product) ?? [];
+  if (product === undefined || left === undefined || right === undefined) return undefined;
+  const items = sideOfAll(right, left, (matrix) => rightSide(product, matrix));
   const query = withoutRearrangement(left);
-  if (query.shape?.length !== 3 || isSet(product, "adj_x")) return undefined;
-  return { query, items: rightSide(product, right) };
+  if (items === undefined || query.shape?.length !== 3 || isSet(product, "adj_x")) return undefined;
+  return { query, items };
 }
 
 /** `bvd,nd->bvn`, `nd,bvd->bnv` and equals. */

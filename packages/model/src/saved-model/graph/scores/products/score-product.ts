@@ -6,7 +6,7 @@
 import type { RowStep } from "../../../partitions/row-computation.ts";
 import type { StoredTensor } from "../../../partitions/stored-table.ts";
 import type { GraphValue, OperationNode } from "../../graph-value.ts";
-import { integerOf, integersOf, producerOf } from "../../graph-value.ts";
+import { constantValue, integerOf, integersOf, producerOf } from "../../graph-value.ts";
 import type { VersionFiles } from "../../../version-files.ts";
 import { storedTogether } from "../../tables/stored-together.ts";
 import { candidateMatrixOf, otherAxis } from "./candidate-matrix.ts";
@@ -17,6 +17,7 @@ import {
   withoutRearrangement,
 } from "../values/rearrangement.ts";
 import type { ScalarReader } from "../values/scalar-value.ts";
+import { unrepeatedFor } from "./repeated-items.ts";
 
 /** Stored candidates, and the axis of them, as they are stored, that numbers the items. */
 export interface SearchedItems {
@@ -225,10 +226,9 @@ export function rightSide(product: OperationNode, matrix: GraphValue): Side {
 
 /** `bd,nd->bn` and equals: two letters each, the one they share is not kept. */
 function sidesOfEinsum(node: OperationNode): Sides | undefined {
-  const equation = node.attributes.text("equation").replaceAll(" ", "");
+  const { equation, operands } = withoutLetterOfQueries(node);
   const [, left = "", right = "", result = ""] =
     /^([a-z]{2}),([a-z]{2})->([a-z]{2})$/i.exec(equation) ?? [];
-  const operands = operandsOf(node);
   const shared = Array.from(left).find((letter) => right.includes(letter));
   if (operands === undefined || shared === undefined) return undefined;
   const sideOf = (letters: string, matrix: GraphValue): Side & { readonly letter: string } => {
@@ -240,6 +240,31 @@ function sidesOfEinsum(node: OperationNode): Sides | undefined {
   if (!areKept) return undefined;
   if (result === one.letter + other.letter) return [one, other];
   return result === other.letter + one.letter ? [other, one] : undefined;
+}
+
+/** The equation of a product, and its operands. */
+interface EinsumParts {
+  readonly equation: string;
+  readonly operands: readonly [GraphValue, GraphValue] | undefined;
+}
+
+/** An equation and its operands: `bd,bnd->bn` as `bd,nd->bn`, where the items are repeated for each query. */
+function withoutLetterOfQueries(node: OperationNode): EinsumParts {
+  const equation = node.attributes.text("equation").replaceAll(" ", "");
+  const operands = operandsOf(node);
+  const [, left = "", right = ""] = /^([a-z]{2,3}),([a-z]{2,3})->[a-z]{2}$/i.exec(equation) ?? [];
+  if (operands === undefined || left.length + right.length !== 5) return { equation, operands };
+  const [first, second] = operands;
+  const isOnLeft = left.length === 3;
+  const [whole, letters] = isOnLeft ? [left, right] : [right, left];
+  const once = isOnLeft ? unrepeatedFor(second, first) : unrepeatedFor(first, second);
+  const items = ofAllQueries(once);
+  // The first axis of the query is the one by which the items are repeated.
+  if (items.shape?.length !== 2 || whole[0] !== letters[0]) return { equation, operands };
+  return {
+    equation: equation.replace(whole, whole.slice(1)),
+    operands: isOnLeft ? [items, second] : [first, items],
+  };
 }
 
 /** Σ over the last axis of [queries, 1, dim] · [1, items, dim], or · [items, dim]. */
@@ -257,21 +282,37 @@ function summedOverLast(value: GraphValue): GraphValue | undefined {
 }
 
 /**
- * Σ over the last axis of [queries, 1, dim] · [1, items, dim] where either is computed with these axes, as Keras' cosine
- * similarity brings both to one length there. The query keeps its axis of size 1.
+ * Σ over the last axis of [queries, 1, dim] · [1, items, dim], or the product of both, where either is computed with these
+ * axes, as Keras' cosine similarity and its `Dot(normalize=True)` bring both to one length there. The query keeps its axis
+ * of size 1.
  */
 export function widenedProductOf(
   value: GraphValue,
   scalars: ScalarReader,
 ): ScoreProduct | undefined {
-  const summed = value.dtype === "float32" ? summedOverLast(value) : undefined;
-  const [left, right] = operandsOf(summed && producerOf(summed, "Mul")) ?? [];
+  const [left, right] = (value.dtype === "float32" && widenedOperands(value)) || [];
   if (left === undefined || right === undefined) return undefined;
   const [query, matrix] = isWidenedQuery(left) ? [left, right] : [right, left];
   if (!isWidenedQuery(query) || !isForAll(matrix, query.shape![2]!)) return undefined;
   const searched = itemsOf({ matrix, kept: 0 }, scalars);
   const node = value.producer?.kind === "operation" ? value.producer : undefined;
   return searched && { query, ...searched, node };
+}
+
+/** `[queries, 1, dim]` and `[1, items, dim]`, of which a value is the product. */
+function widenedOperands(value: GraphValue): readonly [GraphValue, GraphValue] | undefined {
+  const summed = summedOverLast(value);
+  return operandsOf(summed && producerOf(summed, "Mul")) ?? widenedMatrices(value);
+}
+
+function widenedMatrices(value: GraphValue): readonly [GraphValue, GraphValue] | undefined {
+  const whole = withRemovedAxis(value, 1);
+  const product = whole && producerOf(whole, ...BATCH_PRODUCTS);
+  const [query, right] = operandsOf(product) ?? [];
+  if (product === undefined || right === undefined || isSet(product, "adj_x")) return undefined;
+  if (isSet(product, "adj_y")) return [query!, right];
+  const [matrix, order] = producerOf(withoutRearrangement(right), "Transpose")?.inputs ?? [];
+  return matrix && integersOf(order)?.join() === "0,2,1" ? [query!, matrix] : undefined;
 }
 
 /** Whether a value is `[items, dim]` or `[1, items, dim]`. */
@@ -294,7 +335,8 @@ export function broadcastProductOf(products: GraphValue): Sides | undefined {
 
 function broadcastSides(left: GraphValue, right: GraphValue): Sides | undefined {
   const queries = withoutAddedAxis(withoutRearrangement(unrepeated(left)), 1);
-  const items = withoutAddedAxis(withoutRearrangement(right), 0) ?? right;
+  const once = queries === undefined ? right : unrepeatedFor(queries, right);
+  const items = ofAllQueries(once);
   // A product that broadcasts along the summed axis is another one.
   const isProduct = items.shape?.length === 2 && items.shape[1] === queries?.shape?.[1];
   if (queries === undefined || !isProduct) return undefined;
@@ -328,14 +370,24 @@ function sidesOfBatch(value: GraphValue): Sides | undefined {
 
 /** A matrix that is the same for all queries, with or without an axis of size 1 for them. */
 export function ofAllQueries(items: GraphValue): GraphValue {
+  const { constant } = items;
+  const [one, ...sizes] = constant?.shape ?? [];
+  // The axis may have been added to constants when the graph was read.
+  if (constant !== undefined && one === 1 && sizes.length === 2) {
+    return constantValue({ ...constant, shape: sizes });
+  }
   return withoutAddedAxis(withoutRearrangement(items), 0) ?? items;
 }
 
 /** The side of items that are the same for all queries; a graph may turn them with the axis of the queries (Keras' Dot). */
-function sideOfAll(items: GraphValue, sideOf: (matrix: GraphValue) => Side): Side | undefined {
+export function sideOfAll(
+  items: GraphValue,
+  queries: GraphValue,
+  sideOf: (matrix: GraphValue) => Side,
+): Side | undefined {
   const [whole, order] = producerOf(withoutRearrangement(items), "Transpose")?.inputs ?? [];
   const isTurned = whole !== undefined && integersOf(order)?.join() === "0,2,1";
-  const side = sideOf(ofAllQueries(isTurned ? whole : items));
+  const side = sideOf(ofAllQueries(unrepeatedFor(queries, isTurned ? whole : items)));
   if (side.matrix.shape?.length !== 2) return undefined;
   return isTurned ? { ...side, kept: side.kept === 0 ? 1 : 0 } : side;
 }
@@ -345,9 +397,9 @@ function rowwiseSides(value: GraphValue): Sides | undefined {
   const product = whole && producerOf(whole, ...BATCH_PRODUCTS);
   const [left, items] = operandsOf(product) ?? [];
   if (product === undefined || left === undefined || items === undefined) return undefined;
-  const side = sideOfAll(items, (matrix) => rightSide(product, matrix));
   const queries = withoutAddedAxis(withoutRearrangement(left), 1);
-  if (side === undefined || queries === undefined || isSet(product, "adj_x")) return undefined;
+  const side = queries && sideOfAll(items, queries, (matrix) => rightSide(product, matrix));
+  if (queries === undefined || side === undefined || isSet(product, "adj_x")) return undefined;
   return [{ matrix: queries, kept: 0 }, side];
 }
 
@@ -356,8 +408,8 @@ function columnwiseSides(value: GraphValue): Sides | undefined {
   const product = whole && producerOf(whole, ...BATCH_PRODUCTS);
   const [items, right] = operandsOf(product) ?? [];
   if (product === undefined || items === undefined || right === undefined) return undefined;
-  const side = sideOfAll(items, (matrix) => leftSide(product, matrix));
   const queries = withoutAddedAxis(withoutRearrangement(right), 2);
-  if (side === undefined || queries === undefined || isSet(product, "adj_y")) return undefined;
+  const side = queries && sideOfAll(items, queries, (matrix) => leftSide(product, matrix));
+  if (queries === undefined || side === undefined || isSet(product, "adj_y")) return undefined;
   return [{ matrix: queries, kept: 0 }, side];
 }

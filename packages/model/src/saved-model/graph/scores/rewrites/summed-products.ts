@@ -22,7 +22,7 @@ import type { ScalarReader } from "../values/scalar-value.ts";
 const ADDENDS_MAX = 32;
 
 /** One of the products that are added. */
-interface Addend extends QueryPart {
+export interface Addend extends QueryPart {
   readonly items: Side;
 }
 
@@ -49,8 +49,8 @@ function operationOf({ producer }: GraphValue): OperationNode | undefined {
   return producer?.kind === "operation" ? producer : undefined;
 }
 
-/** The addends by the values of their items. */
-function partsOf(
+/** The products by the values of their items. */
+export function partsOf(
   addends: readonly Addend[],
   tower: TowerReading,
 ): ReadonlyMap<ItemValues, readonly Addend[]> | undefined {
@@ -123,6 +123,19 @@ function factorIn({ op, inputs }: OperationNode): number {
   });
 }
 
+/** A product, or a multiple of one; `undefined` for any other value. */
+export function scaledProductOf(value: GraphValue): Addend | undefined {
+  let scaled: Scaled = { value: withoutRearrangement(value), factors: [] };
+  for (let step = 0; step < ADDENDS_MAX; step += 1) {
+    const product = productOf(scaled);
+    if (product !== undefined) return product;
+    const [below, ...others] = termsOf(scaled) ?? scaledOf(scaled) ?? [];
+    if (below === undefined || others.length > 0) return undefined;
+    scaled = { ...below, value: withoutRearrangement(below.value) };
+  }
+  return undefined;
+}
+
 function productOf({ value, factors }: Scaled): Addend | undefined {
   const [queries, items] = value.dtype === "float32" ? (matrixSidesOf(value) ?? []) : [];
   const query = queries && queryOf(queries);
@@ -151,7 +164,12 @@ export function withJoinedQuery(
   return { ...product, query: joined };
 }
 
-function scaledQuery(lowering: Lowering, { query, factors }: QueryPart, name: string): GraphValue {
+/** A query with the factors of its scores. */
+export function scaledQuery(
+  lowering: Lowering,
+  { query, factors }: QueryPart,
+  name: string,
+): GraphValue {
   return factors.reduce((of, { op, operand }) => {
     return applied(lowering, op, { name, of: operand === undefined ? [of] : [of, operand] });
   }, query);

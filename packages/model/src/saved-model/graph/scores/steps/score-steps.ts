@@ -150,7 +150,8 @@ export function scoreStepsOf(value: GraphValue, scalars: ScalarReader): FoundSte
     powerStep(node, scalars) ??
     thresholdStep(node, scalars) ??
     binaryStep(node, scalars) ??
-    writtenSigmoid(node, scalars)
+    writtenSigmoid(node, scalars) ??
+    writtenSimilarity(node, scalars)
   );
 }
 
@@ -164,6 +165,53 @@ function writtenSigmoid(node: OperationNode, scalars: ScalarReader): FoundSteps 
   const functions: readonly NodeFunction[] = [{ op: "Sigmoid" }];
   return scores && { scores, steps: [{ kind: "function", operation, functions }] };
 }
+
+/** 1 / (1 + distance) of scores that are never below 0: e to the opposite logarithm of 1 + distance, which keeps an order. */
+function writtenSimilarity(node: OperationNode, scalars: ScalarReader): FoundSteps | undefined {
+  const [first, second] = node.inputs;
+  const isReciprocal = node.op === "Reciprocal";
+  const isOverOne = node.op === "RealDiv" && first && scalarOf(first, scalars) === 1;
+  const sum = isReciprocal ? first : isOverOne === true ? second : undefined;
+  const scores = sum && besideOne(sum, scalars);
+  if (!isOfItems(scores) || !isNeverBelowZero(scores, scalars)) return undefined;
+  const operation = { node, position: isReciprocal ? 0 : 1 };
+  const opposite: readonly NodeFunction[] = [{ op: "Mul", operand: scalarValue(-1) }];
+  return {
+    scores,
+    steps: [
+      { kind: "function", operation, functions: [{ op: "Log1p" }] },
+      { kind: "scaled", operation, functions: opposite, factor: -1 },
+      { kind: "function", operation, functions: [{ op: "Exp" }] },
+    ],
+  };
+}
+
+/** Operations whose result is never below 0, and those that leave it so where their operand is. */
+const NEVER_BELOW_ZERO: ReadonlySet<string> = new Set(
+  "Abs,Exp,Relu,Relu6,Sigmoid,Softplus,Sqrt,Square,SquaredDifference".split(","),
+);
+
+/** Whether scores are never below 0, as distances and what a relu gives. */
+function isNeverBelowZero({ producer }: GraphValue, scalars: ScalarReader, depth = 0): boolean {
+  if (producer?.kind !== "operation" || depth > POSITIVE_DEPTH_MAX) return false;
+  const [first, second] = producer.inputs;
+  if (NEVER_BELOW_ZERO.has(producer.op)) return true;
+  const number = second === undefined ? NaN : (scalarOf(second, scalars) ?? NaN);
+  if (BESIDE_NUMBER.get(producer.op)?.(number) === true) return true;
+  return keepsSign(producer.op, number) && isNeverBelowZero(first!, scalars, depth + 1);
+}
+
+function keepsSign(op: string, number: number): boolean {
+  return KEEPS_SIGN.has(op) || (MULTIPLES.has(op) && number > 0);
+}
+
+/** With which numbers as their second operand operations are never below 0. */
+const BESIDE_NUMBER: ReadonlyMap<string, (number: number) => boolean> = new Map([
+  ["Maximum", (number: number) => number >= 0],
+  ["Pow", (number: number) => number === 2],
+]);
+const KEEPS_SIGN: ReadonlySet<string> = new Set(["Reshape", "Squeeze", "Sum"]);
+const MULTIPLES: ReadonlySet<string> = new Set(["Mul", "RealDiv"]);
 
 /** What 1 is added to. */
 function besideOne(sum: GraphValue, scalars: ScalarReader): GraphValue | undefined {
@@ -373,7 +421,6 @@ function itemScaleStep(
   { node, position, scores, other }: Operands,
   scalars: ScalarReader,
 ): FoundSteps | undefined {
-  if (node.op === "DivNoNan") return undefined;
   const isDivisor = node.op !== "Mul";
   const operation = { node, position };
   const factor = itemFactorOf(other, isDivisor, scalars);

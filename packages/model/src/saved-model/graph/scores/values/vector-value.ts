@@ -12,7 +12,7 @@ import type { ScalarReader } from "./scalar-value.ts";
 /** Operations that give each item a value of its own, those that add or take axes of size 1, and what all items have together. */
 const OPERATIONS: ReadonlySet<string> = new Set(
   (
-    "Abs,Add,AddV2,Cast,Div,DivNoNan,Equal,Exp,ExpandDims,Floor,Greater,GreaterEqual,Less,LessEqual,Log,Log1p," +
+    "Abs,Add,AddV2,Cast,Div,DivNoNan,Equal,Exp,ExpandDims,Floor,GatherV2,Greater,GreaterEqual,Less,LessEqual,Log,Log1p," +
     "LogicalAnd,LogicalNot,LogicalOr,Max,Maximum,Mean,Min,Minimum,Mul,Neg,NotEqual,OnesLike,Pow,RealDiv,Reciprocal," +
     "Relu,Reshape,Rsqrt,Select,SelectV2,Sigmoid,Sqrt,Square,SquaredDifference,Squeeze,StridedSlice,Sub,Sum,Tanh," +
     "Transpose,ZerosLike"
