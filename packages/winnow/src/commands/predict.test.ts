@@ -158,6 +158,7 @@ test("ids and names in a table steer no terminal, and an answer of another kind 
     "1  a\ufffd]0;title\ufffd\ufffdb\ufffd  1",
     "",
     String.raw`1  "a\u001b]0;title\u0007\nb` + '\ufffd"',
+    "",
   ]);
   for (const text of ["<html>\u001b[2J", "null", "7"]) {
     expect(() => predictionTable(text)).toThrow(/^The answer has no predictions: \P{Cc}+$/u);
@@ -234,7 +235,7 @@ test("integers of 64 bits, NaN and Infinity stand in the table as the server wro
     '{"predictions":[{"scores":[NaN,-Infinity],"ids":[9007199254740993,1]},[NaN,{"a":1}]]}';
 
   expect(predictionTable(text)).toBe(
-    '#  scores     ids\n1  NaN        9007199254740993\n2  -Infinity  1\n\n1  [NaN,{"a":1}]',
+    '#  scores     ids\n1  NaN        9007199254740993\n2  -Infinity  1\n\n1  [NaN,{"a":1}]\n',
   );
 });
 

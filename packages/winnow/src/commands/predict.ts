@@ -228,7 +228,8 @@ function told(text: string): string {
  */
 export function predictionTable(text: string): string {
   const blocks = predictionsOf(text).map((prediction, index) => blockOf(prediction, index));
-  return terminalText(blocks.join("\n"));
+  const lines = blocks.join("\n");
+  return terminalText(lines === "" || lines.endsWith("\n") ? lines : `${lines}\n`);
 }
 
 function predictionsOf(text: string): readonly AnswerValue[] {
