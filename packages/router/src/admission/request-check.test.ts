@@ -164,7 +164,7 @@ describe("a request that wants vectors", () => {
         tables: [{ ...program.tables[0]!, dim: 800 }],
       }),
     ).toThrow(
-      /would give 12288 attributes; at most 8192 .*a vector counts as one attribute per 384 values/,
+      /would give 12288 attributes; at most 8192 .*a vector counts as one attribute per 384 values; of a pipeline, all candidates/,
     );
   });
 });

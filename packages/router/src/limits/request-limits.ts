@@ -209,7 +209,8 @@ export function checkDescribed(
   if (values <= describedValuesMax) return;
   refuse(
     `"return" would give ${values} attributes; at most ${describedValuesMax} are allowed: send fewer ` +
-      "instances, a smaller k or fewer names (a vector counts as one attribute per 384 values)",
+      "instances, a smaller k or fewer names (a vector counts as one attribute per 384 values; of a " +
+      "pipeline, all candidates of its retrievals count, whatever k)",
   );
 }
 

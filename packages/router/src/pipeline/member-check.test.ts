@@ -125,8 +125,12 @@ describe("a pipeline", () => {
       },
     ],
     [
-      'stages[0].retrieve: model movies has no output "output_2", but output_1',
+      'stages[0].retrieve: model movies has no output "output_2", but output_1; name one as "ids"',
       { movies: modelOf({ user: "string" }, { output_1: "float32" }), ranking },
+    ],
+    [
+      'stages[1].rank: model ranking has no output "output_1", but output_2; name one as "scores"',
+      { movies, ranking: modelOf(rankingInputs, { output_2: "float32" }) },
     ],
     [
       'stages[1].rank: output "output_1" of model ranking is int64, not float32',

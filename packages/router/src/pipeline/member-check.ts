@@ -242,11 +242,15 @@ function signatureFor(stage: ModelStage, memberOf: MemberOf): SignatureProgram |
 function outputLack(stage: ModelStage, { outputs }: SignatureProgram): string | undefined {
   const heads = stage.kind === "rank" ? (stage.heads ?? []) : [];
   const scores = [stage.scores, ...heads.map(({ output }) => output)];
-  const wanted = stage.kind === "retrieve" ? [...scores, stage.ids] : scores;
+  const ids = stage.kind === "retrieve" ? stage.ids : undefined;
+  const wanted = ids === undefined ? scores : [...scores, ids];
   const missing = wanted.find((name) => !outputs.some((output) => output.name === name));
   const model = excerpt(stage.model);
   if (missing !== undefined) {
-    return `model ${model} has no output "${excerpt(missing)}", but ${namesOf(outputs)}`;
+    // Names that the file may have left to their defaults.
+    const field = missing === stage.scores ? "scores" : missing === ids ? "ids" : undefined;
+    const remedy = field === undefined ? "" : `; name one as "${field}"`;
+    return `model ${model} has no output "${excerpt(missing)}", but ${namesOf(outputs)}${remedy}`;
   }
   const other = outputs.find(({ name, dtype }) => scores.includes(name) && dtype !== "float32");
   if (other === undefined) return undefined;
