@@ -22,7 +22,12 @@ function announcing() {
     watch: () => () => undefined,
     close: async () => undefined,
   };
-  const announcement = (): Announcement => ({
+  let tookMs = 0;
+  const announcement = (): Announcement => {
+    if (tookMs > 0) clock.advance(tookMs);
+    return announced();
+  };
+  const announced = (): Announcement => ({
     workerId: workerId("w0"),
     incarnation: incarnation(1),
     address: "w0:1",
@@ -46,7 +51,8 @@ function announcing() {
     memoryUsedBytes = bytes;
     announcer.changed();
   };
-  return { clock, told, linked, events, announcer, set };
+  const takes = (ms: number): void => void (tookMs = ms);
+  return { clock, told, linked, events, announcer, set, takes };
 }
 
 test("the first change is told at once, quick ones together, the last one always", () => {
@@ -59,6 +65,23 @@ test("the first change is told at once, quick ones together, the last one always
 
   expect(told).toEqual([1, 9]);
   expect(linked).toEqual([1, 9]);
+});
+
+test.each([
+  { tookMs: 2, restMs: 50 },
+  { tookMs: 6, restMs: 120 },
+  { tookMs: 90, restMs: 1000 },
+])("what takes $tookMs ms to make is told again after $restMs ms", ({ tookMs, restMs }) => {
+  const { clock, told, set, takes } = announcing();
+  takes(tookMs);
+
+  set(1);
+  set(2);
+  clock.advance(restMs - 1);
+  expect(told).toEqual([1]);
+  clock.advance(1);
+
+  expect(told).toEqual([1, 2]);
 });
 
 test("what has not changed is not told again", () => {

@@ -1,12 +1,16 @@
 // Announces what this worker holds: in the membership store and, in-band, to every connected
 // router. Changes in quick succession (partition after partition) share an announcement, at most
-// one per `announceIntervalMs`; the last state is always announced.
+// one per `announceIntervalMs`, and fewer where one takes long to make: who hears it has as much to do.
+// The last state is always announced.
 
 import type { Announcement, MembershipStore, WorkerLink } from "@winnow/cluster";
 import { settledWithin } from "@winnow/core";
 import type { Environment, Timer } from "@winnow/core";
 
 const WITHDRAW_MS_MAX = 2000;
+/** Times that making an announcement took until the next one; and ms at most. */
+const REST_FACTOR = 20;
+const REST_MS_MAX = 1000;
 
 /** What an announcer needs of its worker. */
 export interface AnnouncerParts {
@@ -22,7 +26,7 @@ export class Announcer {
   readonly #parts: AnnouncerParts;
   readonly #links = new Set<WorkerLink>();
   #told = "";
-  #toldAtMs = -Infinity;
+  #nextAtMs = -Infinity;
   #timer: Timer | undefined;
   #isSuspended = false;
   #isClosed = false;
@@ -44,7 +48,7 @@ export class Announcer {
   changed(): void {
     if (this.#isClosed || this.#timer !== undefined) return;
     const { clock } = this.#parts.environment;
-    const dueMs = this.#toldAtMs + this.#parts.announceIntervalMs - clock.nowMs();
+    const dueMs = this.#nextAtMs - clock.nowMs();
     if (dueMs <= 0) this.#tell();
     else this.#timer = clock.setTimer(dueMs, () => this.#tell());
   }
@@ -85,13 +89,16 @@ export class Announcer {
     const { clock } = this.#parts.environment;
     if (this.#timer !== undefined) clock.clearTimer(this.#timer);
     this.#timer = undefined;
+    const startedMs = clock.nowMs();
     const announcement = this.#parts.announcement();
     const text = JSON.stringify(announcement);
     if (text === this.#told) return;
     this.#told = text;
-    this.#toldAtMs = clock.nowMs();
     for (const link of this.#links) link.announce(announcement);
     if (!this.#isSuspended) this.#publish(announcement);
+    const endedMs = clock.nowMs();
+    const restMs = Math.min(REST_MS_MAX, REST_FACTOR * (endedMs - startedMs));
+    this.#nextAtMs = endedMs + Math.max(this.#parts.announceIntervalMs, restMs);
   }
 
   #publish(announcement: Announcement): void {

@@ -553,11 +553,12 @@ export class StaticMembership implements MembershipStore {
     if (announcement.address !== member.address)
       checkAddress(announcement, this.#settings.addresses);
     this.#refused.accept(member.workerId);
-    const isSame = known !== undefined && JSON.stringify(known) === JSON.stringify(announcement);
+    const digest = announcementDigest(announcement);
+    const isSame = heard?.digest === digest && isEqual(heard.announcement, announcement);
     if (!isSame) this.#disturb();
     this.#heard.set(member.workerId, {
-      announcement: isSame ? known : announcement,
-      digest: isSame ? heard!.digest : announcementDigest(announcement),
+      announcement: isSame ? heard.announcement : announcement,
+      digest,
       atMs: nowMs,
       unanswered: 0,
       askedAtMs: undefined,
@@ -644,4 +645,8 @@ function isEqualView(a: MembershipView, b: MembershipView): boolean {
 
 function haveSameItems<Item>(a: readonly Item[], b: readonly Item[]): boolean {
   return a.length === b.length && a.every((item, index) => item === b[index]);
+}
+
+function isEqual(known: Announcement, announcement: Announcement): boolean {
+  return JSON.stringify(known) === JSON.stringify(announcement);
 }

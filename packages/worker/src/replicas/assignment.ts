@@ -190,7 +190,7 @@ export function isLoading(held: HeldVersion): boolean {
 }
 
 /** Whether the content is being opened or closed. */
-export function isOpeningOrClosing({ life }: HeldVersion): boolean {
+function isOpeningOrClosing({ life }: HeldVersion): boolean {
   return life.phase === "opening" || life.phase === "closing";
 }
 

@@ -88,8 +88,11 @@ interface ToldHoldings {
 /** A step that took longer than this is followed by a rest, in which views and ends of loads wait for each other. */
 const LONG_STEP_MS = 2;
 /** The rest, in times of the step; and ms at most. */
-const REST_FACTOR = 4;
+const REST_FACTOR = 9;
 const REST_MS_MAX = 1000;
+/** Opens are asked for at once while they take this long together, going by the last one; and at most so many. */
+const OPENS_MS = 2000;
+const OPENS_AT_ONCE_MAX = 16;
 const UNPLACED_WAIT_MAX_MS = 5000;
 const SERVING_INTERVAL_MS = 100;
 
@@ -124,6 +127,9 @@ export class ReplicaControl {
   #wake: Timer | undefined;
   /** Effects that have not ended. */
   #underWay = 0;
+  /** The end of the last open that was asked for, and how long the last one took that has ended. */
+  #lastOpen: Promise<unknown> = Promise.resolve();
+  #openMs = Infinity;
   /** The end of the rest after a long step. Changes that come before it wait for `#restTimer`. */
   #restUntilMs = 0;
   #restTimer: Timer | undefined;
@@ -176,10 +182,10 @@ export class ReplicaControl {
   /** Whether the directories are read and each assignment is loaded or refused with a reason. */
   get isSettled(): boolean {
     if (this.#models === undefined || !this.#cluster.isPlaced) return false;
-    const isTakenUp = this.#wanted(this.#models).every(
+    if (!isSettled(this.#set, this.#intent())) return false;
+    return this.#wanted(this.#models).every(
       ({ model, found }) => heldAs(this.#set, { model, ...found }) !== undefined,
     );
-    return isTakenUp && isSettled(this.#set, this.#intent());
   }
 
   /** The open content of exactly this number and fingerprint, or `undefined`. */
@@ -401,6 +407,7 @@ export class ReplicaControl {
       capacityBytes,
       extraMemoryRatio: this.#settings.extraMemoryRatio,
       smallLoadsBytes: this.#settings.smallLoadsBytes,
+      opensAtOnce: Math.min(OPENS_AT_ONCE_MAX, Math.max(1, Math.floor(OPENS_MS / this.#openMs))),
       hasExtras: (model) => this.#settings.modelReplication?.has(model) !== true,
       draining: this.#isDraining,
       grace: this.#settings,
@@ -503,13 +510,25 @@ export class ReplicaControl {
 
   async #run(effect: ReplicaEffect): Promise<void> {
     this.#underWay += 1;
-    const event = await performEffect(this.#dependencies, effect);
+    const event = await this.#perform(effect);
     this.#underWay -= 1;
     if (this.#isClosed) return;
     this.#apply(event);
     // While other effects are under way, the compute side has something to do.
     if (this.#underWay > 0) this.#stepAfterRest();
     else this.#step();
+  }
+
+  #perform(effect: ReplicaEffect): Promise<ReplicaEvent> {
+    if (effect.kind !== "open") return performEffect(this.#dependencies, effect);
+    const end = this.#lastOpen.then(async () => {
+      const startedMs = this.#clock.nowMs();
+      const event = await performEffect(this.#dependencies, effect);
+      this.#openMs = this.#clock.nowMs() - startedMs;
+      return event;
+    });
+    this.#lastOpen = end;
+    return end;
   }
 
   #apply(event: ReplicaEvent): void {

@@ -40,6 +40,8 @@ export interface ReplicaFacts extends Intent {
   readonly extraMemoryRatio: number;
   /** Loads whose rows are up to so many bytes together are small: many of them run at once. */
   readonly smallLoadsBytes: number;
+  /** Versions of different models that are asked to be opened at once, at most. */
+  readonly opensAtOnce: number;
   /** Whether a model may have extra replicas: not one whose own replication was configured. */
   hasExtras(model: string): boolean;
   /** Whether this worker is in drain: it keeps what it holds and begins nothing. */

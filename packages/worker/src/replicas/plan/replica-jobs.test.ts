@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 
 import { FakeCluster } from "../doubles/fake-cluster.ts";
 import type { FakeWorker } from "../doubles/fake-cluster.ts";
+import type { FakePlan } from "../../compute/doubles/fake-compute.ts";
 import { fakeTable } from "../../compute/doubles/fake-compute.ts";
 
 const broken = new WinnowError("DATA_LOSS", "a data file is cut short");
@@ -86,6 +87,93 @@ describe("what is begun beside a load", () => {
 
     expect(requests).toEqual(["open /m/2", "load /m/2#0/0", "load /m/2#0/1"]);
     expect(cluster.coverage(1)).toEqual([1, 1, 1]);
+  });
+});
+
+/** A worker that finds so many models, `/m0/1` and so on, each with one partition of so many bytes. */
+function workerOfModels(models: number, bytes: number, plan: Partial<FakePlan>) {
+  const cluster = new FakeCluster({ smallLoadsBytes: 500 });
+  const worker = cluster.add("w0", plan);
+  const found = Array.from({ length: models }, (_, at) => ({
+    model: `m${at}`,
+    directory: `/m${at}/1`,
+  }));
+  for (const { directory } of found) {
+    cluster.plan.directories.set(directory, [fakeTable("items", 1, bytes)]);
+  }
+  worker.control.setModels(
+    found.map(({ model, directory }) => ({
+      model,
+      policy: cluster.policy,
+      versions: [{ version: 1, directory, stamp: "a" }],
+      copying: [],
+      problem: undefined,
+    })),
+  );
+  return { cluster, worker };
+}
+
+/** What is asked of the compute side until that many models are loaded, and how many opens it has at once at most. */
+async function workOfModels(models: number, plan: Partial<FakePlan>) {
+  const { cluster, worker } = workerOfModels(models, 20, plan);
+  const { compute } = worker;
+  let opensAtOnce = 0;
+  const open = compute.open.bind(compute);
+  compute.open = (...of) => {
+    const opened = open(...of);
+    opensAtOnce = Math.max(opensAtOnce, compute.pending);
+    return opened;
+  };
+  await cluster.run(30_000);
+  expect(compute.held).toHaveLength(models);
+  return { turns: turnsOf(compute.requests), opensAtOnce };
+}
+
+/** How many requests of one kind follow each other, in turns. */
+function turnsOf(requests: readonly string[]): readonly string[] {
+  const turns: { kind: string; count: number }[] = [];
+  for (const request of requests) {
+    const kind = request.split(" ", 1)[0]!;
+    const last = turns.at(-1);
+    if (last?.kind === kind) last.count += 1;
+    else turns.push({ kind, count: 1 });
+  }
+  return turns.map(({ kind, count }) => `${kind} ${count}`);
+}
+
+describe("many models", () => {
+  test.each([
+    { loadMs: 10, turns: ["open 1", "load 1", "open 16", "load 16", "open 3", "load 3"] },
+    { loadMs: 500, turns: ["open 1", "load 1", "open 4", "load 4", "open 4", "load 4"] },
+    { loadMs: 2001, turns: ["open 1", "load 1", "open 1", "load 1", "open 1", "load 1"] },
+  ])("that take $loadMs ms to open: $turns", async ({ loadMs, turns }) => {
+    const models = turns.reduce((sum, turn) => sum + Number(turn.split(" ")[1]), 0) / 2;
+
+    const work = await workOfModels(models, { loadMs });
+
+    expect(work).toEqual({ turns, opensAtOnce: 1 });
+  });
+
+  test.each([
+    { how: "large", bytes: 300, capacityBytes: 100_000, most: 1 },
+    { how: "small", bytes: 200, capacityBytes: 800, most: 2 },
+    { how: "small, where memory may not hold both", bytes: 200, capacityBytes: 799, most: 1 },
+  ])("$how: $most loaded at once", async ({ bytes, capacityBytes, most }) => {
+    const { cluster, worker } = workerOfModels(3, bytes, { capacityBytes });
+
+    expect(await mostAtOnce(cluster, worker)).toBe(most);
+    expect(worker.compute.held).toHaveLength(3);
+  });
+
+  test("no small load of another version of the same model, whose rows may be the same", async () => {
+    const cluster = new FakeCluster({ smallLoadsBytes: 500 });
+    cluster.policy = { kind: "latest", count: 2 };
+    const tables = [fakeTable("movies", 1, 20)];
+    cluster.setVersions({ 1: tables, 2: tables });
+    const worker = cluster.add("w0");
+
+    expect(await mostAtOnce(cluster, worker)).toBe(1);
+    expect(worker.compute.held).toHaveLength(2);
   });
 });
 

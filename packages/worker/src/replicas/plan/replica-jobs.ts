@@ -2,16 +2,18 @@
 // while the second one is being read; one at a time, a load takes nearly the sum of both times. More of them run
 // where their rows are few bytes.
 //
-//  - nothing begins beside an open or a close, and no open begins beside a load;
-//  - a further load is of the version that is being loaded, if that is still the most important
-//    one, and begins only if memory certainly suffices: figures of used memory are not final
-//    during a load, and an assignment that does not fit must be refused before it is read;
+//  - nothing begins beside a close, no load beside an open, and no open beside a load;
+//  - opens are done one after the other, but where they are quick several are asked for at once, of different models:
+//    each plan goes through all versions;
+//  - a further load is the most important one, of the version that is being loaded, or small and of another model, and
+//    begins only if memory certainly suffices: figures of used memory are not final during a load, and an assignment
+//    that does not fit must be refused before it is read;
 //  - replicas beyond the intended ones come last, when there is nothing else to do.
 
 import type { ContentHandle, OpenedVersion } from "../../compute/compute.ts";
 import { heldAs, openedOf, replicaOfKey } from "../replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "../replica-set.ts";
-import { Assignment, isOpeningOrClosing, loadingOf, occupiedBytesOf } from "../assignment.ts";
+import { Assignment, loadingOf, occupiedBytesOf } from "../assignment.ts";
 import type { ExtraReplicas } from "./extra-replicas.ts";
 import type { ReplicaFacts } from "./replica-facts.ts";
 
@@ -42,14 +44,22 @@ export interface NextJob {
 /** The most important open or load that may start now. */
 export function nextJob(set: ReplicaSet, facts: ReplicaFacts, extras: ExtraReplicas): NextJob {
   const versions = [...set.versions.values()];
+  const isClosing = versions.some(({ life }) => life.phase === "closing");
   // Nothing starts before the other workers are known: a restarted worker must first learn which version serves.
-  if (facts.draining || !facts.placed || versions.some(isOpeningOrClosing)) {
-    return { job: undefined, wakeAtMs: Infinity };
-  }
+  if (facts.draining || !facts.placed || isClosing) return { job: undefined, wakeAtMs: Infinity };
   const { job = extraJob(set, facts, extras), wakeAtMs } = mostImportantJob(set, facts);
-  const loading = versions.find((held) => loadingOf(held).length > 0);
-  const mayStart = job === undefined || loading === undefined || mayJoin(job, loading, facts);
-  return { job: mayStart ? job : undefined, wakeAtMs };
+  return { job: job && mayStart(job, set, facts) ? job : undefined, wakeAtMs };
+}
+
+function mayStart(job: Job, set: ReplicaSet, facts: ReplicaFacts): boolean {
+  const versions = [...set.versions.values()];
+  const opening = versions.filter(({ life }) => life.phase === "opening");
+  const loading = versions.filter((held) => loadingOf(held).length > 0);
+  if (job.kind === "load") return opening.length === 0 && mayJoin(job, loading, { set, facts });
+  if (loading.length > 0) return false;
+  // A version may turn out to have the content of another one of its model, which must be open by then.
+  const isOfModel = opening.some(({ model }) => model === job.held.model);
+  return opening.length === 0 || (!isOfModel && opening.length < facts.opensAtOnce);
 }
 
 function mostImportantJob(set: ReplicaSet, facts: ReplicaFacts): NextJob {
@@ -122,29 +132,32 @@ function firstOf(
   return best;
 }
 
-/** Whether a job may start beside the load of a version that is under way. */
-function mayJoin(job: Job, loading: HeldVersion, facts: ReplicaFacts): boolean {
-  return (
-    job.kind === "load" &&
-    job.held.id === loading.id &&
-    loadingOf(loading).length < loadsAtOnce(job, loading, facts) &&
-    job.bytesMax <= facts.freeBytes
-  );
+/** Whether a load may start beside those that are under way. */
+function mayJoin(
+  job: LoadJob,
+  loading: readonly HeldVersion[],
+  { set, facts }: { readonly set: ReplicaSet; readonly facts: ReplicaFacts },
+): boolean {
+  if (loading.length === 0) return true;
+  const underWay = loading.flatMap((held) => loadingOf(held).map((key) => bytesOf(held, key)));
+  const bytes = underWay.reduce((sum, each) => sum + each, bytesOf(job.held, job.replica));
+  const isSmall = bytes <= facts.smallLoadsBytes;
+  if (underWay.length >= (isSmall ? SMALL_LOADS_AT_ONCE : LOADS_AT_ONCE)) return false;
+  const others = loading.filter(({ id }) => id !== job.held.id);
+  // Versions of one model may share rows, which must be held by then.
+  const isApart = others.every(({ model }) => model !== job.held.model);
+  if (others.length > 0 && !(isSmall && isApart)) return false;
+  const othersBytes = others.map((held) => {
+    const keys = loadingOf(held);
+    return occupiedBytesOf(set, held, [...keys, ...keys]);
+  });
+  return othersBytes.reduce((sum, each) => sum + each, job.bytesMax) <= facts.freeBytes;
 }
 
-/** How many loads may run beside each other: this one, and those of its version that are under way. */
-function loadsAtOnce(
-  { held, replica }: LoadJob,
-  loading: HeldVersion,
-  { smallLoadsBytes }: ReplicaFacts,
-): number {
-  const tables = openedOf(held)?.tables ?? [];
-  const bytes = [replica, ...loadingOf(loading)].map((key) => {
-    const { table, partition } = replicaOfKey(key);
-    return tables[table]?.partitionBytes[partition] ?? Infinity;
-  });
-  const isSmall = bytes.reduce((sum, each) => sum + each, 0) <= smallLoadsBytes;
-  return isSmall ? SMALL_LOADS_AT_ONCE : LOADS_AT_ONCE;
+/** Bytes of a replica's rows, as the version states them. */
+function bytesOf(held: HeldVersion, replica: number): number {
+  const { table, partition } = replicaOfKey(replica);
+  return openedOf(held)?.tables[table]?.partitionBytes[partition] ?? Infinity;
 }
 
 /** More intended owners than any partition has. */
