@@ -373,6 +373,9 @@ describe("times", () => {
     expect(timestampText(parseTimestamp("9999-12-31T23:59:59.999999Z")!)).toBe(
       "9999-12-31T23:59:59.999968Z",
     );
+    for (const text of ["0001-01-01T00:00:00Z", "0099-12-31T00:00:00Z", "0100-01-01T00:00:00Z"]) {
+      expect(timestampText(parseTimestamp(text)!)).toBe(text);
+    }
     for (const time of [253_402_300_799_999_999n, -62_135_596_799_999_999n, 2n ** 63n - 1n]) {
       const found = BigInt(timeOf(time));
       expect(found <= time && found > time - 1024n).toBe(true);

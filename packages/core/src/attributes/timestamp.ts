@@ -15,7 +15,8 @@ export function parseTimestamp(text: string): number | undefined {
   const [year, month, day, hour, minute, second] = parts
     .slice(1, 7)
     .map((part) => Number(part ?? 0));
-  const atDay = Date.UTC(year!, month! - 1, day);
+  // `Date.UTC` takes the years 1 to 99 for 1901 to 1999.
+  const atDay = new Date(0).setUTCFullYear(year!, month! - 1, day);
   const isDay = new Date(atDay).toISOString().startsWith(text.slice(0, 10));
   if (!isDay || year! < 1 || hour! > 23 || minute! > 59 || second! > 60) return undefined;
   const fraction = Number((parts[7] ?? "").padEnd(6, "0").slice(0, 6));
