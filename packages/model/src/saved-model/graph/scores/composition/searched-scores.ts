@@ -121,13 +121,14 @@ function changeOf(mask: ScoreMask | undefined): readonly NodeFunction[] {
 
 /**
  * Whether a step changes nothing behind the one at `end`: what is added to all scores of a query, before a softmax.
- * Beside rows that have one score whatever is added, and before a factor of each item, it counts.
+ * Beside rows that have one score whatever is added, and before a factor of items, it counts.
  */
 function isLostBefore(at: number, end: number, { steps, mask, stepsBefore }: Composition): boolean {
   if (steps[at]!.kind !== "added" || steps[end]?.kind !== "softmax") return false;
   if (steps.slice(at, end).some(({ kind }) => kind === "itemFactor")) return false;
   const isMasked = mask !== undefined && stepsBefore <= end;
-  return !isMasked || mask.penalty !== undefined || mask.score === -Infinity;
+  if (!isMasked || mask.isFactor === true) return !isMasked;
+  return mask.penalty !== undefined || mask.score === -Infinity;
 }
 
 /** The softmax that no search can do: a second one, and one among batches or several vectors. */
