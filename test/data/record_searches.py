@@ -1321,6 +1321,10 @@ SERVED = {
     "repeated_tower": lambda m, q, w: tf.einsum("bd,bnd->bn", q, tf.broadcast_to(tf.nn.relu(m.items), [tf.shape(q)[0], 40, 8])),
     "keras_dot": lambda m, q, w: m.dot([q[:, None], for_each(m, q)])[:, 0],
     "keras_cosine": lambda m, q, w: tf.squeeze(m.cosine([q[:, None], m.items[None]]), 1),
+    "ellipsis": lambda m, q, w: tf.einsum("...d,nd->...n", q, m.items) / 2.0,
+    "best_of_ellipsis": lambda m, q, w: tf.reduce_max(tf.einsum("...d,nd->...n", tf.stack([q, q[:, ::-1]], 1), m.items), axis=1),
+    "letters_of_genres": lambda m, q, w: scored(m, q) + tf.matmul(q, tf.einsum("ng,gd->nd", m.flags, m.genre_vectors), transpose_b=True),
+    "genres_and_items": lambda m, q, w: tf.matmul(q, m.items + tf.nn.relu(tf.einsum("...g,gd->...d", m.flags, m.genre_vectors)), transpose_b=True),
     "best_of_two": lambda m, q, w: tf.maximum(scored(m, q), scored(m, q[:, ::-1])),
     "best_of_two_tables": lambda m, q, w: tf.maximum(scored(m, q), by_others(m, q)) + m.bias,
     "best_of_three": lambda m, q, w: tf.maximum(tf.maximum(scored(m, q), -by_others(m, q)), 0.5 * scored(m, q[:, ::-1])),
@@ -1334,6 +1338,7 @@ SERVED = {
     "stored_numbers_as_flags": lambda m, q, w: tf.where(tf.cast(m.stock, tf.bool), scored(m, q), -np.inf),
     "equal_to_one": lambda m, q, w: tf.where(tf.equal(seen_in(w), 1.0), -1e9, scored(m, q)),
     "not_equal_to_one": lambda m, q, w: tf.where(seen_in(w) != 1.0, scored(m, q), -4.0),
+    "any_of_comparisons": lambda m, q, w: tf.where(tf.reduce_any(tf.one_hot(w, 40) > 0, axis=1), -np.inf, scored(m, q)),
     "scattered_infinity": lambda m, q, w: tf.tensor_scatter_nd_add(scored(m, q), pairs_of(tf.clip_by_value(w, 0, 39)), tf.fill([tf.size(w)], -np.inf)),
     "stock_and_region": lambda m, q, w: scored(m, q) + (m.stock * of_region(m, w) - 1.0) * 1e9,
     "stock_or_region": lambda m, q, w: scored(m, q) - 8.0 * tf.maximum(m.stock, of_region(m, w)),
@@ -1345,6 +1350,7 @@ SERVED = {
     "codes": lambda m, q, w: tf.matmul(q, tf.cast(m.codes, tf.float32), transpose_b=True),
     "codes_around_zero": lambda m, q, w: tf.matmul(q, (tf.cast(m.codes, tf.float32) - 128.0) * m.scales, transpose_b=True),
     "cosine_or_nothing": lambda m, q, w: tf.math.divide_no_nan(scored(m, q), lengths_of(m, q)),
+    "softmax_of_moved_region": lambda m, q, w: tf.nn.softmax((scored(m, q) / 16.0 + q[:, :1]) * tf.where(m.region == w[:, 0][:, None], 1.25, 1.0)),
     "softmax_of_stock": lambda m, q, w: tf.nn.softmax(scored(m, q) / 16.0 * (m.stock + 0.5) + q[:, :1]),
     # What is added before a factor of each item is another number for each item behind it.
     "dense_softmax_of_moved": lambda m, q, w: tf.nn.softmax((scored(m, q) / 16.0 + 2.0) * (m.stock + 0.5)),
@@ -1374,6 +1380,8 @@ def served_spellings(directory):
     module.genre = tf.Variable([i * 3 % 5 for i in range(40)], dtype=tf.int32, name="genre")
     module.genres = tf.Variable([[i * 3 % 5, i % 4] for i in range(40)], dtype=tf.int32, name="genres")
     module.genre_bias = tf.Variable([3.0, -4.0, 0.0, 7.0, -1.0], name="genre_bias")
+    module.flags = tf.Variable(numbers.integers(0, 2, (40, 5)), dtype=tf.float32, name="flags")
+    module.genre_vectors = tf.Variable(numbers.integers(-2, 3, (5, 8)), dtype=tf.float32, name="genre_vectors")
     module.ids = tf.Variable(ITEMS, name="ids")
     module.dot = tf.keras.layers.Dot(axes=2)
     module.cosine = tf.keras.layers.Dot(axes=2, normalize=True)

@@ -1,5 +1,6 @@
 // Shape rules of slices, splits, tiles, paddings and products by Einsum.
 
+import { spelledOut } from "./einsum-equation.ts";
 import type { Attributes } from "../definition/attributes.ts";
 import { integersOf } from "../graph-value.ts";
 import type { GraphValue, Shape } from "../graph-value.ts";
@@ -111,9 +112,9 @@ function splitShape(shape: Shape, axisValue: GraphValue | undefined, node: Shape
   });
 }
 
-/** One size per letter of the result; with an ellipsis the number of axes is unknown. */
+/** One size per letter of the result; with ellipses in several operands the number of axes is unknown. */
 function einsumRule(inputs: Inputs, { attributes }: ShapedNode): InferredOutput {
-  const equation = attributes.text("equation").replaceAll(" ", "");
+  const equation = spelledOut(attributes.text("equation"), inputs);
   const [left = "", result] = equation.split("->");
   if (result === undefined || equation.includes(".")) return UNKNOWN;
   const sizes = new Map<string, number>();

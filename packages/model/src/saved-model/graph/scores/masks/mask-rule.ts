@@ -210,9 +210,17 @@ export function isCounted(
   const listed = listOfBincount(counts, items);
   if (listed !== undefined) return isListed(listed, items);
   const reduced = reducedOf(counts, MIDDLE, "Max", "Sum", "Any")?.operand;
-  const list = listOfHot(reduced ?? counts, items);
+  const list = listOfHot(withoutComparison(reduced ?? counts, scalars), items);
   const rank = reduced === undefined ? 1 : 2;
   return list?.shape?.length === rank ? isListed(list, items) : undefined;
+}
+
+/** The flags that a comparison asks for any of, as `one_hot(list, n) > 0`; any other value itself. */
+function withoutComparison(flags: GraphValue, scalars: ScalarReader): GraphValue {
+  const node = producerOf(flags, ...COUNTS.keys());
+  const [counts, bound] = node?.inputs ?? [];
+  if (node === undefined || counts === undefined || bound === undefined) return flags;
+  return asksForAny(node.op, counts, scalarOf(bound, scalars) ?? NaN) === true ? counts : flags;
 }
 
 /**

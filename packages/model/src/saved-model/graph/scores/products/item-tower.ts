@@ -25,6 +25,7 @@ import { scalarOf } from "../values/scalar-value.ts";
 import type { ScalarReader } from "../values/scalar-value.ts";
 import {
   BATCH_PRODUCTS,
+  equationOf,
   isSet,
   itemsOf,
   matrixSidesOf,
@@ -164,7 +165,7 @@ export class TowerReading {
     const { op } = node;
     if (VIEWS.has(op)) return this.#viewOf(node);
     if (op === "GatherV2" && gatherOfRows(value) === node) return this.#gatherOf(node);
-    if (op === "MatMul" || BATCH_PRODUCTS.includes(op)) return this.#productOf(node);
+    if (PRODUCTS.has(op)) return this.#productOf(node);
     const how = howReduced(node);
     if (how !== undefined) return this.#reductionOf(node, how);
     if (MOVES.has(op)) return this.#moveOf(node, value, shape);
@@ -197,6 +198,7 @@ export class TowerReading {
     value: GraphValue,
   ): { readonly values: Float32Array; readonly width: number } | undefined {
     const [rows = 0, columns = 0, ...others] = value.shape ?? [];
+    if (node.op === "Einsum" && !isLayer(equationOf(node))) return undefined;
     if (others.length > 0 || isSet(node, "transpose_a", "adj_x")) return undefined;
     const values = this.#weightsOf(value);
     if (values === undefined) return undefined;
@@ -384,6 +386,15 @@ export class TowerReading {
     this.#weights += weights?.length ?? 0;
     return weights;
   }
+}
+
+const PRODUCTS: ReadonlySet<string> = new Set(["MatMul", "Einsum", ...BATCH_PRODUCTS]);
+
+/** Whether an equation, `ng,gd->nd` or `ntd,de->nte`, is that of a layer of the last axis. */
+function isLayer(equation: string): boolean {
+  const [, axes = "", summed = "", made = "", result] =
+    /^([a-z]+)([a-z]),\2([a-z])->([a-z]+)$/i.exec(equation) ?? [];
+  return new Set(axes + summed + made).size === axes.length + 2 && result === axes + made;
 }
 
 const NUMBERS: ReadonlySet<string> = new Set(["bool", "float32", "int32", "int64"]);

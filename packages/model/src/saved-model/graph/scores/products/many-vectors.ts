@@ -14,6 +14,7 @@ import { unrepeatedFor } from "./repeated-items.ts";
 import type { ScalarReader } from "../values/scalar-value.ts";
 import {
   BATCH_PRODUCTS,
+  equationOf,
   isSet,
   leftSide,
   matrixSidesOf,
@@ -122,7 +123,7 @@ function sidesOfBatch(value: GraphValue): ManyVectorSides | undefined {
 function sidesOfEinsum(value: GraphValue, vectorAxis: 1 | 2): ManyVectorSides | undefined {
   const node = producerOf(value, "Einsum");
   const operands = operandsOf(node);
-  const equation = node?.attributes.text("equation").replaceAll(" ", "") ?? "";
+  const equation = node === undefined ? "" : equationOf(node);
   const parts = /^([a-z]+),([a-z]+)->([a-z]{3})$/i.exec(equation)?.slice(1);
   if (operands === undefined || parts === undefined) return undefined;
   const ofQuery = parts[0]!.length === 3 ? 0 : 1;

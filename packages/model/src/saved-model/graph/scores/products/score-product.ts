@@ -8,6 +8,7 @@ import type { StoredTensor } from "../../../partitions/stored-table.ts";
 import type { GraphValue, OperationNode } from "../../graph-value.ts";
 import { constantValue, integerOf, integersOf, producerOf } from "../../graph-value.ts";
 import type { VersionFiles } from "../../../version-files.ts";
+import { spelledOut } from "../../shapes/einsum-equation.ts";
 import { storedTogether } from "../../tables/stored-together.ts";
 import { candidateMatrixOf, otherAxis } from "./candidate-matrix.ts";
 import type { CandidateMatrix } from "./candidate-matrix.ts";
@@ -242,6 +243,11 @@ function sidesOfEinsum(node: OperationNode): Sides | undefined {
   return result === other.letter + one.letter ? [other, one] : undefined;
 }
 
+/** The equation of an Einsum, with a letter for each axis. */
+export function equationOf({ attributes, inputs }: OperationNode): string {
+  return spelledOut(attributes.text("equation"), inputs);
+}
+
 /** The equation of a product, and its operands. */
 interface EinsumParts {
   readonly equation: string;
@@ -250,7 +256,7 @@ interface EinsumParts {
 
 /** An equation and its operands: `bd,bnd->bn` as `bd,nd->bn`, where the items are repeated for each query. */
 function withoutLetterOfQueries(node: OperationNode): EinsumParts {
-  const equation = node.attributes.text("equation").replaceAll(" ", "");
+  const equation = equationOf(node);
   const operands = operandsOf(node);
   const [, left = "", right = ""] = /^([a-z]{2,3}),([a-z]{2,3})->[a-z]{2}$/i.exec(equation) ?? [];
   if (operands === undefined || left.length + right.length !== 5) return { equation, operands };
