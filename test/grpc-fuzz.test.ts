@@ -37,7 +37,7 @@ import {
   SMALL_WEIGHTS,
 } from "../packages/router/src/http/doubles/fixture-predictor.ts";
 
-const REQUESTS = Number(process.env["FUZZ_REQUESTS"] ?? 3000);
+const REQUESTS = Number(process.env["FUZZ_REQUESTS"] ?? 1500);
 const SEED = Number(process.env["FUZZ_SEED"] ?? 1);
 const CLIENTS = 8;
 const CALL_MS_MAX = 20_000;
