@@ -641,7 +641,8 @@ const binarySteps: readonly (readonly [string, (a: number, b: number) => number]
   ["RealDiv", over],
   ["Maximum", Math.max],
   ["Minimum", Math.min],
-  ["Pow", Math.pow],
+  // Whether a large exponent is even, float32 does not know as float64 does.
+  ["Pow", (a, b) => (a < 0 && Math.abs(b) > 2 ** 20 ? NaN : a ** b)],
 ];
 
 /** A softmax, or its logarithm, of each query's scores. */
