@@ -85,8 +85,8 @@ test.for<[string, HostStep, Tensor[]]>([
 });
 
 /** Tensors with numbers as bytes: a million of them one by one take seconds to compare. */
-function withBytes(tensors: readonly Tensor[]): readonly unknown[] {
-  return tensors.map(({ data, ...rest }) => {
+function withBytes(tensors: readonly Tensor[] | undefined): readonly unknown[] | undefined {
+  return tensors?.map(({ data, ...rest }) => {
     if (!ArrayBuffer.isView(data)) return { ...rest, data };
     const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("latin1");
     return { ...rest, kind: data.constructor.name, bytes };
