@@ -29,6 +29,15 @@ describe("environment variables of settings", () => {
     );
   });
 
+  test("of which no known one is near are named alone: the prefix does not count", () => {
+    expect(() => checkVariables({ WINNOW_FOO: "1" }, () => known)).toThrow(
+      "Nothing reads WINNOW_FOO: unset it",
+    );
+    expect(() => checkVariables({ WINNOW_PRT: "1" }, () => known)).toThrow(
+      "Nothing reads WINNOW_PRT (did you mean WINNOW_PORT?)",
+    );
+  });
+
   test("of others, of devices, of benchmarks and known ones pass", () => {
     const variables = {
       PATH: "/bin",

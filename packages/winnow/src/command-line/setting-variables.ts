@@ -45,9 +45,16 @@ export function variablesOf(command: Command): string[] {
   return [...new Set([...own, ...command.commands.flatMap(variablesOf)])];
 }
 
+/** The prefix, which all have, makes no name near: WINNOW_FOO is not WINNOW_PORT. */
+function nearestByRest(name: string, known: readonly string[]): string | undefined {
+  const rests = known.map((each) => each.slice(PREFIX.length));
+  const nearest = nearestName(name.slice(PREFIX.length), rests);
+  return nearest === undefined ? undefined : `${PREFIX}${nearest}`;
+}
+
 /** WINNOW_REDIS_URL for WINNOW_REDIS, although WINNOW_REDIS_KEY has the smaller edit distance. */
 function nearestVariable(name: string, known: readonly string[]): string | undefined {
-  const nearest = nearestName(name, known);
+  const nearest = nearestByRest(name, known);
   const [, base = "", initial] = /^(.+)_(.)[^_]*$/.exec(name) ?? [];
   if (!known.includes(base)) return nearest;
   return nearest?.startsWith(`${base}_${initial}`) === true ? nearest : base;

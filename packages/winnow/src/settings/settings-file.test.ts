@@ -78,9 +78,14 @@ model-replication:
     expect(() => applied(command([]), text)).toThrow(/, n15 in line 16.*, and 1984 more: winnow/);
   });
 
-  test("that is not there says so", () => {
+  test("that is not there says so, as a usage fault: to start again would end the same way", () => {
     expect(() => readSettings("/nowhere/winnow.yaml")).toThrow(
-      "Cannot read the settings of /nowhere/winnow.yaml (--config): ENOENT",
+      expect.objectContaining({
+        code: "INVALID_ARGUMENT",
+        message: expect.stringContaining(
+          "Cannot read the settings of /nowhere/winnow.yaml (--config): ENOENT",
+        ),
+      }),
     );
   });
 

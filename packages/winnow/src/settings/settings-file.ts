@@ -46,7 +46,7 @@ function yaml(): typeof Yaml {
   return createRequire(import.meta.url)("yaml") as typeof Yaml;
 }
 
-/** Reads a file. @throws WinnowError NOT_FOUND for a file that cannot be read, INVALID_ARGUMENT as `parseSettings` */
+/** Reads a file. @throws WinnowError INVALID_ARGUMENT for a file that cannot be read, and as `parseSettings` */
 export function readSettings(file: string): FiledSetting[] {
   return parseSettings(textOf(file), file);
 }
@@ -56,9 +56,8 @@ function textOf(file: string): string {
     return readShortFile(file, FILE_BYTES_MAX);
   } catch (cause) {
     const reason = readFailureText(cause);
-    const code = cause instanceof RangeError ? "INVALID_ARGUMENT" : "NOT_FOUND";
     const text = `Cannot read the settings of ${file} (${FILE_FLAG}): ${reason}`;
-    throw new WinnowError(code, text, { cause });
+    throw new WinnowError("INVALID_ARGUMENT", text, { cause });
   }
 }
 
