@@ -79,6 +79,7 @@ export type {
   WorkerReply,
 } from "./rpc/frames/frames.ts";
 export { HealthService } from "./rpc/health-service.ts";
+export { logGrpcFaults } from "./rpc/grpc-log.ts";
 export { listenFault } from "./rpc/listen-fault.ts";
 export type { HealthStatus } from "./rpc/health-service.ts";
 export { keyBytes } from "./rpc/frames/key-codec.ts";
@@ -108,7 +109,7 @@ export type {
   WorkerConnector,
 } from "./rpc/worker-connector.ts";
 export type { LinkHandlers, ReceivedDrain, WorkerLink, WorkerService } from "./rpc/worker-link.ts";
-export { openStateFile, stateFileName } from "./state/state-file.ts";
+export { openStateFile, stateFault, stateFileName } from "./state/state-file.ts";
 export type { StateFile } from "./state/state-file.ts";
 export { isMember, portCredentials } from "./tls/grpc-credentials.ts";
 export type { ClusterTls } from "./tls/grpc-credentials.ts";

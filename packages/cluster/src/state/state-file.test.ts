@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { NEEDS_SMALL_DISK, smallDisk } from "../../../../test/small-disk.ts";
-import { STATE_BYTES_MAX, openStateFile, stateFileName } from "./state-file.ts";
+import { STATE_BYTES_MAX, openStateFile, stateFault, stateFileName } from "./state-file.ts";
 
 let directory: string;
 const nested = (): string => path.join(directory, "state");
@@ -105,6 +105,16 @@ describe("a state file", () => {
     await expect(file.write("x".repeat(STATE_BYTES_MAX + 1))).rejects.toMatchObject({
       code: "RESOURCE_EXHAUSTED",
     });
+  });
+
+  test("tells before the first text whether one can be written, and leaves nothing behind", async () => {
+    writeFileSync(path.join(directory, "taken"), "");
+
+    await expect(stateFault(path.join(directory, "taken"), "order")).resolves.toMatchObject({
+      code: "UNAVAILABLE",
+    });
+    await expect(stateFault(nested(), "order")).resolves.toBeUndefined();
+    expect(readdirSync(nested())).toEqual([]);
   });
 
   // Node.js tries for ever to make a directory there with those above it.

@@ -48,6 +48,24 @@ export function openStateFile(directory: string, name: string): StateFile {
   return new DiskFile(directory, path.join(directory, name));
 }
 
+/**
+ * Why no state file could be written under this name in the directory, which is made if it is missing; `undefined`:
+ * one can. The first text may be written only after days, and should not find out then.
+ */
+export async function stateFault(
+  directory: string,
+  name: string,
+): Promise<WinnowError | undefined> {
+  const probe = new DiskFile(directory, path.join(directory, `${name}.probe`));
+  try {
+    await probe.write("");
+    await probe.remove();
+    return undefined;
+  } catch (error) {
+    return error as WinnowError;
+  }
+}
+
 /** The name of a state file for a process known by `id`, which may hold any characters. */
 export function stateFileName(kind: string, id: string): string {
   const readable = id.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 100);
@@ -109,6 +127,10 @@ class DiskFile implements StateFile {
       this.#waiting = { text, written: this.#waiting.written };
     }
     return this.#waiting.written;
+  }
+
+  async remove(): Promise<void> {
+    await rm(this.#file, { force: true }).catch(() => undefined);
   }
 
   async #replace(): Promise<void> {

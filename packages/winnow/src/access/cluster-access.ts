@@ -11,6 +11,7 @@ import {
   type MembershipStore,
   type RedisAccess,
   type SeenItems,
+  type StateFile,
   OrderBook,
   RedisMembership,
   RedisSeenItems,
@@ -21,11 +22,13 @@ import {
   anyAddress,
   checkedUrl,
   loadRedis,
+  logGrpcFaults,
   noSecret,
   openStateFile,
   parseAddressRules,
   parseMembers,
   readSecrets,
+  stateFault,
 } from "@winnow/cluster";
 import { type Environment, WinnowError, workerId } from "@winnow/core";
 import type { SavedWorkers } from "@winnow/router";
@@ -89,6 +92,7 @@ export async function openCluster(
   environment: Environment,
   { worker, certificates = new ProcessTls(environment) }: OpenedFor = {},
 ): Promise<ClusterAccess> {
+  logGrpcFaults(environment.log);
   const { workerAddresses } = options;
   const addresses = workerAddresses === undefined ? anyAddress : parseAddressRules(workerAddresses);
   const { secret, stopWatching } = await openSecret(options, environment);
@@ -109,9 +113,8 @@ export async function openCluster(
     tls,
     refusals: () => refused.counts,
     openOrders: (name) => {
-      const { cluster, stateDir } = options;
-      const isKept = stateDir !== undefined && stateDir !== "" && name !== undefined;
-      const file = isKept ? openStateFile(path.resolve(stateDir), name) : undefined;
+      const { cluster } = options;
+      const file = name === undefined ? undefined : orderFileOf(options, name, environment);
       const store = membership instanceof RedisMembership ? membership.orders : undefined;
       const book = new OrderBook({ environment, cluster, secret, refused, store, file });
       books.push(book);
@@ -166,6 +169,27 @@ async function openSecret(
   const secret = new ClusterSecret(settings);
   opened.follow((keys) => secret.replaceKeys(keys));
   return { secret, stopWatching: () => opened.close() };
+}
+
+/** The file of the order in force; a folder in which none can be written is told at once, before there is an order. */
+function orderFileOf(
+  { stateDir }: ClusterOptions,
+  name: string,
+  { log }: Environment,
+): StateFile | undefined {
+  if (stateDir === undefined || stateDir === "") return undefined;
+  const directory = path.resolve(stateDir);
+  void warnOfState(directory, name, log);
+  return openStateFile(directory, name);
+}
+
+async function warnOfState(
+  directory: string,
+  name: string,
+  log: Environment["log"],
+): Promise<void> {
+  const fault = await stateFault(directory, name);
+  if (fault !== undefined) log.warn("no state can be kept", { message: fault.message });
 }
 
 function savedWorkersOf(
