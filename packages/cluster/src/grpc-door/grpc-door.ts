@@ -259,7 +259,7 @@ export class GrpcDoor {
   #connected(session: ServerHttp2Session, socket: Socket, beneath: Socket): void {
     this.#shaking.delete(beneath);
     if (!this.#admits(socket)) {
-      this.#onHandshakeFailure("the certificate is of no member");
+      this.#onHandshakeFailure("its certificate lacks the DNS name of --cluster-tls-name");
       return void socket.destroy();
     }
     if (!this.#makeRoom()) return void socket.destroy();

@@ -24,7 +24,7 @@ const REMEDIES: readonly (readonly [RegExp, string])[] = [
   [/certificate is not yet valid/, "are the clocks of both machines right?"],
   [
     /altnames/,
-    "a member's certificate must be for the host of its address, or give all members a name with --cluster-tls-name",
+    "a member's certificate must have the DNS name of --cluster-tls-name, or, where no member is given one, the host of its address",
   ],
   [
     /before it could be used|disconnected before secure|ECONNRESET|EPIPE|\balert\b|wrong version number|packet length/,

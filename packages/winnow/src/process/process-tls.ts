@@ -5,6 +5,7 @@
 //   cluster   certificates between members of a cluster
 //   redis     authorities that verify Redis, and the client certificate for it
 
+import { X509Certificate } from "node:crypto";
 import { openTlsFiles } from "@winnow/cluster";
 import type { ClusterTls, TlsFileNames, TlsFiles, TlsFilesParts, TlsStatus } from "@winnow/cluster";
 import { type Environment, WinnowError } from "@winnow/core";
@@ -83,7 +84,17 @@ export class ProcessTls {
     }
     const opened = { certFile, keyFile, caFile };
     const source = await this.open("cluster", opened, { flags: FLAGS.cluster });
+    this.#warnOfName(source.material.cert!, memberName);
     return { source, memberName };
+  }
+
+  /** Members that are given the name refuse this one, of which they tell, but nobody looks for it there. */
+  #warnOfName(certificate: string, memberName: string | undefined): void {
+    if (memberName === undefined) return;
+    const own = new X509Certificate(certificate);
+    if (own.checkHost(memberName, { subject: "never" }) !== undefined) return;
+    const message = `The certificate of --cluster-tls-cert lacks the DNS name ${memberName} (--cluster-tls-name): members that are given this name will refuse it`;
+    this.environment.log.warn("certificate of no member", { message, names: own.subjectAltName });
   }
 
   /** Certificates for Redis; `undefined`: the authorities that Node trusts. @throws as `openPublic` */

@@ -39,6 +39,12 @@ const PLAIN = 0;
 const DICTIONARY_ENCODINGS: ReadonlySet<number> = new Set([2, 8]);
 const RUNS = 3;
 const BYTE_STREAM_SPLIT = 9;
+/** Names of encodings that are not read, for errors. */
+const OTHER_ENCODINGS: ReadonlyMap<number, string> = new Map([
+  [5, "DELTA_BINARY_PACKED"],
+  [6, "DELTA_LENGTH_BYTE_ARRAY"],
+  [7, "DELTA_BYTE_ARRAY"],
+]);
 
 /** Bytes of one value, by physical type. Strings have any length; booleans are decoded to one byte each. */
 export const VALUE_BYTES: Readonly<Record<string, number | undefined>> = {
@@ -230,8 +236,9 @@ export class ColumnPages {
   }
 
   #unknownEncoding(encoding: number): WinnowError {
-    const text = `column "${excerpt(this.#column.name)}" has encoding ${encoding}`;
-    const remedy = "write it plain or with a dictionary (pyarrow: use_dictionary=True)";
+    const text = `column "${excerpt(this.#column.name)}" has encoding ${OTHER_ENCODINGS.get(encoding) ?? encoding}`;
+    const remedy =
+      "write it plain or with a dictionary (pyarrow: use_dictionary=True; Spark: parquet.writer.version=PARQUET_1_0)";
     return new WinnowError("UNIMPLEMENTED", `Cannot read ${this.#file.name}: ${text}; ${remedy}`);
   }
 
