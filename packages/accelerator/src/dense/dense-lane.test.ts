@@ -209,6 +209,16 @@ describe("a model that is loaded", () => {
     await expect(load(B)).rejects.toMatchObject({ code: "RESOURCE_EXHAUSTED" });
   });
 
+  test("that has an operation for types that ONNX Runtime lacks is told what to export", async () => {
+    const { load } = open(() => ({
+      refused: "Could not find an implementation for Gemm(13) node with name 'node_linear'",
+    }));
+
+    await expect(load(A)).rejects.toThrow(
+      /node_linear'; ONNX Runtime lacks it for the types .* cast to float32$/u,
+    );
+  });
+
   test("and cannot be loaded again is said to be so, and is tried again", async () => {
     let isShort = false;
     const { clock, processes, run, load } = open((request, process) => {

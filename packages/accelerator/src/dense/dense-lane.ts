@@ -308,7 +308,9 @@ export class DenseLane {
     if (answer.kind === "failed") {
       const isKnown = load.reject === undefined;
       const text = `Cannot load a dense part of ${load.model.onnx.length} bytes`;
-      const error = new WinnowError(loadFault(answer.message), `${text}: ${answer.message}`);
+      const remedy = NO_KERNEL.test(answer.message) ? `; ${NO_KERNEL_REMEDY}` : "";
+      const told = `${text}: ${answer.message}${remedy}`;
+      const error = new WinnowError(loadFault(answer.message), told);
       const untilMs = this.#parts.clock.nowMs() + BROKEN_MS;
       if (isKnown) running.broken.set(number, { text: `${error.message}; try again`, untilMs });
       else this.#models.delete(number);
@@ -404,6 +406,11 @@ function rejectSent(sent: Sent, reason: Error): void {
 function unavailable(how: string): WinnowError {
   return new WinnowError("UNAVAILABLE", `The process that runs dense parts ${how}`);
 }
+
+/** What ONNX Runtime says of an operation that it has, but not for these types. */
+const NO_KERNEL = /^Could not find an implementation for/u;
+const NO_KERNEL_REMEDY =
+  "ONNX Runtime lacks it for the types of its inputs, as it lacks most in bfloat16; export the model with them cast to float32";
 
 /** There may be memory at another time; any other error is the model's fault. */
 function loadFault(message: string): "RESOURCE_EXHAUSTED" | "INVALID_ARGUMENT" {

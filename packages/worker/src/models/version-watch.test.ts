@@ -284,6 +284,19 @@ describe("VersionWatch", () => {
     watch.close();
   });
 
+  test("a store that says itself what it cannot read is not told twice", async () => {
+    const { storage, warnings, watch } = watching();
+    storage.tree.set("/models/movies/1", "a");
+    await watch.poll();
+
+    const told = "Cannot read s3://bucket/models/movies: the credentials have expired";
+    vi.spyOn(storage, "directories").mockRejectedValue(new Error(told));
+    await watch.poll();
+
+    expect(warnings).toContain(told);
+    watch.close();
+  });
+
   test("a disk that does not answer is told of after 10 s, one that does is not", async () => {
     const { storage, clock, warnings, watch } = watching();
     storage.tree.set("/models/movies/1", "a");

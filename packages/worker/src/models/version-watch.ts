@@ -309,7 +309,10 @@ export class VersionWatch {
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       const { versions = [], copying = [] } = this.#models.get(model) ?? {};
-      return { model, policy, versions, copying, problem: `Cannot read ${basePath}: ${reason}` };
+      // Object stores say so themselves, file systems do not.
+      const isTold = reason.startsWith("Cannot read ");
+      const problem = isTold ? reason : `Cannot read ${basePath}: ${reason}`;
+      return { model, policy, versions, copying, problem };
     }
   }
 
