@@ -48,6 +48,8 @@ export class OtlpReceiver {
   readonly spans: ReceivedSpan[] = [];
   /** What requests are answered with. */
   status = 200;
+  /** The message with which it answers. */
+  answer = "{}";
   requests = 0;
   readonly #server: Server;
 
@@ -60,7 +62,7 @@ export class OtlpReceiver {
         const isTaken = this.status === 200 && request.url === "/v1/traces";
         if (isTaken) this.#take(JSON.parse(Buffer.concat(chunks).toString("utf8")) as SentTraces);
         response.writeHead(request.url === "/v1/traces" ? this.status : 404);
-        response.end("{}");
+        response.end(this.answer);
       });
     });
   }

@@ -222,6 +222,20 @@ test("the access log tells where a request's time went, and its bytes", async ()
   ]);
 });
 
+test("spans that a collector leaves out of what it takes are told in one line a minute", async () => {
+  receiver.answer = '{"partialSuccess":{"rejectedSpans":"3","errorMessage":"over the quota"}}';
+  const told = () => cluster.events("router0", "traces are incomplete");
+
+  await predict({});
+  for (const endMs = Date.now() + SENT_WITHIN_MS; told().length === 0 && Date.now() < endMs;)
+    await pause(20);
+  await predict({});
+  await pause(200);
+
+  expect(told()).toMatchObject([{ message: expect.stringContaining("over the quota") }]);
+  receiver.answer = "{}";
+});
+
 test("a collector that refuses costs one line of each log and no request", async () => {
   receiver.status = 400;
   const before = receiver.requests;

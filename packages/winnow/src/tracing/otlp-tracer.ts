@@ -2,6 +2,7 @@
 // that is away costs requests nothing: spans wait in a bounded queue, further ones are dropped, and the log
 // has a line when the collector goes away and one when it comes back.
 
+import { excerpt } from "@winnow/core";
 import type { Environment, SpanStart, TraceSpan, Tracer } from "@winnow/core";
 import type * as OpenTelemetryApi from "@opentelemetry/api";
 import type { Span, Tracer as OpenTelemetryTracer } from "@opentelemetry/api";
@@ -26,6 +27,10 @@ export interface ProcessTracer extends Tracer {
 }
 
 const CLOSE_MS = 1000;
+const silent = (): void => undefined;
+const SILENT = { error: silent, warn: silent, info: silent, debug: silent, verbose: silent };
+/** Ms between two lines of what the SDK warns of. */
+const WARNING_MS = 60_000;
 
 /** Opens a tracer. */
 export async function openOtlpTracer(
@@ -52,7 +57,7 @@ export async function openOtlpTracer(
     sampler: samplerOf(sdk, settings),
     spanProcessors: [
       new sdk.BatchSpanProcessor({
-        exporter: toldOnce(exporter, settings, environment),
+        exporter: toldOnce(exporter, settings, { ...environment, diag: api.diag }),
         maxQueueSize: settings.queueSpansMax,
         maxExportBatchSize: Math.min(settings.batchSpansMax, settings.queueSpansMax),
         scheduledDelayMillis: settings.sendIntervalMs,
@@ -92,14 +97,25 @@ function samplerOf(sdk: Sdk, { sampler, ratio }: TracingSettings): Sampler {
 
 type ExportDone = Parameters<SpanExporter["export"]>[1];
 
-/** An exporter whose failures are logged once, until it succeeds again. */
+/**
+ * An exporter whose failures are logged once, until it succeeds again. Spans that find the queue full, and those that a
+ * collector leaves out of what it takes, are only warned of by the SDK, which writes nothing by itself.
+ */
 function toldOnce(
   exporter: SpanExporter,
   { target }: TracingSettings,
-  { log }: Pick<Environment, "log">,
+  { clock, log, diag }: Pick<Environment, "clock" | "log"> & Pick<Api, "diag">,
 ): SpanExporter {
   let isAway = false;
   let lostSpans = 0;
+  let silentUntilMs = 0;
+  const warn = (...words: readonly unknown[]): void => {
+    if (isAway || clock.nowMs() < silentUntilMs) return;
+    silentUntilMs = clock.nowMs() + WARNING_MS;
+    log.warn("traces are incomplete", { by: target, message: excerpt(words.join(" ")) });
+  };
+  // Where several roles are one process, the last one tells.
+  diag.setLogger({ ...SILENT, warn }, { suppressOverrideMessage: true });
   return {
     export: (spans: ReadableSpan[], done: ExportDone) => {
       exporter.export(spans, (result) => {
