@@ -95,14 +95,12 @@ test.each([
 test("are refused where no signature answers ids of the file's type, or none at all", () => {
   const numbered = '{"id":5,"year":1991}\n';
 
-  expect(() => programWith(undefined, "items.jsonl", numbered)).toThrow(
-    /Cannot use assets\.extra\/items\.jsonl: its ids are integers, those of table .* are string/,
-  );
+  for (const cut of [undefined, "computed_items"]) {
+    expect(() => programWith(cut, "items.jsonl", numbered)).toThrow(
+      /Cannot use assets\.extra\/items\.jsonl: its ids are integers, those of table .* are string/,
+    );
+  }
   expect(() => programWith("dense_only", "items.jsonl", numbered)).toThrow(
     "no signature of the model searches a table of items, or ranks items and names them",
   );
-  expect(describedBy(programWith("computed_items", "items.jsonl", numbered))).toEqual({
-    dense_product_of_two: undefined,
-    dense_two_replaced: undefined,
-  });
 });
