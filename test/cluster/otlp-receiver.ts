@@ -8,6 +8,8 @@ import type { AddressInfo } from "node:net";
 export interface ReceivedSpan {
   readonly service: string;
   readonly name: string;
+  /** OTLP's number: 1 internal, 2 server, 3 client. */
+  readonly kind: number;
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string | undefined;
@@ -19,6 +21,7 @@ export interface ReceivedSpan {
 
 interface SentSpan {
   readonly name: string;
+  readonly kind: number;
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId?: string;
@@ -97,6 +100,7 @@ export class OtlpReceiver {
         this.spans.push({
           service,
           name: span.name,
+          kind: span.kind,
           traceId: span.traceId,
           spanId: span.spanId,
           parentSpanId: span.parentSpanId,

@@ -120,6 +120,8 @@ describe("a traced request", () => {
     ]);
     const asked = named(spans, "ask worker").map(({ attributes }) => attributes["winnow.worker"]);
     expect(asked.map(String).toSorted()).toEqual(["w0", "w1"]);
+    const kinds = (name: string): readonly number[] => named(spans, name).map(({ kind }) => kind);
+    expect([...kinds("ask worker"), ...kinds("worker topK")]).toEqual([3, 3, 2, 2]);
   });
 
   test("has spans that lie within those that they belong to, by the day's clock", async () => {

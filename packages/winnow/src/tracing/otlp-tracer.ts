@@ -120,7 +120,7 @@ function toldOnce(
     export: (spans: ReadableSpan[], done: ExportDone) => {
       exporter.export(spans, (result) => {
         if (result.error === undefined) {
-          if (isAway) log.info("traces are taken again", { by: target, lostSpans });
+          if (isAway) log.warn("traces are taken again", { by: target, lostSpans });
           isAway = false;
           lostSpans = 0;
         } else {
@@ -185,9 +185,12 @@ class RecordedSpan implements TraceSpan {
 
   child(...[name, startMs, attributes = {}]: Parameters<TraceSpan["child"]>): TraceSpan {
     const { api, tracer } = this.#recorder;
+    const { CLIENT, INTERNAL } = api.SpanKind;
+    // Maps of services are drawn from pairs of a client's span and the server's below it.
+    const kind = "winnow.worker" in attributes ? CLIENT : INTERNAL;
     const span = tracer.startSpan(
       name,
-      { startTime: startMs + this.#offsetMs, attributes: { ...attributes } },
+      { kind, startTime: startMs + this.#offsetMs, attributes: { ...attributes } },
       api.trace.setSpan(api.ROOT_CONTEXT, this.#span),
     );
     return new RecordedSpan(this.#recorder, span, this.#offsetMs);
