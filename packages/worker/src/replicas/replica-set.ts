@@ -325,6 +325,8 @@ export function verifiedOf({ status }: HeldVersion): VerifiedShares | undefined 
 export type ReplicaEvent = { readonly id: string } & (
   | { readonly kind: "opened"; readonly opened: OpenedVersion }
   | { readonly kind: "openFailed"; readonly error: WinnowError }
+  /** It was asked for and has not begun. */
+  | { readonly kind: "openPostponed" }
   | { readonly kind: "loaded"; readonly replica: number; readonly loaded: LoadedReplica }
   | { readonly kind: "loadFailed"; readonly replica: number; readonly error: WinnowError }
   | { readonly kind: "proven"; readonly verified: VerifiedShares }
@@ -360,6 +362,8 @@ export function applyEvent(
       const trouble = troubleAfter(held, event.error, context);
       return withVersion(set, { ...held, life: { phase: "failed" }, trouble });
     }
+    case "openPostponed":
+      return withVersion(set, beforeOpen(held));
     case "loaded": {
       const ready = { phase: "ready", loaded: event.loaded } as const;
       return withVersion(set, withReplica(held, event.replica, ready));
@@ -377,6 +381,11 @@ export function applyEvent(
     case "closed":
       return afterClose(set, held);
   }
+}
+
+/** A content as it was before it was asked to be opened. */
+function beforeOpen(held: HeldVersion): HeldVersion {
+  return { ...held, life: { phase: held.trouble === undefined ? "found" : "failed" } };
 }
 
 /**

@@ -165,6 +165,23 @@ describe("many models", () => {
     expect(worker.compute.held).toHaveLength(3);
   });
 
+  test("of which one takes far longer than the last one: what is open is loaded before others are opened", async () => {
+    const { cluster, worker } = workerOfModels(4, 20, {});
+    const { compute } = worker;
+    const open = compute.open.bind(compute);
+    compute.open = async (...of) => {
+      const opened = await open(...of);
+      cluster.plan.loadMs = 5000;
+      return opened;
+    };
+
+    await cluster.run(60_000);
+
+    expect(turnsOf(compute.requests)).toEqual(
+      Array.from({ length: 4 }, () => ["open 1", "load 1"]).flat(),
+    );
+  });
+
   test("no small load of another version of the same model, whose rows may be the same", async () => {
     const cluster = new FakeCluster({ smallLoadsBytes: 500 });
     cluster.policy = { kind: "latest", count: 2 };

@@ -3,8 +3,8 @@
 // where their rows are few bytes.
 //
 //  - nothing begins beside a close, no load beside an open, and no open beside a load;
-//  - opens are done one after the other, but where they are quick several are asked for at once, of different models:
-//    each plan goes through all versions;
+//  - opens are done one after the other, but where they are quick several are asked for at once, of different models,
+//    for each plan goes through all versions; those that would begin late are put off, and what is open is loaded first;
 //  - a further load is the most important one, of the version that is being loaded, or small and of another model, and
 //    begins only if memory certainly suffices: figures of used memory are not final during a load, and an assignment
 //    that does not fit must be refused before it is read;
