@@ -7,6 +7,7 @@ Needs pyarrow (tried with 22.0 and 25.0).
 """
 
 import datetime
+import decimal
 import json
 import pathlib
 
@@ -80,6 +81,29 @@ def column_values(written, name):
     return [{"us": str(number // 1000)} for number in numbers]
 
 
+def warehouse():
+    """Types that Spark, Hive and databases write by default."""
+    digits = decimal.Decimal
+    columns = {
+        "id": pa.array([f"item {row}" for row in range(ROWS)]),
+        "price": pa.array(every(5, lambda row: digits(row * 37 - 99) / 100), pa.decimal128(9, 2)),
+        "total": pa.array(every(0, lambda row: digits(row - 9) * 10**12 / 1000), pa.decimal128(18, 3)),
+        "rate": pa.array(
+            every(4, lambda row: digits(row - 20) * (10**25 + 7) / 10**20), pa.decimal128(38, 20)
+        ),
+        "whole": pa.array(every(6, lambda row: digits(2**53 + 1 - row * 2**54)), pa.decimal128(38, 0)),
+        "moment": pa.array(every(3, moment), pa.timestamp("us")),
+    }
+    return pa.table(columns)
+
+
+def warehouse_values(written, name):
+    values = written.column(name).to_pylist()
+    if name in ("id", "moment"):
+        return [plain(value and value.replace(tzinfo=UTC)) if name == "moment" else value for value in values]
+    return [None if value is None else plain(int(value) if name == "whole" else float(value)) for value in values]
+
+
 WAYS = {
     "plain": {"use_dictionary": False, "compression": "none"},
     "snappy": {"compression": "snappy"},
@@ -99,6 +123,17 @@ def main():
         pq.write_table(stored, HERE / f"{name}.parquet", **options)
     values = {name: column_values(written, name) for name in written.column_names}
     (HERE / "values.json").write_text(json.dumps(values, ensure_ascii=False, indent=0) + "\n")
+    written = warehouse()
+    for name, is_integer in (("warehouse", False), ("warehouse_integers", True)):
+        pq.write_table(
+            written,
+            HERE / f"{name}.parquet",
+            use_deprecated_int96_timestamps=True,
+            store_decimal_as_integer=is_integer,
+            use_dictionary=not is_integer,
+        )
+    values = {name: warehouse_values(written, name) for name in written.column_names}
+    (HERE / "warehouse.json").write_text(json.dumps(values, indent=0) + "\n")
     struct = pa.array([{"a": 1}] * ROWS)
     nested = pa.array([[[1]]] * ROWS, pa.list_(pa.list_(pa.int64())))
     ids = written.column("id")

@@ -25,9 +25,9 @@ import type { ModelVersion } from "../model-version.ts";
 
 const SEED = Number(process.env["FUZZ_SEED"] ?? 1);
 const DATA = path.resolve(import.meta.dirname, "../../../../test/data/attributes");
-const recorded = JSON.parse(readFileSync(path.join(DATA, "values.json"), "utf8")) as Readonly<
-  Record<string, readonly unknown[]>
->;
+const recordedIn = (name: string): Readonly<Record<string, readonly unknown[]>> =>
+  JSON.parse(readFileSync(path.join(DATA, name), "utf8")) as Record<string, unknown[]>;
+const recorded = recordedIn("values.json");
 const ROWS = recorded["id"]!.length;
 const root = temporaryDirectory();
 const base = path.join(root, "base");
@@ -130,6 +130,23 @@ describe.each("plain snappy gzip small_pages row_groups format_1".split(" "))(
       }
       expect(new Set(items.get(`item ${ROWS}`)!.values())).toEqual(new Set([null]));
     });
+  },
+);
+
+test.each(["warehouse", "warehouse_integers"])(
+  "decimals and INT96 of %s are the nearest numbers and times",
+  (name) => {
+    const version = opened("items.parquet", readFileSync(path.join(DATA, `${name}.parquet`)));
+
+    const types = Object.fromEntries(specsOf(version).map((spec) => [spec.name, spec.type]));
+    const floats = { price: "float", total: "float", rate: "float" };
+    expect(types).toEqual({ ...floats, whole: "integer", moment: "timestamp" });
+    const items = read(version);
+    const { id: ids, ...columns } = recordedIn("warehouse.json");
+    for (const [column, values] of Object.entries(columns)) {
+      const found = ids!.map((id) => items.get(String(id))!.get(column));
+      expect({ column, values: found }).toEqual({ column, values });
+    }
   },
 );
 

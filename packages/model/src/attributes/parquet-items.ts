@@ -73,15 +73,12 @@ function typeOf(file: RegionFile, column: ParquetColumn): AttributeType {
     throw refused(file, column, "is nested; attributes are values, or lists of values");
   }
   const remedy = "write texts, integers, doubles or timestamps";
+  if (meaning === "decimal") return column.scale === 0 ? "integer" : "float";
   if (meaning !== undefined && !READ_MEANINGS.has(meaning)) {
     throw refused(file, column, `has values of the logical type ${meaning}; ${remedy}`);
   }
   const found = TYPES[type];
-  if (found === undefined) {
-    const isSpark = type === "INT96";
-    const setting = " (Spark: spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS)";
-    throw refused(file, column, `is ${type}; ${remedy}${isSpark ? setting : ""}`);
-  }
+  if (found === undefined) throw refused(file, column, `is ${type}; ${remedy}`);
   const isTime = found === "integer" && meaning !== undefined && meaning !== "unsigned";
   return isTime ? "timestamp" : found;
 }
@@ -102,6 +99,8 @@ const TYPES: Readonly<Record<string, AttributeType | undefined>> = {
   DOUBLE: "float",
   INT32: "integer",
   INT64: "integer",
+  // Times of Spark and Hive, which have no logical type.
+  INT96: "timestamp",
 };
 
 type RowValue = AttributeValue | readonly AttributeValue[] | undefined;
@@ -219,8 +218,10 @@ function valuesOf(
   { type, values }: { readonly type: AttributeType; readonly values: Values },
 ): (position: number) => AttributeValue {
   const { type: physical, meaning } = column;
+  if (meaning === "decimal") return decimalsOf(file, column, values);
   if (!(values instanceof Uint8Array)) return textsOf(file, column, values);
   const view = new DataView(values.buffer, values.byteOffset, values.byteLength);
+  if (physical === "INT96") return (position) => timeOfDay(view, position * 12);
   if (physical === "BOOLEAN") return (position) => values[position] === 1;
   if (physical === "FLOAT") return (position) => view.getFloat32(position * 4, true);
   if (physical === "DOUBLE") return (position) => view.getFloat64(position * 8, true);
@@ -264,7 +265,64 @@ function textsOf(
   };
 }
 
+/** Those of 76 digits, the most that libraries write. */
+const DECIMAL_BYTES_MAX = 32;
+
+/** Integers where no digit is behind the point, else the nearest float64, as a filter's `3.99` is. */
+function decimalsOf(
+  file: RegionFile,
+  column: ParquetColumn,
+  values: Values,
+): (position: number) => AttributeValue {
+  const integerAt = unscaledOf(file, column, values);
+  const { scale } = column;
+  if (scale === 0) {
+    return (position) => {
+      const integer = integerAt(position);
+      if (BigInt.asIntN(64, integer) === integer) return integer;
+      throw refused(file, column, "holds an integer of more than 64 bits; write texts");
+    };
+  }
+  const divisor = Number(`1e${scale}`);
+  return (position) => {
+    const integer = integerAt(position);
+    const number = Number(integer);
+    // Both are exact, so the quotient is rounded once.
+    if (scale <= 22 && Number.isSafeInteger(number)) return number / divisor;
+    return Number(`${integer}e-${scale}`);
+  };
+}
+
+/** The integers of decimals without their point: numbers, or bytes of which the first is the highest. */
+function unscaledOf(
+  file: RegionFile,
+  column: ParquetColumn,
+  values: Values,
+): (position: number) => bigint {
+  const { type, valueBytes: size } = column;
+  const signed = (bytes: Uint8Array): bigint => {
+    if (bytes.length > DECIMAL_BYTES_MAX) {
+      throw refused(file, column, `holds a decimal of ${bytes.length} bytes; write doubles`);
+    }
+    const hex = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("hex");
+    return BigInt.asIntN(bytes.length * 8, BigInt(`0x0${hex}`));
+  };
+  if (!(values instanceof Uint8Array)) return (position) => signed(values.at(position));
+  const view = new DataView(values.buffer, values.byteOffset, values.byteLength);
+  if (type === "INT32") return (position) => BigInt(view.getInt32(position * 4, true));
+  if (type === "INT64") return (position) => view.getBigInt64(position * 8, true);
+  return (position) => signed(values.subarray(position * size!, (position + 1) * size!));
+}
+
 const DAY_MICROSECONDS = 86_400_000_000n;
+/** The Julian day that began at noon of 1970-01-01; days of INT96 begin at midnight. */
+const JULIAN_DAY_1970 = 2_440_588;
+
+/** INT96: nanoseconds of the day, then the Julian day. */
+function timeOfDay(view: DataView, at: number): number {
+  const day = BigInt(view.getInt32(at + 8, true) - JULIAN_DAY_1970);
+  return timeOf(day * DAY_MICROSECONDS + view.getBigInt64(at, true) / 1000n);
+}
 
 function microseconds(value: bigint, meaning: ParquetColumn["meaning"]): number {
   if (meaning === "date") return timeOf(value * DAY_MICROSECONDS);

@@ -46,14 +46,6 @@ const OTHER_ENCODINGS: ReadonlyMap<number, string> = new Map([
   [7, "DELTA_BYTE_ARRAY"],
 ]);
 
-/** Bytes of one value, by physical type. Strings have any length; booleans are decoded to one byte each. */
-export const VALUE_BYTES: Readonly<Record<string, number | undefined>> = {
-  INT32: 4,
-  INT64: 8,
-  FLOAT: 4,
-  DOUBLE: 8,
-};
-
 /** Decoded values: values of fixed size as bytes one after the other, or strings. */
 export type Values = Uint8Array | PageTexts;
 
@@ -223,7 +215,7 @@ export class ColumnPages {
       const positions = this.#integers(bytes.subarray(1), { bits, count });
       return this.#fromDictionary(dictionary, positions);
     }
-    const size = VALUE_BYTES[this.#column.type];
+    const size = this.#column.valueBytes;
     if (encoding === BYTE_STREAM_SPLIT && size !== undefined) {
       if (bytes.length < count * size) throw this.#damage("a page that ends early");
       const values = new Uint8Array(count * size);
@@ -238,7 +230,7 @@ export class ColumnPages {
   #unknownEncoding(encoding: number): WinnowError {
     const text = `column "${excerpt(this.#column.name)}" has encoding ${OTHER_ENCODINGS.get(encoding) ?? encoding}`;
     const remedy =
-      "write it plain or with a dictionary (pyarrow: use_dictionary=True; Spark: parquet.writer.version=PARQUET_1_0)";
+      "write it plain or with a dictionary (Spark: parquet.writer.version=PARQUET_1_0; DuckDB: PARQUET_VERSION V1; pyarrow: no column_encoding)";
     return new WinnowError("UNIMPLEMENTED", `Cannot read ${this.#file.name}: ${text}; ${remedy}`);
   }
 
@@ -253,13 +245,19 @@ export class ColumnPages {
   }
 
   #fromDictionary(dictionary: Values, positions: Uint32Array): Values {
-    const size = VALUE_BYTES[this.#column.type] ?? 1;
+    const size = this.#column.valueBytes ?? 1;
     const known = dictionary.length / size;
     for (const position of positions) {
       if (position >= known) throw this.#damage(`entry ${position} of a dictionary of ${known}`);
     }
     if (dictionary instanceof PageTexts) return dictionary.take(positions);
     const values = new Uint8Array(positions.length * size);
+    if (size % 4 !== 0) {
+      for (const [at, position] of positions.entries()) {
+        values.set(dictionary.subarray(position * size, (position + 1) * size), at * size);
+      }
+      return values;
+    }
     const entries = new Int32Array(new Uint8Array(dictionary).buffer);
     const words = new Int32Array(values.buffer);
     const perValue = size / 4;
@@ -271,7 +269,7 @@ export class ColumnPages {
 
   /** Values one after the other; strings each after its length. */
   #plain(bytes: Uint8Array, count: number): Values {
-    const size = VALUE_BYTES[this.#column.type];
+    const size = this.#column.valueBytes;
     if (size !== undefined) {
       if (bytes.length < count * size) throw this.#damage("a page that ends early");
       return bytes.subarray(0, count * size);

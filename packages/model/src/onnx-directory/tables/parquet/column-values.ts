@@ -4,7 +4,7 @@
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { RegionFile } from "../../../storage/region.ts";
-import { ColumnPages, VALUE_BYTES } from "./column-pages.ts";
+import { ColumnPages } from "./column-pages.ts";
 import type { OpenChunk, Page, Values } from "./column-pages.ts";
 import type { PageTexts } from "./page-texts.ts";
 import type { ParquetColumn } from "./parquet-file.ts";
@@ -33,7 +33,7 @@ export class ColumnValues {
 
   /** Fixed-size values `from` (included) to `to` (excluded) in pieces, as they would lie in memory. */
   *bytes(from: number, to: number): Generator<Uint8Array> {
-    const size = VALUE_BYTES[this.#column.type]!;
+    const size = this.#column.valueBytes!;
     for (const { values, first, end } of this.#pieces(from, to)) {
       yield (values as Uint8Array).subarray(first * size, end * size);
     }

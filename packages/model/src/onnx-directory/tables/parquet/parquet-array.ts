@@ -6,7 +6,6 @@ import { WinnowError, elementCount, excerpt } from "@winnow/core";
 import type { Region, RegionFile } from "../../../storage/region.ts";
 import type { TensorFile } from "../../description/description.ts";
 import type { StoredArray } from "../stored-array.ts";
-import { VALUE_BYTES } from "./column-pages.ts";
 import { ColumnValues } from "./column-values.ts";
 import { damaged, readFooter } from "./parquet-file.ts";
 import type { ParquetColumn } from "./parquet-file.ts";
@@ -134,7 +133,7 @@ function chosen(
 function arrayOf(file: RegionFile, column: ParquetColumn): StoredArray {
   const { name: tensor, chunks } = column;
   const type = ARRAY_TYPES[column.type];
-  const elementBytes = VALUE_BYTES[column.type];
+  const elementBytes = column.valueBytes;
   if (type === undefined || elementBytes === undefined) throw new RangeError(column.type);
   const rows = chunks.reduce((sum, chunk) => sum + chunk.rows, 0);
   const width = widthOf(file, column);

@@ -18,7 +18,7 @@ const REQUIRED = 0;
 
 /** What is read of a footer: of the schema, and of each row group's chunks; not statistics. */
 const FOOTER: WantedFields = new Map([
-  [2, wholeFields(1, 3, 4, 5, 6, 10)],
+  [2, wholeFields(1, 2, 3, 4, 5, 6, 7, 10)],
   [3, undefined],
   [
     4,
@@ -32,6 +32,16 @@ const FOOTER: WantedFields = new Map([
 /** Physical types by number. */
 const PHYSICAL_TYPES: readonly string[] =
   "BOOLEAN INT32 INT64 INT96 FLOAT DOUBLE BYTE_ARRAY FIXED_LEN_BYTE_ARRAY".split(" ");
+const FIXED_LENGTH = PHYSICAL_TYPES.indexOf("FIXED_LEN_BYTE_ARRAY");
+
+/** Bytes of one value; those of `FIXED_LEN_BYTE_ARRAY` are in the schema. */
+const VALUE_BYTES: Readonly<Record<string, number | undefined>> = {
+  INT32: 4,
+  INT64: 8,
+  INT96: 12,
+  FLOAT: 4,
+  DOUBLE: 8,
+};
 
 /** The part of a column in one row group. */
 export interface ColumnChunk {
@@ -45,10 +55,17 @@ export interface ColumnChunk {
 }
 
 /** Logical types that change the meaning of a physical value; strings and plain numbers need none. */
-type ParquetMeaning = "date" | "millis" | "micros" | "nanos" | "unsigned" | UnreadMeaning;
+type ParquetMeaning =
+  | "date"
+  | "millis"
+  | "micros"
+  | "nanos"
+  | "unsigned"
+  | "decimal"
+  | UnreadMeaning;
 
 /** Logical types that no column may have whose values are read. */
-type UnreadMeaning = "decimal" | "time" | "bson" | "interval" | "uuid" | "float16" | "other";
+type UnreadMeaning = "time" | "bson" | "interval" | "uuid" | "float16" | "other";
 
 /** By number of the converted type (parquet.thrift, ConvertedType); 0: UTF8, 15 to 18: INT_8 to INT_64. */
 const CONVERTED: Readonly<Record<number, ParquetMeaning | undefined>> = {
@@ -65,9 +82,10 @@ const CONVERTED: Readonly<Record<number, ParquetMeaning | undefined>> = {
   20: "bson",
   21: "interval",
 };
+const DECIMAL = 5;
 /** By field of the union (LogicalType); 1: STRING, 4: ENUM, 10: INTEGER, 12: JSON. */
 const LOGICAL: Readonly<Record<number, ParquetMeaning | undefined>> = {
-  5: "decimal",
+  [DECIMAL]: "decimal",
   6: "date",
   7: "time",
   13: "bson",
@@ -91,6 +109,10 @@ export interface ParquetColumn {
   readonly type: string;
   /** The meaning of the values, if the file states one. */
   readonly meaning: ParquetMeaning | undefined;
+  /** Bytes of one value; `undefined` for texts, which have any length, and booleans, which are decoded to one byte each. */
+  readonly valueBytes: number | undefined;
+  /** Digits of a decimal behind the point; 0 for all others. */
+  readonly scale: number;
   /** Depth of the value in the fields of the table: 1 for a plain column, 2 or 3 for a list. */
   readonly depth: number;
   /** Definition level of a value that is present, and repetition level of nested lists. */
@@ -146,7 +168,7 @@ function columnsOf(file: RegionFile, footer: ThriftStruct): readonly ParquetColu
 function leavesOf(file: RegionFile, schema: readonly ThriftStruct[]): Leaf[] {
   const leaves: Leaf[] = [];
   let next = 1;
-  const walk = (count: number, above: Omit<Leaf, "type" | "meaning">, depth: number): void => {
+  const walk = (count: number, above: Omit<Leaf, keyof LeafType>, depth: number): void => {
     for (let child = 0; child < count; child += 1, depth > 32 && fail()) {
       const element = schema[next++] ?? fail();
       const repetition = numberOf(element.get(3) ?? REQUIRED);
@@ -161,8 +183,7 @@ function leavesOf(file: RegionFile, schema: readonly ThriftStruct[]): Leaf[] {
       const children = numberOf(element.get(5) ?? 0);
       if (children > 0) walk(children, below, depth + 1);
       else {
-        const type = PHYSICAL_TYPES[numberOf(element.get(1))] ?? fail();
-        leaves.push({ ...below, type, meaning: meaningOf(element) });
+        leaves.push({ ...below, ...(leafTypeOf(element) ?? fail()) });
       }
       if (leaves.length > COLUMNS_MAX) fail();
     }
@@ -173,6 +194,25 @@ function leavesOf(file: RegionFile, schema: readonly ThriftStruct[]): Leaf[] {
   const root = { name: "", depth: 0, definitionLevel: 0, repetitionLevel: 0, elementLevel: 0 };
   walk(numberOf(schema[0]?.get(5) ?? 0), root, 1);
   return leaves;
+}
+
+type LeafType = Pick<ParquetColumn, "type" | "meaning" | "valueBytes" | "scale">;
+
+function leafTypeOf(element: ThriftStruct): LeafType | undefined {
+  const number = numberOf(element.get(1));
+  const type = PHYSICAL_TYPES[number];
+  const valueBytes = number === FIXED_LENGTH ? numberOf(element.get(2)) : VALUE_BYTES[type ?? ""];
+  const meaning = meaningOf(element);
+  const scale = meaning === "decimal" ? scaleOf(element) : 0;
+  const isKnown = (valueBytes ?? 1) > 0 && scale >= 0;
+  return type === undefined || !isKnown ? undefined : { type, meaning, valueBytes, scale };
+}
+
+/** In the logical type, and beside the converted one; a writer may leave out a scale of 0. */
+function scaleOf(element: ThriftStruct): number {
+  const [field, facts] = memberOf(element.get(10));
+  const scale = field === DECIMAL && facts instanceof Map ? facts.get(1) : element.get(7);
+  return numberOf(scale ?? 0);
 }
 
 function meaningOf(element: ThriftStruct): ParquetMeaning | undefined {
