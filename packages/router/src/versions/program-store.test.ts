@@ -1,7 +1,7 @@
 // Programs are fetched, checked, loaded, kept while somebody needs them, and then let go.
 
 import { WinnowError, silentLogger, workerId } from "@winnow/core";
-import type { Logger, Tensor } from "@winnow/core";
+import type { Logger, Tensor, WorkerId } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import type { RoutingTable, WorkerConnector } from "@winnow/cluster";
 import { describe, expect, test } from "vitest";
@@ -135,6 +135,44 @@ describe("the program store", () => {
     await clock.advanceSettled(2000);
 
     expect([before, asked.length]).toEqual([1, 2]);
+    store.close();
+  });
+
+  test("(L4) nor is one asked that was lost while another one was asked", async () => {
+    const clock = new ManualClock();
+    const asked: string[] = [];
+    let fail: (error: WinnowError) => void = () => undefined;
+    const program: WorkerConnector["program"] = (address) => {
+      asked.push(address);
+      return new Promise((_resolve, reject) => (fail = reject));
+    };
+    const ids = ["w0", "w1", "w2"].map(workerId);
+    const peers = new Map(
+      ids.map((id) => [id, { askable: true, address: `${id}:1`, streamNumber: 1 }]),
+    );
+    const store = new ProgramStore(
+      {
+        environment: { clock, random: () => 0.5, log: silentLogger },
+        settings: resolveRouterOptions({}),
+        connector: { program } as WorkerConnector,
+        denseEngine: new CountingEngine(),
+        peers: peers as unknown as ReadonlyMap<WorkerId, WorkerPeer>,
+      },
+      () => undefined,
+    );
+    const contents = [{ key: version, holders: ids }];
+    const table = { models: new Map([["movies", { contents }]]) } as unknown as RoutingTable;
+
+    store.follow(table);
+    await clock.advanceSettled(10);
+    const [first] = asked;
+    const [lost, left] = ids.filter((id) => `${id}:1` !== first);
+    peers.get(lost!)!.askable = false;
+    store.follow(table);
+    fail(new WinnowError("UNAVAILABLE", "gone"));
+    await clock.advanceSettled(10);
+
+    expect(asked).toEqual([first, `${left}:1`]);
     store.close();
   });
 

@@ -185,13 +185,15 @@ export class ProgramStore {
    */
   #giveUpLost(entry: Entry): void {
     const { asked } = entry;
-    if (asked === undefined) return;
-    const { address, streamNumber } = asked.source;
-    const isThere = this.#sourcesOf(entry).some(
+    if (asked === undefined || this.#isThere(entry, asked.source)) return;
+    asked.abort.abort(new WinnowError("UNAVAILABLE", "The worker was lost before it had sent it"));
+  }
+
+  /** Whether the worker can still be asked, on the stream that it had when the source was found. */
+  #isThere(entry: Entry, { address, streamNumber }: Source): boolean {
+    return this.#sourcesOf(entry).some(
       (source) => source.address === address && source.streamNumber === streamNumber,
     );
-    if (isThere) return;
-    asked.abort.abort(new WinnowError("UNAVAILABLE", "The worker was lost before it had sent it"));
   }
 
   /** Asks the holders. Never rejects: a failure is kept, and another attempt follows. */
@@ -213,13 +215,14 @@ export class ProgramStore {
   }
 
   /**
-   * Asks one source after the other until one has given the program, and then, for the program alone, those
-   * that could not read its small tables. A worker reads these tables from files, which may by then hold
+   * Asks one source after the other, except those that are lost by then, until one has given the program, and then,
+   * for the program alone, those that could not read its small tables. A worker reads these tables from files, which may by then hold
    * another content than the one that its replicas and the program belong to.
    */
   async #askOneByOne(entry: Entry, sources: readonly Source[]): Promise<void> {
     const asks = [...sources];
     for (let source = asks.shift(); source !== undefined; source = asks.shift()) {
+      if (!this.#isThere(entry, source)) continue;
       try {
         return await this.#load(entry, source);
       } catch (error) {
