@@ -1,13 +1,14 @@
 // The same cases on gRPC over loopback and on the network inside one process.
 
 import { connect, createServer } from "node:net";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { systemClock } from "@winnow/core";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { eventually } from "../fixtures/eventually.ts";
 import { seededEnvironment as environment } from "../../../../test/doubles/seeded-environment.ts";
 import { connectorCases } from "./connector.cases.ts";
 import { EchoWorker } from "./doubles/echo-worker.ts";
+import { lookupOf } from "./fixtures/any-frames.ts";
 import { GrpcConnector } from "./grpc-connector.ts";
 import { MemoryNetwork } from "./doubles/memory-network.ts";
 import { WorkerServer } from "./shard-server.ts";
@@ -83,5 +84,37 @@ test("a new stream reaches who is at the address now, not whom an older one stil
 
   connector.close();
   for (const server of servers) server.close();
+  relay.close();
+});
+
+test("after a program that did not come, the next one is asked for on a new connection", async () => {
+  const service = new EchoWorker("w1");
+  service.programBytes = Buffer.alloc(1000);
+  const server = await WorkerServer.listen({ service, environment });
+  const sockets: Socket[] = [];
+  const relay = createServer((socket) => {
+    const onward = connect(server.port, "127.0.0.1");
+    socket.pipe(onward).pipe(socket);
+    sockets.push(socket, onward);
+    for (const end of [socket, onward]) end.on("error", () => end.destroy());
+  });
+  await new Promise<void>((resolve) => {
+    relay.listen(0, "127.0.0.1", resolve);
+  });
+  const address = `127.0.0.1:${(relay.address() as AddressInfo).port}`;
+  const connector = new GrpcConnector(systemClock);
+  await connector.describe(address, 2000);
+  // As a machine that vanishes: its connections are not reset, and nothing more comes on them.
+  for (const socket of sockets) socket.unpipe().pause();
+
+  const query = { version: lookupOf(1).version, tableBytesMax: 1 };
+  const late = connector.program(address, query, AbortSignal.timeout(100));
+  await expect(late).rejects.toMatchObject({ name: "TimeoutError" });
+  const program = await connector.program(address, query, AbortSignal.timeout(2000));
+
+  expect(program).toHaveLength(1000);
+  connector.close();
+  server.close();
+  for (const socket of sockets) socket.destroy();
   relay.close();
 });

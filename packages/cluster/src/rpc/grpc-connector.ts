@@ -116,13 +116,17 @@ export class GrpcConnector implements WorkerConnector {
     signal?: AbortSignal,
   ): Promise<Uint8Array> {
     signal?.throwIfAborted();
-    const call = this.#clientOf(address).GetProgram({
+    const client = this.#clientOf(address);
+    const call = client.GetProgram({
       model: version.model,
       version: version.version,
       fingerprint: version.fingerprint,
       table_bytes_max: tableBytesMax,
     });
-    const stop = (): void => call.cancel();
+    const stop = (): void => {
+      call.cancel();
+      this.#giveUp(address, client);
+    };
     signal?.addEventListener("abort", stop, { once: true });
     try {
       return await joinChunks(call as AsyncIterable<{ readonly data: Buffer }>);
@@ -133,6 +137,11 @@ export class GrpcConnector implements WorkerConnector {
       signal?.removeEventListener("abort", stop);
       call.cancel();
     }
+  }
+
+  /** The connection of a call that had no answer may be dead, so the next call gets a new one. */
+  #giveUp(address: string, client: ShardClient): void {
+    if (this.#clients.get(address) === client) this.forget(address);
   }
 
   forget(address: string): void {
@@ -151,10 +160,7 @@ export class GrpcConnector implements WorkerConnector {
     this.#clients.clear();
   }
 
-  /**
-   * The answer to a unary call within `timeoutMs`. After a timeout the connection may be dead, so
-   * the next call gets a new one.
-   */
+  /** The answer to a unary call within `timeoutMs`. */
   #answer<Answer>(
     { address, timeoutMs, failing }: UnaryCall,
     begin: (client: ShardClient, reply: UnaryReply<Answer>) => ClientUnaryCall,
@@ -171,7 +177,7 @@ export class GrpcConnector implements WorkerConnector {
           new WinnowError("DEADLINE_EXCEEDED", `No answer from the worker in ${timeoutMs} ms`),
         );
         call.cancel();
-        if (this.#clients.get(address) === client) this.forget(address);
+        this.#giveUp(address, client);
       });
     });
   }
