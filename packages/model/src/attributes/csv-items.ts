@@ -11,7 +11,8 @@ import type { AttributeColumn, AttributeType, AttributeValue } from "@winnow/cor
 import type { RegionFile } from "../storage/region.ts";
 import { checkColumns, idNameOf } from "./described-items.ts";
 import type { DescribedItems, RowLimit } from "./described-items.ts";
-import { LINE_BYTES_MAX, checkUtf8, linesOf } from "./lines.ts";
+import { checkUtf8 } from "../storage/utf8-lines.ts";
+import { LINE_BYTES_MAX, linesOf } from "./lines.ts";
 
 const QUOTE = 34;
 /** Bytes of whole records that the parser gets at once. */

@@ -8,7 +8,8 @@ import { ColumnBuilder, StringColumn, WinnowError, excerpt } from "@winnow/core"
 import type { AttributeType, AttributeValue } from "@winnow/core";
 import type { RegionFile } from "../storage/region.ts";
 import { checkColumns, idNameOf } from "./described-items.ts";
-import { blocksOf, checkUtf8 } from "./lines.ts";
+import { checkUtf8 } from "../storage/utf8-lines.ts";
+import { blocksOf } from "./lines.ts";
 import { keysWritten, repeatedKey } from "./repeated-keys.ts";
 import type { DescribedItems, ItemIds, RowLimit } from "./described-items.ts";
 

@@ -1,6 +1,5 @@
 // The lines of a text file, read piece by piece.
 
-import { isUtf8 } from "node:buffer";
 import { WinnowError } from "@winnow/core";
 import type { RegionFile } from "../storage/region.ts";
 
@@ -43,19 +42,4 @@ export function* blocksOf(file: RegionFile, remedy: string): Generator<Buffer> {
     }
   }
   if (rest.length > 0) yield rest;
-}
-
-/**
- * Refuses lines that are not UTF-8: read leniently, two ids with different damaged bytes would be one. `line`: the
- * number of the first, from 1. @throws WinnowError INVALID_ARGUMENT naming the line
- */
-export function checkUtf8(file: RegionFile, bytes: Buffer, line: number): void {
-  if (isUtf8(bytes)) return;
-  let [from, at] = [0, line];
-  for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, from)) {
-    if (!isUtf8(bytes.subarray(from, end))) break;
-    [from, at] = [end + 1, at + 1];
-  }
-  const text = `line ${at} is not UTF-8; write the file in UTF-8`;
-  throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${file.name}: ${text}`);
 }

@@ -138,6 +138,11 @@ describe("a vocabulary", () => {
       /Cannot read users\.txt: it begins with a byte order mark; write it as UTF-8 without one/,
     ],
     [
+      "in Latin-1",
+      { ...files, "users.txt": Buffer.from("a\nb\ncaf\xe9\nd\n", "latin1") },
+      /Cannot read users\.txt: line 3 is not UTF-8; write the file in UTF-8/,
+    ],
+    [
       "with a key twice",
       { ...files, "users.txt": "a\nb\nb\nd\n" },
       /inputs\.user\.vocabulary: lines 2 and 3 of users\.txt are one key/,

@@ -39,6 +39,7 @@ import {
 } from "./description/description.ts";
 import type { Description, Retrieval, VocabularyInput } from "./description/description.ts";
 import { DirectoryFiles, refuseByteOrderMark } from "./directory-files.ts";
+import { checkUtf8 } from "../storage/utf8-lines.ts";
 import { checkedGraph } from "./graph/graph-check.ts";
 import type { ServedGraph, ServedValue } from "./graph/graph-check.ts";
 import { MODEL_FILE, parseModelFile } from "./graph/model-file.ts";
@@ -226,6 +227,7 @@ class ProgramWriter {
     const { files } = this.#around;
     const content = files.read(name, { where, bytesMax: VOCABULARY_BYTES_MAX });
     refuseByteOrderMark(content, name);
+    checkUtf8({ name: excerpt(name) }, content, 1);
     const { keys, values } = parseTextVocabulary(content, {
       file: name,
       folder: "",

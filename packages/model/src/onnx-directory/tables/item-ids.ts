@@ -2,6 +2,7 @@
 // lines of a text file between the lines at which partitions begin. Two rows with the same id are refused,
 // because an exclusion could not tell them apart.
 
+import { isUtf8 } from "node:buffer";
 import {
   type CandidateTable,
   StringColumn,
@@ -14,6 +15,7 @@ import {
   shiftRegister,
 } from "@winnow/core";
 import type { Region } from "../../storage/region.ts";
+import { checkUtf8 } from "../../storage/utf8-lines.ts";
 import { regionBytes } from "./region-bytes.ts";
 import type { IdReading } from "../../saved-model/partitions/id-reading.ts";
 import { constantShare } from "../../saved-model/partitions/row-reading.ts";
@@ -36,7 +38,7 @@ export class TextIds {
   readonly #region: Region;
   readonly rows: number;
 
-  /** Counts the lines. @throws WinnowError INVALID_ARGUMENT for an empty one */
+  /** Counts the lines. @throws WinnowError INVALID_ARGUMENT for an empty one, or one that is not UTF-8 */
   constructor(region: Region) {
     this.#region = region;
     let rows = 0;
@@ -104,6 +106,8 @@ export class TextIds {
     let row = 0;
     for (const piece of regionBytes(this.#region)) {
       const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
+      // The last line may go on in the next piece.
+      checkUtf8(this.#region, bytes.subarray(0, bytes.lastIndexOf(NEWLINE) + 1), row + 1);
       let start = 0;
       for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, start)) {
         yield { bytes, line: lineOf(bytes, { start, end }, { name, row }), offset: restAt + start };
@@ -115,6 +119,7 @@ export class TextIds {
       if (rest.length > LINE_BYTES_MAX) throw tooLong(name, row);
     }
     if (rest.length === 0) return;
+    checkUtf8(this.#region, rest, row + 1);
     const line = lineOf(rest, { start: 0, end: rest.length }, { name, row });
     yield { bytes: rest, line, offset: restAt };
   }
@@ -162,14 +167,17 @@ export class ColumnIds {
   /** Bytes of the lines before each partition, and of all lines. */
   readonly #starts: Float64Array;
 
+  /** @throws WinnowError INVALID_ARGUMENT for a text that is not UTF-8 */
   constructor(column: TextColumn, partitions: Pick<CandidateTable, "rows" | "partitions">) {
     this.#column = column;
     this.#starts = new Float64Array(partitions.partitions + 1);
     let register = -1;
     let bytes = 0;
+    let row = 0;
     for (let partition = 0; partition < partitions.partitions; partition += 1) {
       const { firstRow, endRow } = rowRangeOf(partition, partitions);
       for (const text of column.texts(firstRow, endRow)) {
+        checkText(text, column, row++);
         register = extendRegister(extendRegister(register, text), LINE_END);
         bytes += text.length + 1;
       }
@@ -248,7 +256,9 @@ function textOf(element: Uint8Array, { type, region }: StoredArray, row: number)
   if (type === "bytes") {
     let end = element.length;
     while (end > 0 && element[end - 1] === 0) end -= 1;
-    return element.subarray(0, end);
+    const bytes = element.subarray(0, end);
+    checkText(bytes, region, row);
+    return bytes;
   }
   const points: number[] = [];
   const view = new DataView(element.buffer, element.byteOffset, element.byteLength);
@@ -262,6 +272,13 @@ function textOf(element: Uint8Array, { type, region }: StoredArray, row: number)
   }
   while (points.at(-1) === 0) points.pop();
   return encoder.encode(String.fromCodePoint(...points));
+}
+
+/** As `checkUtf8` for lines. */
+function checkText(bytes: Uint8Array, { name }: { readonly name: string }, row: number): void {
+  if (isUtf8(bytes)) return;
+  const text = `row ${row} holds "${excerpt(Buffer.from(bytes).toString())}", not UTF-8`;
+  throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${name}: ${text}; write texts in UTF-8`);
 }
 
 /** Visits the elements of an array as stored. */

@@ -447,6 +447,24 @@ describe("ids", () => {
       /Cannot read ids\.txt: it begins with a byte order mark; write it as UTF-8 without one/,
     ],
     [
+      "Latin-1",
+      "ids.txt",
+      Buffer.from("cafe\ncaf\xe9\nb\n", "latin1"),
+      /Cannot read ids\.txt.*: line 2 is not UTF-8; write the file in UTF-8/,
+    ],
+    [
+      "Latin-1 without an end of the last line",
+      "ids.txt",
+      Buffer.from("a\nb\ncaf\xe9", "latin1"),
+      /Cannot read ids\.txt.*: line 3 is not UTF-8/,
+    ],
+    [
+      "UTF-16",
+      "ids.txt",
+      Buffer.from("\uFEFFa\nb\nc\n", "utf16le"),
+      /Cannot read ids\.txt.*: line 1 is not UTF-8/,
+    ],
+    [
       "two alike in lines",
       "ids.txt",
       "a\nb\na\n",
@@ -487,6 +505,12 @@ describe("ids", () => {
       "ids.npy",
       npy(["<U1", [3]], Uint32Array.of(97, 0xd800, 98)),
       /row 1 holds no text/,
+    ],
+    [
+      "bytes that are not UTF-8",
+      "ids.npy",
+      npy(["|S1", [3]], Uint8Array.of(97, 0xe9, 98)),
+      /row 1 holds "\uFFFD", not UTF-8; write texts in UTF-8/,
     ],
   ])("that are %s are refused", (...row) => {
     const [, file, content, message] = row;

@@ -197,6 +197,15 @@ describe("is refused", () => {
     expect(() => read(opened(contentOf(name), { ids }))).toThrow(message);
   });
 
+  test("ids that are not UTF-8", () => {
+    const content = Buffer.from(contentOf("plain"));
+    content[content.indexOf("item 3")] = 0xe9;
+
+    expect(() => opened(content, { ids: { tensor: "id" } })).toThrow(
+      /column "id": row \d+ holds "\uFFFDtem 3", not UTF-8; write texts in UTF-8/,
+    );
+  });
+
   test.skipIf(HAS_ZSTD)("zstd, where Node cannot read it", () => {
     expect(() => opened(contentOf("zstd"))).toThrow(
       'column "embedding" is compressed with zstd, which Node reads from 22.15 on; write it with snappy',
