@@ -45,6 +45,44 @@ describe("a version whose directory is gone", () => {
     expect(workers[0]?.compute.held.some((each) => each.startsWith("/m/2"))).toBe(false);
   });
 
+  test("a serving version whose directory is gone answers while the load of its successor is tried again", async () => {
+    const cluster = new FakeCluster({ maxLoadRetries: 5 });
+    const tables = [fakeTable("movies", 8)];
+    cluster.setVersions({ 1: tables });
+    const workers = ["w0", "w1"].map((name) => cluster.add(name));
+    await cluster.run(1500);
+    const serving = (): number => workers[0]?.control.serving.get("m")?.version ?? 0;
+    expect(serving()).toBe(1);
+
+    cluster.plan.failures.set("/m/2", new WinnowError("UNAVAILABLE", "the store is busy"));
+    cluster.setVersions({ 2: tables });
+    const isAnswered = (): void => expect(least(cluster.coverage(serving()))).toBe(2);
+    await cluster.run(3500, isAnswered);
+    cluster.plan.failures.clear();
+    await cluster.run(5000, isAnswered);
+
+    expect(workers.map((worker) => worker.control.serving.get("m")?.version)).toEqual([2, 2]);
+    expect(workers[0]?.compute.held.some((each) => each.startsWith("/m/1"))).toBe(false);
+  });
+
+  test("a serving version whose directory is gone gives way to a successor that lacks its memory", async () => {
+    const cluster = new FakeCluster();
+    const tables = [fakeTable("movies", 8)];
+    cluster.setVersions({ 1: tables });
+    const worker = cluster.add("w0");
+    await cluster.run(1500);
+    expect(worker.control.serving.get("m")?.version).toBe(1);
+
+    cluster.plan.failures.set("/m/2", new WinnowError("RESOURCE_EXHAUSTED", "no memory"));
+    cluster.setVersions({ 2: tables });
+    await cluster.run(2000);
+    expect(worker.compute.held).toEqual([]);
+    cluster.plan.failures.clear();
+    await cluster.run(2000);
+
+    expect(worker.control.serving.get("m")?.version).toBe(2);
+  });
+
   test("(S4) a directory that comes back with other files is not the version that was there", async () => {
     const cluster = new FakeCluster({ versionGraceMs: 2000 });
     const tables = [fakeTable("movies", 4)];

@@ -62,8 +62,11 @@ function isAwaited(
   return !isServing(set, key) && !facts.isComplete(key);
 }
 
-/** Whether a wanted version is loaded, being loaded, or about to be. */
+/**
+ * Whether a wanted version is loaded, or may be yet: a load that failed is tried again, and if it fails for good,
+ * the files may be replaced. Not one that lacks memory, which the content that waits for it may occupy.
+ */
 function isComing({ model, found }: WantedVersion, set: ReplicaSet): boolean {
   const next = heldAs(set, { model, ...found });
-  return next?.refusal === undefined && next?.trouble === undefined;
+  return next?.refusal === undefined && next?.trouble?.error.code !== "RESOURCE_EXHAUSTED";
 }
