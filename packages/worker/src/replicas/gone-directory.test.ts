@@ -83,6 +83,25 @@ describe("a version whose directory is gone", () => {
     expect(worker.control.serving.get("m")?.version).toBe(2);
   });
 
+  test("a serving version whose directory is gone answers while its successor is still being copied", async () => {
+    const cluster = new FakeCluster();
+    const tables = [fakeTable("movies", 8)];
+    cluster.setVersions({ 1: tables });
+    const workers = ["w0", "w1"].map((name) => cluster.add(name));
+    await cluster.run(1500);
+    const serving = (): number => workers[0]?.control.serving.get("m")?.version ?? 0;
+    const isAnswered = (): void => expect(least(cluster.coverage(serving()))).toBe(2);
+
+    cluster.setVersions({});
+    cluster.copy(2, "half");
+    await cluster.run(3000, isAnswered);
+    cluster.openCopy(tables, true);
+    await cluster.run(3000, isAnswered);
+
+    expect(workers.map((worker) => worker.control.serving.get("m")?.version)).toEqual([2, 2]);
+    expect(workers[0]?.compute.held.some((each) => each.startsWith("/m/1"))).toBe(false);
+  });
+
   test("(S4) a directory that comes back with other files is not the version that was there", async () => {
     const cluster = new FakeCluster({ versionGraceMs: 2000 });
     const tables = [fakeTable("movies", 4)];

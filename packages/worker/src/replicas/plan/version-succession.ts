@@ -7,11 +7,10 @@ import type { VersionKey } from "@winnow/core";
 import type { OpenedVersion } from "../../compute/compute.ts";
 import { heldAs, isHeldAs, isServing, openedOf } from "../replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "../replica-set.ts";
-import type { WantedVersion } from "./replica-facts.ts";
+import type { ReplicaFacts, WantedVersion } from "./replica-facts.ts";
 
 /** What the decision is made from. */
-interface SuccessionFacts {
-  readonly wanted: readonly WantedVersion[];
+interface SuccessionFacts extends Pick<ReplicaFacts, "wanted" | "copying"> {
   isComplete(version: VersionKey): boolean;
 }
 
@@ -45,7 +44,11 @@ export function isNeededUntilFollowed(
     const next = heldAs(set, { model, ...replacement.found });
     return serves || (held.life.phase !== "unloading" && isAwaited(next, set, facts));
   }
-  return serves && facts.wanted.some((wanted) => wanted.model === model && isComing(wanted, set));
+  const isBeingCopied = facts.copying.some((copying) => copying.model === model);
+  const isComingSoon = facts.wanted.some(
+    (wanted) => wanted.model === model && isComing(wanted, set),
+  );
+  return serves && (isBeingCopied || isComingSoon);
 }
 
 /** Whether a replacement is on its way and does not itself wait for the memory of the content that it replaces. */
