@@ -13,7 +13,8 @@ function logged() {
   const log = { debug: note, info: note, warn: note, error: note };
   const of = (event: string): Fields[] =>
     lines.filter(([name]) => name === event).map(([, fields]) => fields);
-  return { log, of };
+  const events = (): string[] => lines.map(([name]) => name);
+  return { log, of, events };
 }
 
 test("an assignment that does not fit is told once, with figures", async () => {
@@ -69,6 +70,25 @@ test("replicas that come after the assignment was complete are told with their o
   const [first, second] = of("assignment loaded").map(({ elapsedMs }) => elapsedMs);
   expect(first).toBeLessThan(500);
   expect(second).toBeLessThan(500);
+});
+
+test("a version that is given up before it was loaded, for a newer one, is told", async () => {
+  const cluster = new FakeCluster();
+  const { log, of, events } = logged();
+  const tables = [fakeTable("movies", 8)];
+  cluster.setVersions({ 1: tables });
+  cluster.add("w0", {}, log);
+  await cluster.run(1000);
+  cluster.plan.loadMs = 400;
+
+  cluster.setVersions({ 1: tables, 2: tables });
+  await cluster.run(1000);
+  cluster.setVersions({ 1: tables, 2: tables, 3: tables });
+  await cluster.run(5000);
+
+  const givenUp = events().find((event) => event.startsWith("version given up")) ?? "";
+  expect(of(givenUp)).toEqual([{ model: "m", version: 2 }]);
+  expect(of("version unloaded")).toMatchObject([{ version: 1 }]);
 });
 
 test("a failure is told with code, message and when it is tried again", async () => {

@@ -30,6 +30,10 @@ const NO_COURSE: Course = {
   tenths: 0,
 };
 
+/** Where versions come faster than they can be loaded, each of them ends so, and the default stays what it was. */
+const GIVEN_UP =
+  "version given up before it was loaded: it is gone, or a newer one has come; publish no faster than versions load";
+
 /** Logs loads, and remembers what it has logged. */
 export class LoadLog {
   readonly #environment: Environment;
@@ -64,7 +68,9 @@ export class LoadLog {
       this.#noteLoaded(event, held, intent);
     } else if (event.kind === "closed") {
       this.#courses.delete(key);
-      log.info("version unloaded", name);
+      const isGivenUp = held.status.kind === "incomplete" && held.trouble === undefined;
+      if (isGivenUp) log.warn(GIVEN_UP, name);
+      else log.info("version unloaded", name);
     }
   }
 
