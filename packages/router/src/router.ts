@@ -3,8 +3,8 @@
 //
 //   pin() ── pins ── version-resolution ── program-store (pinned)
 //   predict() ── predictions ── request-check ── admission ── request-run ── program-execution ── core/runProgram
-//                  ├─ lookup-query ─────────────┐
-//                  ├─ dense engine              ├── table-query ── scatter ── worker-peer ──▶
+//                  ├─ lookup-query ───────────┐
+//                  ├─ dense engine            ├── table-query ── scatter ── worker-peer ──▶
 //                  └─ top-k-query ── limiter ─┘        └─ gather
 
 import type { Environment, Fingerprint } from "@winnow/core";

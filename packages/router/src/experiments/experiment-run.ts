@@ -42,7 +42,7 @@ export async function runExperiment<Pinned extends PinnedModel>(
   const instances = instancesOf(request.signature, request.inputs);
   checkInstances(instances, limits, request.inputs);
   const salted = { ...run.experiment, salt: run.experiment.salt ?? version.model };
-  const { arms, isFallen } = standing(
+  const { arms, isFallback } = answeringArms(
     run,
     await inTurns(armsOfRequest(salted, request, instances), request.context.signal),
   );
@@ -57,34 +57,34 @@ export async function runExperiment<Pinned extends PinnedModel>(
     version,
     members,
     arms: armsText(arms.map((arm) => run.experiment.arms[arm]!.name)),
-    degradations: isFallen
+    degradations: isFallback
       ? [...degradations, { stage: "arm", reason: "unavailable" }]
       : degradations,
   };
 }
 
 /**
- * The arms that answer: the fallback takes the place of those that cannot. @throws WinnowError naming one
- * that cannot
+ * The arm that answers each instance: the fallback, in place of those that cannot. @throws WinnowError naming one that
+ * cannot
  */
-function standing<Pinned extends PinnedModel>(
+function answeringArms<Pinned extends PinnedModel>(
   run: ExperimentRun<Pinned>,
   chosen: readonly number[],
-): { readonly arms: readonly number[]; readonly isFallen: boolean } {
+): { readonly arms: readonly number[]; readonly isFallback: boolean } {
   const { arms, fallback } = run.experiment;
   const { allowPartial = false } = run.request;
   const canAnswer = (arm: number): boolean => {
     const pin = run.arms[arm]!;
     return "pinned" in pin && (pin.isWhole || allowPartial);
   };
-  if (chosen.every((arm) => canAnswer(arm))) return { arms: chosen, isFallen: false };
+  if (chosen.every((arm) => canAnswer(arm))) return { arms: chosen, isFallback: false };
   const other = arms.findIndex(({ name }) => name === fallback);
   if (other >= 0 && canAnswer(other)) {
-    return { arms: chosen.map((arm) => (canAnswer(arm) ? arm : other)), isFallen: true };
+    return { arms: chosen.map((arm) => (canAnswer(arm) ? arm : other)), isFallback: true };
   }
   for (const arm of new Set(chosen)) refuseAbsent(run, arm, chosen);
   // An arm that has lost replicas may get them back while the request waits.
-  return { arms: chosen, isFallen: false };
+  return { arms: chosen, isFallback: false };
 }
 
 /** Refuses an arm whose model does not exist. @throws WinnowError naming it */

@@ -7,7 +7,7 @@ import type { Clock, Environment, TraceSpan, WorkerId } from "@winnow/core";
 import type { Asked, WorkerAnswer, WorkerAsk, WorkerReply } from "@winnow/cluster";
 import type { HedgeProbes } from "./hedging/hedge-probes.ts";
 import type { RetryBudget } from "./hedging/retry-budget.ts";
-import { areAllLate, hedgeDelayMs, othersOf, patienceMs } from "./hedging/hedge-delay.ts";
+import { areAllLate, hedgeDelayMs, othersOf, waitForBusyMs } from "./hedging/hedge-delay.ts";
 import type { PlanRotation } from "./plan-rotation.ts";
 import { chooseReplicas } from "./replica-choice.ts";
 import type { RouterObserver, SecondAttempt } from "../router-observer.ts";
@@ -259,7 +259,7 @@ class Scatter {
     const others = othersOf(peers, table, slot);
     const late = { table, delayMs, nowMs: environment.clock.nowMs() };
     if (areAllLate(slot, others, late)) return delayMs;
-    const ms = patienceMs(slot, others, late) ?? this.#parts.probes.furtherMs(slot.peer, late);
+    const ms = waitForBusyMs(slot, others, late) ?? this.#parts.probes.furtherMs(slot.peer, late);
     return ms === undefined ? undefined : Math.max(ms, settings.hedgeDelayMinMs);
   }
 

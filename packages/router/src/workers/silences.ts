@@ -1,7 +1,7 @@
 // For how long workers are silent although they live: from a ping to the next sign of life. On a busy machine
 // all processes answer late, so silence is no sign of a fault before it is longer than that of the others. Only
 // silences that ended count: that nobody answers shows nothing (cf. the accrual failure detector of Hayashibara
-// et al. 2004, which learns the same from each process alone; one that hangs now and then would teach it patience).
+// et al. 2004, which learns the same from each process alone; one that hangs now and then would teach it to wait).
 
 import type { Clock } from "@winnow/core";
 import { RecentSeconds } from "./recent-seconds.ts";
@@ -43,7 +43,7 @@ export interface SilenceQuestion {
 /** A worker is silent for a reason of its own if that takes this many times what is usual. */
 const RARE_RATIO = 2;
 /** However slow all are, this many times as many misses are a fault. */
-const PATIENCE_MAX = 3;
+const MISSES_RATIO_MAX = 3;
 
 /**
  * The unanswered pings after which a worker is silent: as many as the settings say, or as many as fit into twice
@@ -51,6 +51,6 @@ const PATIENCE_MAX = 3;
  */
 export function missesUntilSilent({ pingIntervalMs, misses, othersMs }: SilenceQuestion): number {
   const usualMs = othersMs.toSorted((a, b) => a - b)[(othersMs.length - 1) >> 1] ?? 0;
-  const patient = Math.ceil((RARE_RATIO * usualMs) / pingIntervalMs);
-  return Math.max(misses, Math.min(patient, PATIENCE_MAX * misses));
+  const rareMisses = Math.ceil((RARE_RATIO * usualMs) / pingIntervalMs);
+  return Math.max(misses, Math.min(rareMisses, MISSES_RATIO_MAX * misses));
 }

@@ -1,4 +1,4 @@
-// Requests that arrive on a connection while an earlier one of it is being answered (HTTP/1.1 pipelining). Node reads
+// Requests that arrive on a connection while it has an earlier one under way (HTTP/1.1 pipelining). Node reads
 // up to 2 MB of a connection in one turn of the event loop and hands out every request in them, so that a client with
 // thousands of requests on one connection would delay all others by a second. Here only the first one begins at once:
 //
@@ -8,10 +8,10 @@
 // In each turn a few of those that wait begin, one of a connection after the other, so that a client that sends more has
 // no more of a turn than one that sends little. Answers keep their order, which Node sees to.
 //
-// The first request of a connection waits, too, in a turn in which many have come, and until all those have begun that
-// had to: a thousand clients that ask at the same time would keep the answers of workers, and a client that asks for
-// little, waiting until the loop has worked on all of them. Of those that wait, requests with short bodies or none go
-// before the others, which keep a part of each turn.
+// The first request of a connection waits, too, in a turn in which many have come, and until those that had to wait have
+// begun: if a thousand clients ask at the same time, answers of workers and clients that ask for little would otherwise
+// wait until the loop has worked on all of them. Of the requests that wait, those with short bodies or none go before the
+// others, which keep a part of each turn.
 //
 // That leaves what it costs to make requests of the bytes. Where many wait that came in one turn, the connections of the
 // server, and those that are opened in the minute after, are read in small pieces (`divided-reading.ts`).

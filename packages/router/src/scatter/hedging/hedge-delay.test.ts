@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import type { LatencyPercentiles } from "../../workers/latency-window.ts";
 import type { WorkerPeer } from "../../workers/worker-peer.ts";
 import type { RouterSettings } from "../../router-settings.ts";
-import { areAllLate, hedgeDelayMs, patienceMs } from "./hedge-delay.ts";
+import { areAllLate, hedgeDelayMs, waitForBusyMs } from "./hedge-delay.ts";
 import type { Slot } from "../slot.ts";
 
 const settings = { hedgeDelayMinMs: 2, hedgeDelayMaxMs: 50 } as RouterSettings;
@@ -127,7 +127,7 @@ describe("where the slot was asked at 1000 and has waited for 40 ms", () => {
     });
     const slot = { askedAtMs: 1000, peer: peerOf("a", ownMs) } as unknown as Slot;
     const others = otherMs.map((ms, at) => peerOf("bc"[at]!, ms)) as unknown as WorkerPeer[];
-    return patienceMs(slot, others, { nowMs: 1040, table: of });
+    return waitForBusyMs(slot, others, { nowMs: 1040, table: of });
   };
 
   test("it waits further for a worker that answers others within its usual time, and is as quick", () => {

@@ -2,8 +2,8 @@
 // never exceed, because a slow worker drags its own percentile up and would never be helped ("The Tail at
 // Scale", Dean and Barroso 2013; CASSANDRA-14293). A worker that is only as slow as the others is not hedged:
 // on a busy machine a second question would make all of them slower. Nor is one that has just answered other
-// questions, and is usually as quick. Of workers that share a machine one
-// answers and the others rest: another one helps where the process hangs, not where the machine is busy.
+// questions, and is usually as quick. Of workers that share a machine one answers and the others rest: another one
+// helps where the process hangs, not where the machine is busy.
 
 import type { WorkerId } from "@winnow/core";
 import type { RoutedTable } from "@winnow/cluster";
@@ -98,7 +98,7 @@ export function areAllLate(
  * most twice that of each of them on another machine. It was late because its machine had other work, and will answer
  * before a worker that would have to begin. `undefined`: it stands still, or is slow.
  */
-export function patienceMs(
+export function waitForBusyMs(
   { askedAtMs, peer }: Slot,
   others: readonly Pick<WorkerPeer, "id" | "latency">[],
   { table, nowMs }: Omit<LateSlot, "delayMs">,
