@@ -8,12 +8,12 @@
 //               ├───────────────────────────────────────────────▶ hung up; the hint rests for a while
 //               │ the worker
 //               ▼
-//             line: the stream that questions take, opened again at its address whenever it breaks
+//             channel: carries questions, and opens its stream again at its address whenever it breaks
 //
 // A process that was replaced, and whose successor has been gone for long, is told so on the call: once it
 // has taken a number above its successor's it is a new incarnation, and accepted like any other.
 //
-// While a line answers, calls beside it only follow hints with a higher number; once it does not answer, all
+// While the channel answers, calls beside it only follow hints with a higher number; once it does not answer, all
 // hints with another number or another address.
 
 import type { Environment, WorkerId, WinnowError } from "@winnow/core";
@@ -77,7 +77,7 @@ export class WorkerContact {
   readonly #parts: WorkerContactParts;
   #hints: readonly FollowedHint[] = [];
   #succession = unmet;
-  #line: WorkerChannel | undefined;
+  #channel: WorkerChannel | undefined;
   #call: Call | undefined;
   #silentMs = 0;
   #lastMet: Contact | undefined;
@@ -119,7 +119,7 @@ export class WorkerContact {
 
   /** Ms until the next tick is needed; 0 unless the worker answers, is at rest, and no hint points elsewhere. */
   get restingMs(): number {
-    if (this.#call !== undefined || this.#line === undefined || !this.peer.answers) return 0;
+    if (this.#call !== undefined || this.#channel === undefined || !this.peer.answers) return 0;
     if (this.#hints.some(({ contact }) => this.#isWorthACall(contact))) return 0;
     return this.peer.restingMs;
   }
@@ -159,12 +159,12 @@ export class WorkerContact {
     const nowMs = environment.clock.nowMs();
     this.#silentMs = this.peer.answers ? 0 : this.#silentMs + settings.pingIntervalMs;
     if (this.#call !== undefined && nowMs >= this.#call.untilMs) this.#onUnreachable(undefined);
-    if (this.peer.misses < settings.closeAfterMisses || this.#line === undefined) return;
+    if (this.peer.misses < settings.closeAfterMisses || this.#channel === undefined) return;
     environment.log.warn("stream of a silent worker closed", { worker: this.id });
-    const { address } = this.#line;
-    this.#line.close();
-    this.#line = this.#open(address);
-    this.peer.attach(this.#line);
+    const { address } = this.#channel;
+    this.#channel.close();
+    this.#channel = this.#open(address);
+    this.peer.attach(this.#channel);
     membership.lose?.(this.id);
     onChange();
   }
@@ -175,18 +175,18 @@ export class WorkerContact {
     this.#hangUp();
     this.peer.close();
     this.#parts.membership.lose?.(this.id);
-    if (this.#line !== undefined) this.#parts.connector.forget(this.#line.address);
-    this.#line = undefined;
+    if (this.#channel !== undefined) this.#parts.connector.forget(this.#channel.address);
+    this.#channel = undefined;
   }
 
   /** Whether a hint may lead to a process that was not met yet. */
   #isWorthACall({ address, incarnation }: Contact): boolean {
     const { current } = this.#succession;
-    if (current === undefined || this.#line === undefined) return true;
+    if (current === undefined || this.#channel === undefined) return true;
     const isNews = incarnation !== undefined && incarnation !== current;
     if (this.peer.answers) return isNews && incarnation > current;
-    // The line reconnects to its own address by itself, after the rest of its wait.
-    return isNews || address !== this.#line.address;
+    // The channel reconnects to its own address by itself, after the rest of its wait.
+    return isNews || address !== this.#channel.address;
   }
 
   #open(address: string): WorkerChannel {
@@ -195,22 +195,22 @@ export class WorkerContact {
       { environment, connector, routerId: settings.routerId, ...(defer && { defer }) },
       {
         onAnnouncement: (announcement) => {
-          if (channel === this.#line) this.#hear(announcement);
+          if (channel === this.#channel) this.#hear(announcement);
           else if (channel === this.#call?.channel) this.#answer(announcement);
         },
         onPong: (pong) => {
-          if (channel !== this.#line) return;
+          if (channel !== this.#channel) return;
           this.peer.onPong(pong);
           this.#tellMembership();
         },
         onMembers: (news) => {
-          if (channel === this.#line) this.#parts.onMembers(news);
+          if (channel === this.#channel) this.#parts.onMembers(news);
         },
         onDrain: () => {
-          if (channel === this.#line) this.#parts.onChange();
+          if (channel === this.#channel) this.#parts.onChange();
         },
         onDisconnect: (error) => {
-          if (channel === this.#line) this.#onDisconnect(error);
+          if (channel === this.#channel) this.#onDisconnect(error);
           else if (channel === this.#call?.channel) this.#onUnreachable(error);
         },
       },
@@ -226,10 +226,10 @@ export class WorkerContact {
     return channel;
   }
 
-  /** The line's stream gives the worker's state: the first time since it was opened, or a change. */
+  /** The channel's stream gives the worker's state: the first time since it was opened, or a change. */
   #hear(announcement: Announcement): void {
     const { incarnation } = announcement;
-    if (!this.#hasExpectedId(announcement)) return this.#loseLine();
+    if (!this.#hasExpectedId(announcement)) return this.#dropChannel();
     if (this.peer.connected) {
       if (incarnation !== this.#succession.current) {
         this.#succession = renumbered(this.#succession, incarnation);
@@ -237,7 +237,7 @@ export class WorkerContact {
       return this.#take(announcement);
     }
     const meeting = meet(this.#succession, incarnation, { isCurrentAnswering: false });
-    if (meeting.kind === "refused") return this.#loseLine();
+    if (meeting.kind === "refused") return this.#dropChannel();
     this.#succession = meeting.succession;
     this.#take(announcement);
   }
@@ -261,11 +261,11 @@ export class WorkerContact {
     this.#call = undefined;
     hint.failures = 0;
     this.#succession = meeting.succession;
-    this.#line?.close();
-    if (this.#line !== undefined && this.#line.address !== channel.address) {
-      this.#parts.connector.forget(this.#line.address);
+    this.#channel?.close();
+    if (this.#channel !== undefined && this.#channel.address !== channel.address) {
+      this.#parts.connector.forget(this.#channel.address);
     }
-    this.#line = channel;
+    this.#channel = channel;
     this.peer.attach(channel);
     this.#take(announcement);
   }
@@ -274,14 +274,14 @@ export class WorkerContact {
     this.#strangers.clear();
     const { environment, onChange } = this.#parts;
     const { highest, current } = this.#succession;
-    const { address } = this.#line!;
+    const { address } = this.#channel!;
     this.#lastMet = { workerId: this.id, address, incarnation: current };
     this.#unreachedSinceMs = undefined;
     this.#isUnreachableTold = false;
     if (!this.peer.connected) {
       environment.log.info("worker connected", { worker: this.id, address });
       // The worker was met with a higher number before: it must take a number above that.
-      if (highest > current!) this.#line!.tellPredecessor(highest);
+      if (highest > current!) this.#channel!.tellPredecessor(highest);
     }
     this.peer.onAnnouncement(announcement);
     this.#tellMembership();
@@ -291,7 +291,7 @@ export class WorkerContact {
   #tellMembership(): void {
     const { connected, announcement } = this.peer;
     if (!connected || announcement === undefined) return;
-    this.#parts.membership.hear?.(announcement, this.#line!.address);
+    this.#parts.membership.hear?.(announcement, this.#channel!.address);
   }
 
   /** Whether nobody has answered for this worker for long. */
@@ -351,12 +351,12 @@ export class WorkerContact {
   }
 
   /** Another worker answers at the address where this worker was. */
-  #loseLine(): void {
-    const line = this.#line!;
-    this.#line = undefined;
-    line.close();
-    this.#parts.connector.forget(line.address);
-    for (const hint of this.#hints) if (hint.contact.address === line.address) this.#rest(hint);
+  #dropChannel(): void {
+    const channel = this.#channel!;
+    this.#channel = undefined;
+    channel.close();
+    this.#parts.connector.forget(channel.address);
+    for (const hint of this.#hints) if (hint.contact.address === channel.address) this.#rest(hint);
     this.peer.onDisconnect();
     this.#parts.membership.lose?.(this.id);
     this.#parts.onChange();
@@ -369,7 +369,7 @@ export class WorkerContact {
       this.#parts.environment.log.warn("worker disconnected", { worker: this.id, code, message });
     }
     this.peer.onDisconnect();
-    this.#noteFailure(this.#line!.address, error);
+    this.#noteFailure(this.#channel!.address, error);
     this.#parts.membership.lose?.(this.id);
     this.#parts.onChange();
   }
