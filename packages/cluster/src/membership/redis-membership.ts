@@ -9,7 +9,7 @@
 // view however large the set is, and a new worker is found when its page is read. Texts are bounded in
 // Redis (`redis-reading.ts`); those of known workers are read apart, so that others take nothing from them.
 
-import { excerpt, sleep, toWinnowError, workerId } from "@winnow/core";
+import { sleep, toWinnowError, workerId } from "@winnow/core";
 import type { Environment, Incarnation, Timer, WorkerId } from "@winnow/core";
 import type { Redis } from "ioredis";
 import type { Announcement } from "../announcement/announcement.ts";
@@ -25,13 +25,13 @@ import type { MembershipReading } from "./membership-fold.ts";
 import { RECORD_CHARACTERS_MAX, decodeRecord } from "./membership-record.ts";
 import type { MembershipRecord } from "./membership-record.ts";
 import type { OpenRedis } from "./redis-connection.ts";
-import { isUnconnected, redisFault } from "./redis-fault.ts";
 import { RefusedReply } from "./redis-reply-bounds.ts";
 import { LEFT_OUT, readIds, readRecords } from "./redis-reading.ts";
 import type { StoredRecord } from "./redis-reading.ts";
 import { redisKeys } from "./redis-keys.ts";
 import type { RedisKeys } from "./redis-keys.ts";
 import { RedisLease, WITHDRAWN_MS } from "./redis-lease.ts";
+import { RedisStoreLog } from "./redis-store-log.ts";
 
 /** Where the store is, how its records are trusted, and times. */
 export interface RedisMembershipSettings {
@@ -82,21 +82,8 @@ const ABSENT_MAX = 65_536;
 /** Ms without a record after which an id is removed from the set. */
 const PRUNE_MS = 600_000;
 
-/** Failed reads after which the fault of a connection would be known: 400 ms apart, longer than connecting may take. */
-const UNCONNECTED_READS = 4;
-/** Failed writes after which they are told. */
-const UNTOLD_WRITES = 2;
-
-/** How Redis refuses a command on a key that holds another type, and what its types are called. */
+/** How Redis refuses a command on a key that holds another type. */
 const WRONG_TYPE = "WRONGTYPE";
-const OF_TYPE: Readonly<Record<string, string>> = {
-  string: "a string",
-  list: "a list",
-  set: "a set",
-  hash: "a hash",
-  stream: "a stream",
-};
-
 interface CachedRecord {
   readonly stored: string;
   /** `ClusterSecret.revision` at the time of the check. */
@@ -120,22 +107,12 @@ export class RedisMembership implements MembershipStore {
   #state = initialMembership;
   #pollTimer: Timer | undefined;
   #isReading = false;
-  /** Failed reads in a row. The first one is logged, and the first read that succeeds again. */
-  #failures = 0;
-  #isFailureTold = false;
-  /** Failed writes in a row, while reads succeed. */
-  #failedWrites = 0;
-  #isWriteFaultTold = false;
-  /** Since when no reading has had a record of any worker. */
-  #emptySinceMs: number | undefined;
-  #isEmptyTold = false;
   /** Position in the set at which the next page begins; 0 while the whole set fits one page. */
   #pageStart = 0;
   #isCrowded = false;
   #isClosed = false;
-  /** Why the last connection broke or failed; `undefined` while there is one. */
-  #connectionFault: string | undefined;
   readonly #refused: RefusedRecords;
+  readonly #log: RedisStoreLog;
   /** The models order, over the same connections. */
   readonly orders: RedisOrders;
 
@@ -149,6 +126,8 @@ export class RedisMembership implements MembershipStore {
     this.#settings = { ...DEFAULTS, ...settings };
     this.#refused = settings.refused ?? new RefusedRecords(environment.log);
     this.#keys = redisKeys(this.#settings.cluster);
+    const { clock, log } = environment;
+    this.#log = new RedisStoreLog({ clock, log, ...this.#settings });
     this.#redis = this.#connect(() => {
       this.#lease.renew();
       this.#pollSoon(0);
@@ -160,7 +139,10 @@ export class RedisMembership implements MembershipStore {
         environment,
         redis: this.#redis,
         keys: this.#keys,
-        onWritten: (fault) => this.#noteWrite(fault),
+        onWritten: (fault) => {
+          if (fault === undefined) this.#log.written();
+          else this.#log.writeFailed(fault, this.#isReady);
+        },
       },
       this.#settings,
     );
@@ -222,27 +204,24 @@ export class RedisMembership implements MembershipStore {
   #connect(onReady: () => void): Redis {
     const redis = this.#openRedis(this.#settings.url);
     redis.on("error", (error: Error) => {
-      this.#connectionFault = this.#faultOf(error);
-      this.#environment.log.debug("membership store connection", {
-        message: excerpt(error.message),
-      });
+      this.#log.disconnected(error);
       if (error instanceof RefusedReply) this.#noteRefusedReply(error);
     });
     redis.on("ready", () => {
-      this.#connectionFault = undefined;
+      this.#log.connected();
       onReady();
     });
     return redis;
   }
 
-  #faultOf(error: Error): string {
-    return redisFault(error, this.#settings.url.startsWith("rediss:"));
+  get #isReady(): boolean {
+    return this.#redis.status === "ready";
   }
 
   /** Counts a reply that ended its connection. The first one is logged. */
   #noteRefusedReply(error: RefusedReply): void {
     const { host: store } = new URL(this.#settings.url);
-    this.#refused.refuse(`membership store ${store}`, error.reason, this.#faultOf(error));
+    this.#refused.refuse(`membership store ${store}`, error.reason, this.#log.faultOf(error));
   }
 
   #subscribe(): Redis {
@@ -275,16 +254,15 @@ export class RedisMembership implements MembershipStore {
       const reading = await this.#read();
       const nowMs = this.#environment.clock.nowMs();
       this.#state = foldReading(this.#state, reading, { nowMs, settings: this.#settings });
-      if (this.#isFailureTold) this.#environment.log.info("membership store answers again");
-      this.#noteEmptiness(reading, nowMs);
-      this.#failures = 0;
-      this.#isFailureTold = false;
+      const isEmpty = reading.announced.length === 0 && reading.spoilt.size === 0;
+      this.#log.readSucceeded({ isEmpty, workers: this.#state.members.size });
     } catch (error) {
       this.#state = foldFailure(this.#state);
-      this.#failures += 1;
       const fault = error instanceof Error ? error : toWinnowError(error);
-      if (fault.message.startsWith(WRONG_TYPE)) await this.#tellForeignKey();
-      else this.#tellFailure(fault);
+      const { members } = this.#keys;
+      if (fault.message.startsWith(WRONG_TYPE)) {
+        await this.#log.foundForeignKey(members, () => this.#redis.type(members));
+      } else this.#log.readFailed(fault, this.#isReady);
     }
     this.#isReading = false;
     if (this.#isClosed) return;
@@ -292,83 +270,6 @@ export class RedisMembership implements MembershipStore {
     if (before === initialMembership || !isSameView(before.view, this.#state.view)) {
       for (const listener of this.#listeners) this.#tell(listener);
     }
-  }
-
-  /**
-   * Logs a failure with the fault of the connection. Reads may fail before that fault is known; then a later one logs
-   * it.
-   */
-  #tellFailure(readFault: Error): void {
-    if (this.#isFailureTold) return;
-    const isOpen = this.#redis.status === "ready" && !isUnconnected(readFault);
-    const readsMin = isOpen ? 2 : UNCONNECTED_READS;
-    if (this.#connectionFault === undefined && this.#failures < readsMin) return;
-    const message = this.#connectionFault ?? this.#faultOf(readFault);
-    this.#isFailureTold = true;
-    // The host alone, without user and password.
-    const { host: store } = new URL(this.#settings.url);
-    this.#environment.log.warn("membership store does not answer", {
-      store,
-      message: excerpt(message),
-    });
-  }
-
-  /**
-   * Logs that the store answers, but does not take announcements: it is a replica that is only read, its memory is full, its
-   * disk does not take its data, or the user may not write.
-   */
-  #noteWrite(fault: string | undefined): void {
-    const { log } = this.#environment;
-    if (fault === undefined) {
-      if (this.#isWriteFaultTold) log.info("membership store takes announcements again");
-      this.#failedWrites = 0;
-      this.#isWriteFaultTold = false;
-      return;
-    }
-    log.debug("announcement not stored", { message: excerpt(fault) });
-    // What keeps a process from reading, too, is told by its reads.
-    if (this.#failures > 0 || this.#redis.status !== "ready") return;
-    this.#failedWrites += 1;
-    if (this.#isWriteFaultTold || this.#failedWrites < UNTOLD_WRITES) return;
-    this.#isWriteFaultTold = true;
-    const { host: store } = new URL(this.#settings.url);
-    log.warn("membership store does not take announcements", { store, message: excerpt(fault) });
-  }
-
-  /**
-   * Logs that the store has had no record of any worker for a while. All have ended, or they write to another Redis than is
-   * read here, such as the primary of a replica that lags: those that are known stay, but a process that starts finds nobody.
-   */
-  #noteEmptiness({ announced, spoilt }: MembershipReading, nowMs: number): void {
-    const { log } = this.#environment;
-    const { size: workers } = this.#state.members;
-    if (announced.length > 0 || spoilt.size > 0 || workers === 0) {
-      if (this.#isEmptyTold) log.info("membership store has records of workers again");
-      this.#emptySinceMs = undefined;
-      this.#isEmptyTold = false;
-      return;
-    }
-    this.#emptySinceMs ??= nowMs;
-    if (this.#isEmptyTold || nowMs - this.#emptySinceMs < this.#settings.forgottenMs) return;
-    this.#isEmptyTold = true;
-    const { host: store } = new URL(this.#settings.url);
-    const message =
-      "those that are known stay; if they live, do they write to this Redis, and is it no replica that lags?";
-    log.warn("membership store has no record of any worker", { store, workers, message });
-  }
-
-  /** Logs that the key of the members holds what another program has stored there. */
-  async #tellForeignKey(): Promise<void> {
-    if (this.#isFailureTold) return;
-    this.#isFailureTold = true;
-    const { members } = this.#keys;
-    // Access lists may not allow to ask for the type.
-    const type = await this.#redis.type(members).catch(() => "something else");
-    const remedy = "delete it, or give this cluster another name (--cluster)";
-    this.#environment.log.warn("membership store holds something else", {
-      store: new URL(this.#settings.url).host,
-      message: `key "${members}" holds ${OF_TYPE[type] ?? type}, where the ids of the workers are a sorted set; ${remedy}`,
-    });
   }
 
   #tell(listener: (view: MembershipView) => void): void {
