@@ -1,7 +1,8 @@
 // Entrance of the package: model directories as programs and readable tables, and the encodings of a
 // SavedModel's files that a writer shares.
 
-export { MODEL_FILES, openModelVersion } from "./model-directory.ts";
+export { MODEL_FILES, isModelFile, openModelVersion } from "./model-directory.ts";
+export { adviceOnFormats } from "./other-formats.ts";
 export type { ReadingOptions } from "./saved-model/version-files.ts";
 export { ObjectMirror, removeMirrors } from "./object-store/object-mirror.ts";
 export type { MirroredVersion } from "./object-store/object-mirror.ts";

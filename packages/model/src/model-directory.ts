@@ -8,6 +8,7 @@ import type { ModelVersion } from "./model-version.ts";
 import { DESCRIPTION_FILE } from "./onnx-directory/description/description.ts";
 import { MODEL_FILE } from "./onnx-directory/graph/model-file.ts";
 import { openOnnxDirectory } from "./onnx-directory/onnx-version.ts";
+import { adviceOnFormats, isOtherFormat } from "./other-formats.ts";
 import { PIPELINE_FILE } from "./pipeline-directory/pipeline-description.ts";
 import { openPipeline } from "./pipeline-directory/pipeline-version.ts";
 import { openSavedModel } from "./saved-model/saved-model-version.ts";
@@ -22,6 +23,14 @@ export const MODEL_FILES: readonly string[] = [
   PIPELINE_FILE,
   EXPERIMENT_FILE,
 ];
+
+/**
+ * Whether a version directory with a file of this name is looked into. One with a model in another format is refused as
+ * it is opened, which tells what to export.
+ */
+export function isModelFile(name: string): boolean {
+  return MODEL_FILES.includes(name) || isOtherFormat(name);
+}
 
 /**
  * Opens a version directory (`/models/movies/7`) of any format Winnow reads; reads no table.
@@ -50,8 +59,31 @@ export function openModelVersion(directory: string, options: ReadingOptions = {}
     const message = `Cannot open ${excerpt(directory)}: ${GRAPH_FILE}txt is text; save it as binary`;
     throw new WinnowError("UNIMPLEMENTED", message);
   }
-  const message = `Cannot open ${excerpt(directory)}: it holds no ${MODEL_FILES.join(", no ")}`;
-  throw new WinnowError("NOT_FOUND", message);
+  throw withoutModel(directory, namesIn(files));
+}
+
+/** None where the directory cannot be listed, or holds too much: the advice is left out then. */
+function namesIn(files: StoredDirectory): string[] {
+  try {
+    return files.filesBelow(".");
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * The refusal of a version that has no model file, by the names of its files at any depth: UNIMPLEMENTED for a model in
+ * another format, else NOT_FOUND.
+ */
+export function withoutModel(directory: string, names: readonly string[]): WinnowError {
+  const start = `Cannot open ${excerpt(directory)}`;
+  const advice = adviceOnFormats(names);
+  if (advice !== undefined) return new WinnowError("UNIMPLEMENTED", `${start}: ${advice}`);
+  const none = `${start}: it holds no ${MODEL_FILES.join(", no ")}`;
+  const below = names.find((name) => MODEL_FILES.includes(name.slice(name.indexOf("/") + 1)));
+  const remedy =
+    below === undefined ? "" : `; move the files beside its ${excerpt(below)} one folder up`;
+  return new WinnowError("NOT_FOUND", none + remedy);
 }
 
 /** Refuses a directory that has a model besides an experiment or a pipeline. @throws WinnowError INVALID_ARGUMENT */

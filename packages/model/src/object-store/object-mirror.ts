@@ -17,7 +17,7 @@ import {
   makeDirectorySync,
   parseObjectUrl,
 } from "@winnow/core";
-import { MODEL_FILES } from "../model-directory.ts";
+import { MODEL_FILES, withoutModel } from "../model-directory.ts";
 import { diskError } from "./disk-error.ts";
 import { type ObjectStore, type StoredObject, distinctObjects } from "./object-store.ts";
 import type { RemoteFile } from "./range-reader.ts";
@@ -77,8 +77,10 @@ export class ObjectMirror {
       name: object.key.slice(place.prefix.length + 1),
     }));
     if (!files.some(({ name }) => MODEL_FILES.includes(name))) {
-      const text = `it holds no ${MODEL_FILES.join(", no ")}`;
-      throw new WinnowError("NOT_FOUND", `Cannot open ${excerpt(url)}: ${text}`);
+      throw withoutModel(
+        url,
+        files.map(({ name }) => name),
+      );
     }
     const whole = files.filter(({ name, object }) => !isRowsFile(name, object));
     assertSmall(url, whole);

@@ -1,6 +1,14 @@
 // Whole SavedModels: those of the writer, and real exports, whole and damaged.
 
-import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import fc from "fast-check";
@@ -143,6 +151,29 @@ test("a directory without a model is NOT_FOUND", () => {
   const empty = mkdtempSync(path.join(work, "empty-"));
 
   expect(() => openModelVersion(empty)).toThrow(/holds no saved_model.pb/);
+});
+
+test.each([
+  [
+    "model.keras",
+    /^Cannot open .*: model\.keras is read by Keras alone; .*load_model\("model\.keras"\)\.export/,
+  ],
+  ["model.h5", /load_model\("model\.h5"\)\.export/],
+  ["m.weights.h5", /belongs to weights without a model; load them into it/],
+  ["checkpoint", /belongs to weights without a model/],
+  ["model.tflite", /is for TensorFlow Lite/],
+  ["model.pt", /is read by PyTorch alone; .*torch\.onnx\.export/],
+  ["tower.onnx", /rename tower\.onnx/],
+  [
+    "export/saved_model.pb",
+    /holds no saved_model\.pb.*; move the files beside its export\/saved_model\.pb one folder up/,
+  ],
+])("a directory with %s alone is refused with what to do", (name, message) => {
+  const directory = mkdtempSync(path.join(work, "other-"));
+  mkdirSync(path.dirname(path.join(directory, name)), { recursive: true });
+  writeFileSync(path.join(directory, name), "");
+
+  expect(() => openModelVersion(directory)).toThrow(message);
 });
 
 test("a graph saved as text is refused with advice", () => {

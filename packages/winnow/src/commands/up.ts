@@ -27,7 +27,7 @@ import { openModelConfig } from "../model-config/config-flags.ts";
 import {
   type ModelSource,
   type VersionDirectory,
-  holdsModel,
+  isLookedInto,
   modelSource,
 } from "../model-source/model-source.ts";
 import {
@@ -144,7 +144,7 @@ function unserved(
   if (!areNamesFree && !isModelName(model)) {
     return { model, state: "END", error: misnamedModelText(model) };
   }
-  if (isObjectUrl(directory) || holdsModel(directory)) return undefined;
+  if (isObjectUrl(directory) || isLookedInto(directory)) return undefined;
   return { model, state: "START", error: `there is no model file in ${directory} yet` };
 }
 

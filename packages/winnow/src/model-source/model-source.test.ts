@@ -132,7 +132,8 @@ describe("the models below a directory", () => {
     expect(servedInstead(newest!)).toBeUndefined();
     writeFileSync(path.join(served!, "pipeline.yaml"), "");
     expect(servedInstead(newest!)).toEqual({ model: "movies", version: 9, directory: served });
-    writeFileSync(path.join(copied!, "model.onnx"), "");
+    // Workers open it, and refuse it: so its status tells what to do.
+    writeFileSync(path.join(copied!, "model.keras"), "");
     expect(servedInstead(newest!)).toEqual({ model: "movies", version: 10, directory: copied });
   });
 
@@ -158,6 +159,12 @@ describe("the models below a directory", () => {
     symlinkSync(path.join(folder, "README"), path.join(folder, "read-me"));
 
     expect(() => newestVersions(folder)).toThrow(/^There is no model in .*; models lie at/u);
+  });
+
+  test("are told to be missing with what to do about a model in another format", () => {
+    writeFileSync(path.join(folder, "model.keras"), "");
+
+    expect(() => newestVersions(folder)).toThrow(/^There is no model in .*; model\.keras is read/u);
   });
 
   // Root may enter every folder.

@@ -7,6 +7,7 @@
 // `--model_config_file` wins over all of these (`model-config/`). Each path may be a URL of an object store, s3://bucket/prefix.
 
 import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs";
+import type { Dirent } from "node:fs";
 import path from "node:path";
 import {
   WinnowError,
@@ -16,7 +17,7 @@ import {
   joinObjectUrl,
   parseObjectUrl,
 } from "@winnow/core";
-import { MODEL_FILES } from "@winnow/model";
+import { MODEL_FILES, adviceOnFormats, isModelFile } from "@winnow/model";
 import { nameFault } from "../model-config/model-checks.ts";
 import type { ConfiguredModel } from "../model-config/model-config.ts";
 
@@ -169,9 +170,9 @@ function newestOf(model: string, basePath: string): VersionDirectory | undefined
  * may be a copy in progress. `undefined` if no directory of the model has one.
  */
 export function servedInstead(newest: VersionDirectory): VersionDirectory | undefined {
-  if (holdsModel(newest.directory)) return newest;
+  if (isLookedInto(newest.directory)) return newest;
   return versionsBelow(newest.model, path.dirname(newest.directory)).findLast(({ directory }) =>
-    holdsModel(directory),
+    isLookedInto(directory),
   );
 }
 
@@ -189,23 +190,37 @@ function adviceFor(directory: string): string {
     holdsModel(path.join(directory, name)),
   );
   const layout = `models lie at <directory>/<name>/<version number>/, each with one of ${MODEL_FILES.join(", ")}`;
-  if (unversioned === undefined) return `There is no model in ${directory}; ${layout}`;
+  if (unversioned === undefined) {
+    const advice = adviceOnFormats(entriesOf(directory).map(({ name }) => name)) ?? layout;
+    return `There is no model in ${directory}; ${advice}`;
+  }
   const there = path.join(directory, unversioned);
-  return `${there} holds a model but no version number: ${layout}. Move its files to ${path.join(there, "1")}`;
+  const isVersion = /^\d+$/.test(path.basename(directory));
+  const place = isVersion ? directory : path.join(there, "1");
+  return `${there} holds a model but no version number: ${layout}. Move its files to ${place}`;
 }
 
 /** Whether a directory is the version of a model. */
-export function holdsModel(directory: string): boolean {
+function holdsModel(directory: string): boolean {
   return MODEL_FILES.some((file) => existsSync(path.join(directory, file)));
+}
+
+/** Whether workers open a version directory, be it only to refuse it for its format. */
+export function isLookedInto(directory: string): boolean {
+  return holdsModel(directory) || entriesOf(directory).some(({ name }) => isModelFile(name));
 }
 
 /** None of what is no directory, has gone, or may not be read, such as the `lost+found` of a volume. */
 function subdirectories(directory: string): string[] {
+  return entriesOf(directory)
+    .filter((entry) => entry.isDirectory() || entry.isSymbolicLink())
+    .map((entry) => entry.name)
+    .toSorted();
+}
+
+function entriesOf(directory: string): Dirent[] {
   try {
-    return readdirSync(directory, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory() || entry.isSymbolicLink())
-      .map((entry) => entry.name)
-      .toSorted();
+    return readdirSync(directory, { withFileTypes: true });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (["ENOTDIR", "ENOENT", "EACCES", "ELOOP"].includes(code ?? "")) return [];

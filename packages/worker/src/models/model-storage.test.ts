@@ -40,6 +40,7 @@ describe.skipIf(native === undefined)("the addon's looks and Node's own calls", 
     await write("models/2/assets/more/words.txt");
     await write("models/2/assets.extra/items.jsonl");
     await write("models/3/variables/variables.index");
+    await write("models/7/model.keras");
     await write("models/a file");
     await symlink("1", path.join(base, "models", "4"));
     await symlink("a file", path.join(base, "models", "5"));
@@ -77,6 +78,7 @@ describe.skipIf(native === undefined)("the addon's looks and Node's own calls", 
     ["models/2", true],
     ["models/3", false],
     ["models/4", true],
+    ["models/7", true],
     ["models", false],
     ["linked", true],
     ["odd", true],

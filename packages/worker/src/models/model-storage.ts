@@ -12,19 +12,13 @@ import path from "node:path";
 import { createFolderLook } from "@winnow/accelerator";
 import type { FolderEntry, LookIntoFolders } from "@winnow/accelerator";
 import { FolderWalk, WinnowError } from "@winnow/core";
+import { MODEL_FILES, isModelFile } from "@winnow/model";
 
 import { joinedLooks } from "./folder-looks.ts";
 import type { ModelStorage } from "./version-watch.ts";
 
-/** A version directory is looked into once one of these files is in it. */
-const MODEL_FILES = [
-  "saved_model.pb",
-  "saved_model.pbtxt",
-  "model.onnx",
-  "winnow.json",
-  "pipeline.yaml",
-  "experiment.yaml",
-];
+/** A version directory is looked into once one of these files is in it, too. */
+const TOLD_FILES: ReadonlySet<string> = new Set(["saved_model.pbtxt", "winnow.json"]);
 /** Folders whose files are part of the stamp. */
 const STAMPED_FOLDERS = ["variables", "assets", "assets.extra"];
 /**
@@ -84,7 +78,7 @@ async function stampOf(directory: string, look: LookIntoFolders): Promise<string
   const looks = await look(folders.map((folder) => ({ folder, withFacts: true })));
   const [outer, ...below] = looks;
   const names = outer?.map(({ name }) => name) ?? (await outerNames(directory));
-  if (!MODEL_FILES.some((name) => names.includes(name))) return undefined;
+  if (!names.some((name) => isModelFile(name) || TOLD_FILES.has(name))) return undefined;
   const hash = createHash("sha256");
   if (outer === undefined) await addFiles(hash, directory, names.toSorted());
   else addLines(hash, outer, "");

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 
 import { joinObjectUrl, parseObjectUrl } from "@winnow/core";
-import { MODEL_FILES } from "@winnow/model";
+import { isModelFile } from "@winnow/model";
 import type { ObjectStore } from "@winnow/model";
 import type { ModelStorage } from "./version-watch.ts";
 
@@ -23,7 +23,7 @@ async function stampOf(store: ObjectStore, url: string): Promise<string | undefi
   const place = parseObjectUrl(url);
   const objects = await store.objects(place);
   const names = objects.map(({ key }) => key.slice(place.prefix.length + 1));
-  if (!names.some((name) => MODEL_FILES.includes(name))) return undefined;
+  if (!names.some((name) => isModelFile(name))) return undefined;
   const hash = createHash("sha256");
   for (const { key, bytes, etag } of objects) hash.update(`${key}\0${bytes}\0${etag}\n`);
   return hash.digest("hex");

@@ -127,8 +127,9 @@ export an exact index in place of another:
   },
   {
     ops: /^XlaCallModule$/,
-    hint: `For a model of JAX, convert with jax2tf.convert(..., native_serialization=False); a model of Keras that was \
-trained on JAX is exported by TensorFlow: model.save("m.keras"), then with KERAS_BACKEND=tensorflow \
+    hint: `For a model of JAX, write its layers in TensorFlow or Keras, with its weights (docs/models.md); up to JAX 0.7.1 \
+jax2tf.convert(..., native_serialization=False, enable_xla=False) does that. A model of Keras that was trained on JAX is exported \
+by TensorFlow: model.save("m.keras"), then with KERAS_BACKEND=tensorflow \
 keras.saving.load_model("m.keras").export("export/1", format="tf_saved_model")`,
   },
   {
