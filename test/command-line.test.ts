@@ -350,12 +350,13 @@ describe("winnow inspect of several models", () => {
     expect([text.code, json.code]).toEqual([1, 1]);
     expect(text.stdout).toMatch(/broken, version 1 .*\ncannot be served: DATA_LOSS: .*saved_model/);
     expect(text.stdout).toContain("movies, version 1");
-    expect(text.stderr).toContain("1 of 4 models cannot be served: broken");
+    expect(text.stderr).toContain("1 of 5 models cannot be served: broken");
     expect(JSON.parse(json.stdout)).toMatchObject([
       { model: "broken", error: { code: "DATA_LOSS" } },
       { model: "home-feed" },
       { model: "movies" },
       { model: "movies-ranking" },
+      { model: "similar-movies" },
     ]);
   });
 });

@@ -70,6 +70,8 @@ describe("a cluster with pipelines", () => {
     ] as const) {
       writePipeline(name, twoSources.replace("MERGE", merge));
     }
+    const alike = "- retrieve: { model: movies, k: 9, like: movie }";
+    writePipeline("alike", `inputs: { movie: string }\nstages:\n  ${alike}\n`);
     writePipeline(
       "blend",
       homeFeed
@@ -194,6 +196,34 @@ describe("a cluster with pipelines", () => {
       status: 400,
       error: expect.stringContaining('no attribute "titel"') as string,
     });
+  });
+
+  test("finds the items whose vectors have the largest products with an item's, none for an unknown one", async () => {
+    const every = await ask("movies", ["42"], { k: 300, return_vectors: true });
+    const [{ output_2: ids, vectors }] = every.body["predictions"] as [
+      Feed & { vectors: readonly (readonly number[])[] },
+    ];
+    expect(ids).toHaveLength(300);
+    const [liked, left] = [ids[7]!, ids[20]!];
+    const products = new Map(
+      ids.map((id, at) => {
+        const terms = vectors[at]!.map((value, axis) => value * vectors[7]![axis]!);
+        return [id, terms.reduce((sum, term) => sum + term, 0)];
+      }),
+    );
+    const best = ids
+      .filter((id) => id !== liked && id !== left)
+      .toSorted((a, b) => products.get(b)! - products.get(a)!)
+      .slice(0, 9);
+
+    const { body } = await ask("alike", [liked, "no such movie"], { exclude: [left] });
+
+    const [found, none] = body["predictions"] as [Feed, Feed];
+    expect(found.output_2).toEqual(best);
+    for (const [at, id] of best.entries()) {
+      expect(found.output_1[at]).toBeCloseTo(products.get(id)!, 5);
+    }
+    expect(none).toEqual({ output_1: [], output_2: [] });
   });
 
   test("compares vectors of the retrieval that it names alone, whichever the request wants to see", async () => {

@@ -56,6 +56,7 @@ describe("README", () => {
     expect(output).toContain("ready   movies, version 1");
     expect(output).toContain("ready   movies-ranking, version 1");
     expect(output).toContain("ready   home-feed, version 1");
+    expect(output).toContain("ready   similar-movies, version 1");
   });
 
   test.each(curlLines)("answers %s", (line) => {
@@ -102,8 +103,11 @@ describe("README", () => {
       execFileSync("sh", ["-c", line.replace("curl ", "curl -sS -f ")], { encoding: "utf8" }),
     );
 
-    expect(answers).toHaveLength(3);
-    for (const answer of answers) expect(answer).toContain("predictions");
+    expect(answers).toHaveLength(4);
+    for (const answer of answers) {
+      expect(answer).toContain("predictions");
+      expect(answer).not.toContain("[]");
+    }
   });
 
   test("Ctrl-C ends every process and says so with exit code 0", async () => {

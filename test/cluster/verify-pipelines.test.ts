@@ -36,7 +36,17 @@ const PIPELINES: Readonly<Record<string, string>> = {
   relevant: `${RETRIEVE}  - diversify: { mmr: 0.7, count: 15 }\n`,
   listed: `${RETRIEVE}  - filter: { year: { $gte: 1960 } }\n  - unknown: { user: user_id, list: popular.txt }\n${RANK}  - limit: 9\n`,
   fallen: `${RETRIEVE}  - unknown: { user: user_id, pipeline: listed }\n${RANK}  - limit: 6\n`,
+  alike: `  - retrieve: { model: movies, k: 30, like: user_id, as: prior }\n  - filter: { year: { $gte: 1960 } }\n${RANK}  - diversify: { mmr: 0.7, count: 9 }\n`,
+  "alike-too": `${RETRIEVE}  - retrieve: { model: movies, k: 25, like: movie, as: similar }\n  - merge: { weights: { prior: 1, similar: 0.5 } }\n`,
   "known-alone": `${RETRIEVE}  - unknown: { user: user_id, answer: error }\n`,
+};
+
+/** Inputs of pipelines that take another one than `user_id`, or more, and a request to such a pipeline. */
+const INPUTS: Readonly<Record<string, string>> = {
+  "alike-too": "{ user_id: string, movie: string }",
+};
+const BODIES: Readonly<Record<string, string>> = {
+  "alike-too": '{"instances":[{"user_id":"1","movie":"none"}]}',
 };
 
 /** Items of the list for unknown users: some of the model's, and one that it lacks. */
@@ -108,7 +118,8 @@ describe("winnow verify", () => {
     await writeDemo(second, { items: 200, dim: 4, users: 50, k: 5, seed: 9 });
     renameSync(path.join(second, "movies"), path.join(models, "trending"));
     for (const [name, stages] of Object.entries(PIPELINES)) {
-      write(name, "pipeline.yaml", `inputs: { user_id: string }\nstages:\n${stages}`);
+      const inputs = INPUTS[name] ?? "{ user_id: string }";
+      write(name, "pipeline.yaml", `inputs: ${inputs}\nstages:\n${stages}`);
     }
     write("listed", "popular.txt", popularItems());
     for (const [name, text] of Object.entries(EXPERIMENTS)) write(name, "experiment.yaml", text);
@@ -122,7 +133,9 @@ describe("winnow verify", () => {
     for (const [name, body] of [
       ["split", '{"instances":["1","2","3","4","5","6","7","8"]}'],
       ["by-header", '{"instances":["1"]}'],
-      ...Object.keys(PIPELINES).map((each) => [each, '{"instances":["1"]}'] as const),
+      ...Object.keys(PIPELINES).map(
+        (each) => [each, BODIES[each] ?? '{"instances":["1"]}'] as const,
+      ),
     ]) {
       await vi.waitFor(
         async () => {

@@ -66,6 +66,12 @@ describe("pipeline.yaml", () => {
     });
   });
 
+  test("retrieves items like an item, without inputs of the model", () => {
+    const text = whole.replace("inputs: { user_id: user }", "like: user");
+
+    expect(parse(text).pipeline.stages[0]).toMatchObject({ inputs: [], like: "user", k: 50 });
+  });
+
   test("names scores, and orders by an expression over them", () => {
     const text = whole
       .replace("k: 50", "k: 50, as: prior")
@@ -191,6 +197,12 @@ describe("pipeline.yaml", () => {
     ["k: 50", "k: 0", /line 3, stages\[0\]\.retrieve\.k: is not an integer from 1 to 4096/],
     ["k: 50", "k: 4097", /line 3, stages\[0\]\.retrieve\.k/],
     ["k: 50, ", "", /line 3, k: is missing/],
+    ["k: 50", "k: 50, like: user", /line 3, stages\[0\]\.retrieve: has `inputs` and `like`/],
+    [
+      "inputs: { user_id: user }",
+      "like: movie",
+      /line 3, .*like: is "movie"; the pipeline's inputs/,
+    ],
     [
       "user_id: user",
       "user_id: usr",

@@ -90,14 +90,28 @@ function readStage(item: Field, around: Surroundings): PipelineStage {
 }
 
 function readRetrieve(field: Field, { inputs, scores }: Surroundings): PipelineStage {
-  const fields = field.members(["model", "signature", "k", "inputs", "scores", "ids", "as"]);
+  const fields = field.members([
+    "model",
+    "signature",
+    "k",
+    "inputs",
+    "like",
+    "scores",
+    "ids",
+    "as",
+  ]);
   const as = fields.get("as");
-  const given = fields.needed("inputs").members().entries();
+  const like = fields.get("like");
+  if (like !== undefined && fields.get("inputs") !== undefined) {
+    throw field.refused("has `inputs` and `like`; items like an item are found without inputs");
+  }
+  const given = like === undefined ? fields.needed("inputs").members().entries() : [];
   return {
     kind: "retrieve",
     ...memberOf(fields),
     k: readCandidates(fields.needed("k")),
     inputs: given.map(([name, value]) => ({ name, from: readInput(value, inputs) })),
+    ...(like !== undefined && { like: readInput(like, inputs) }),
     scores: fields.get("scores")?.text() ?? "output_1",
     ids: fields.get("ids")?.text() ?? "output_2",
     ...(as !== undefined && { as: readNewScore(as, as.text(), scores) }),

@@ -290,6 +290,31 @@ describe("a pipeline", () => {
     );
   });
 
+  test("that finds items like an item lacks a model that answers those of one search, by ids of the input's type", () => {
+    const { inputs: _, ...rest } = retrieve;
+    const alike: RetrieveStage = { ...rest, inputs: [], like: "user_id" };
+    const lackWith = (model: ModelProgram, dtype: Dtype = "string") =>
+      lackOf(modelOf({ user_id: dtype }, {}, [alike]), () => model);
+    const answers = (step: Partial<TopKStep>, ids: Dtype = "string"): ModelProgram => {
+      const { signatures, ...model } = searching(modelOf({ user: "string" }, {}));
+      const outputs = [
+        { name: "output_1", dtype: "float32" as const, shape: [-1], value: 1, graphTensor: "" },
+        { name: "output_2", dtype: ids, shape: [-1], value: 2, graphTensor: "" },
+      ];
+      const steps = [{ ...signatures[0]!.steps[0]!, ...step } as TopKStep];
+      return { ...model, signatures: [{ ...signatures[0]!, steps, outputs }] };
+    };
+
+    expect(lackWith(answers({ ids: 2 }))).toBeUndefined();
+    expect(lackWith(answers({ rows: 2 }, "int32"), "int64")).toBeUndefined();
+    expect(lackWith(answers({ ids: 2 }, "int64"))).toBe(
+      'stages[0].retrieve: model movies answers ids of int64, input "user_id" is string',
+    );
+    expect(lackWith(answers({ ids: 7 }))).toBe(
+      "stages[0].retrieve: model movies cannot find items like another: it does not answer the items of one search as they were found",
+    );
+  });
+
   test("that merges lacks retrievals whose ids are of one type", () => {
     const trending = modelOf({ user: "string" }, { output_1: "float32", output_2: "int64" });
     const stages = [retrieve, { ...retrieve, model: "trending" }];

@@ -27,7 +27,7 @@ import {
   toWinnowError,
 } from "@winnow/core";
 import { attributesRanked, denseRankingsOf } from "../admission/dense-rankings.ts";
-import { ITEMS_LACK, searchedItems } from "./listed-items.ts";
+import { ITEMS_LACK, searchedItems } from "./item-search.ts";
 
 /** The program that answers for a model now, or why there is none. */
 export type MemberOf = (model: string) => ModelProgram | { readonly missing: string };
@@ -86,7 +86,9 @@ function checkStage(stage: PipelineStage, found: Found, memberOf: MemberOf): str
   if (!asksModel(stage)) return found;
   const signature = signatureFor(stage, memberOf);
   if (typeof signature === "string") return signature;
-  const lack = outputLack(stage, signature) ?? inputLack(stage, signature, found);
+  const isAlike = stage.kind === "retrieve" && stage.like !== undefined;
+  const own = isAlike ? likeLack(stage, signature, found) : inputLack(stage, signature, found);
+  const lack = outputLack(stage, signature) ?? own;
   if (lack !== undefined) return lack;
   return stage.kind === "retrieve" ? behindRetrieval(stage, found, { signature, memberOf }) : found;
 }
@@ -255,6 +257,22 @@ function outputLack(stage: ModelStage, { outputs }: SignatureProgram): string | 
   const other = outputs.find(({ name, dtype }) => scores.includes(name) && dtype !== "float32");
   if (other === undefined) return undefined;
   return `output "${excerpt(other.name)}" of model ${model} is ${other.dtype}, not float32`;
+}
+
+/** What finding items like an item lacks. */
+function likeLack(
+  stage: RetrieveStage,
+  signature: SignatureProgram,
+  { given }: Found,
+): string | undefined {
+  const model = excerpt(stage.model);
+  if (searchedItems(signature, stage) === undefined) {
+    return `model ${model} cannot find items like another: ${ITEMS_LACK}`;
+  }
+  const ids = signature.outputs.find(({ name }) => name === stage.ids)?.dtype;
+  const dtype = given.get(stage.like!);
+  if (ids === dtype || (ids === "int32" && dtype === "int64")) return undefined;
+  return `model ${model} answers ids of ${ids}, input "${excerpt(stage.like!)}" is ${dtype}`;
 }
 
 function inputLack(

@@ -10,6 +10,7 @@ import type { Candidates } from "./candidates.ts";
 import { diversified } from "./diversity.ts";
 import { StageNotes, explanationOf } from "./explanation.ts";
 import { withMembers } from "./item-texts.ts";
+import { withoutLiked } from "./items-alike.ts";
 import { memberOf } from "./member-access.ts";
 import type { PipelineRun, StageAnswer, StagesAnswer } from "./member-access.ts";
 import type { ItemRows } from "../item-rows.ts";
@@ -92,7 +93,8 @@ export async function runPipeline(run: PipelineRun): Promise<PipelineAnswer> {
 }
 
 /** Runs the stages in turn, for users of one kind. */
-async function runStages(run: PipelineRun): Promise<StagesAnswer> {
+async function runStages(asked: PipelineRun): Promise<StagesAnswer> {
+  const run = withoutLiked(asked);
   const { pipeline, request } = run;
   const notes = new StageNotes(run);
   const seen = await readSeen(run);

@@ -21,7 +21,10 @@ import { fitted, inputOf, memberOf, outputOf, requestInput } from "./member-acce
 import type { PipelineRun, StageAnswer } from "./member-access.ts";
 import type { StageNotes } from "./explanation.ts";
 import { endOfListed } from "./seen-items.ts";
-import { listedFirst, listedItems, mayLackItems, searchOfItems } from "./listed-items.ts";
+import { searchOfItems } from "./item-search.ts";
+import { likedItems } from "./items-alike.ts";
+import type { LikedItems } from "./items-alike.ts";
+import { listedFirst, listedItems, mayLackItems } from "./listed-items.ts";
 import { splitCells, vectorsIn } from "../program/item-vectors.ts";
 import type { CellVectors, SplitCells } from "../program/item-vectors.ts";
 import { inTurns, nextTurn } from "../program/turns.ts";
@@ -83,13 +86,14 @@ async function retrieve(
   exclude: readonly Tensor[] | undefined,
 ): Promise<StageAnswer> {
   const { pinned, signature } = memberOf(run, stage);
-  const { listed } = run;
+  const { like } = stage;
+  const liked = like === undefined ? undefined : await likedItems(run, { ...stage, like });
   const wanted = wishesOf(run, exclude);
   const description = describedBy(run, stage, { pinned, signature });
   const { names } = description;
   const instances = instancesOf(run.request.signature, run.request.inputs);
   const parts: Candidates[] = [];
-  let leastCoverage = 1;
+  let leastCoverage = liked?.coverage ?? 1;
   let { k } = stage;
   // Several questions one after the other, if a single one would describe or exclude more items than it may.
   for (let from = 0; from < instances;) {
@@ -97,15 +101,12 @@ async function retrieve(
     const end = Math.min(instances, from + atOnce, endOfListed(from, exclude, run.limits));
     const isWhole = end - from === instances;
     const rows = Array.from({ length: end - from }, (_, at) => from + at);
-    const asked = listed && searchOfItems(pinned, signature, { ...stage, k });
-    const inputs = asked?.inputs(rows.length) ?? inputsOf(run, stage, { signature, rows });
+    const search = searchFor(run, { ...stage, k }, { rows, liked });
     const lists = wanted.ofInstances(from, end);
     const { context, allowPartial } = run.request;
     const own = { k, attributes: names, ...(description.isCompared && VECTOR_BYTES) };
-    const question = { inputs, context, allowPartial, ...own };
-    const of = asked?.signature ?? signature;
-    const ask: AskItems = (more) =>
-      run.ask(pinned, { signature: of, ...question, ...lists, ...more });
+    const question = { ...search, context, allowPartial, ...own };
+    const ask: AskItems = (more) => run.ask(pinned, { ...question, ...lists, ...more });
     const { answer, following } = await askedItems(run, ask, isWhole ? description : undefined);
     leastCoverage = Math.min(leastCoverage, answer.coverage);
     const scores = outputOf(answer.outputs, stage.scores, stage);
@@ -116,13 +117,43 @@ async function retrieve(
       k = deeper;
       continue;
     }
-    const list = listed === undefined ? found : listedFirst(found, listed);
+    const list = inOwnOrder(run, { found, rows, liked });
     const vectorsLater = following && vectorsBehind(run, following, { ids, ask, stage });
     const how = { description, isWhole, vectorsLater };
     parts.push({ ...list, ...(await told(run, answer, how)) });
     from = end;
   }
   return { candidates: withOwnName(joinedInstances(parts), stage), coverage: leastCoverage };
+}
+
+/** Instances of a retrieval, and the items to which it finds similar ones, if it does. */
+interface RetrievedFor {
+  readonly rows: readonly number[];
+  readonly liked: LikedItems | undefined;
+}
+
+/** What a retrieval asks its model: what the stage names, or the items of its search by other vectors. */
+function searchFor(
+  run: PipelineRun,
+  stage: RetrieveStage,
+  { rows, liked }: RetrievedFor,
+): Pick<PredictRequest, "signature" | "inputs"> {
+  const { pinned, signature } = memberOf(run, stage);
+  if (run.listed === undefined && liked === undefined) {
+    return { signature, inputs: inputsOf(run, stage, { signature, rows }) };
+  }
+  const search = searchOfItems(pinned, signature, stage);
+  const vectors = liked?.vectorsOf(rows) ?? new Float32Array(rows.length * search.dim);
+  return { signature: search.signature, inputs: search.inputs(vectors) };
+}
+
+/** What was found as the retrieval gives it: items of a list in its order, and none that are like an unknown item. */
+function inOwnOrder(
+  { listed }: PipelineRun,
+  { found, rows, liked }: RetrievedFor & { readonly found: Candidates },
+): Candidates {
+  if (listed !== undefined) return listedFirst(found, listed);
+  return liked?.known(found, rows) ?? found;
 }
 
 /** Asks for items; `more` stands for what the question would bring beside its answer. */

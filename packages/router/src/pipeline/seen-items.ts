@@ -168,12 +168,12 @@ export interface Excluded {
 }
 
 /**
- * The ids that the request itself excludes, with those that were seen, up to what one instance may exclude.
+ * The ids that the request itself excludes, with others (those that were seen), up to what one instance may exclude.
  * @throws WinnowError INVALID_ARGUMENT where all instances together exclude too much
  */
 export function excludedWith(
   { request, limits }: Pick<PipelineRun, "request" | "limits">,
-  outcomes: readonly SeenOutcome[],
+  outcomes: readonly Pick<SeenOutcome, "lists">[],
 ): Excluded {
   const own = request.exclude;
   const instances = instancesOf(request.signature, request.inputs);

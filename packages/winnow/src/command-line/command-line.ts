@@ -286,7 +286,7 @@ interface DemoOptions {
 function demoCommand(): Command {
   return new Command("demo")
     .description(
-      "write models to try: movies (retrieval), movies-ranking, and a pipeline over both, home-feed",
+      "write models to try: movies (retrieval), movies-ranking, and two pipelines, home-feed and similar-movies",
     )
     .argument("<dir>", "where to write them")
     .option("--items <n>", "movies", wholeNumber(1, INT32_MAX), 10_000)

@@ -1,6 +1,6 @@
 // `winnow demo`: writes models to try Winnow with: `movies` (retrieval) and `movies-ranking`, with
-// readable titles and embeddings in clusters, so that answers look like recommendations; and `home-feed`, a
-// pipeline over both.
+// readable titles and embeddings in clusters, so that answers look like recommendations; `home-feed`, a
+// pipeline over both, and `similar-movies`, one that finds movies like a movie.
 
 import { existsSync } from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
@@ -19,7 +19,8 @@ export interface DemoCommand {
   readonly seed: number;
 }
 
-const PIPELINE = `# Movies for grown-ups, rated for the user, of different genres.
+const PIPELINES: Readonly<Record<string, string>> = {
+  "home-feed": `# Movies for grown-ups, rated for the user, of different genres.
 inputs: { user_id: string }
 stages:
   - retrieve: { model: movies, k: 100, inputs: { input_1: user_id } }
@@ -29,7 +30,13 @@ stages:
       inputs: { user_id: request.user_id, movie_title: item }
   - diversify: { at_most: 3, per: genres }
   - limit: 5
-`;
+`,
+  "similar-movies": `# Movies like a movie, in the table that \`movies\` searches.
+inputs: { movie_title: string }
+stages:
+  - retrieve: { model: movies, k: 5, like: movie_title }
+`,
+};
 
 /**
  * Writes the demo models.
@@ -37,7 +44,7 @@ stages:
  */
 export async function demo(command: DemoCommand): Promise<string> {
   const directory = path.resolve(command.directory);
-  const versions = ["movies", "movies-ranking", "home-feed"].map((name) =>
+  const versions = ["movies", "movies-ranking", ...Object.keys(PIPELINES)].map((name) =>
     path.join(directory, name, "1"),
   );
   const present = versions.find((version) => existsSync(version));
@@ -53,9 +60,11 @@ export async function demo(command: DemoCommand): Promise<string> {
       systemClock,
     );
     await writeDemo(directory, { ...command, onProgress });
-    const pipeline = path.join(directory, "home-feed", "1");
-    await mkdir(pipeline);
-    await writeFile(path.join(pipeline, "pipeline.yaml"), PIPELINE);
+    for (const [name, text] of Object.entries(PIPELINES)) {
+      const pipeline = path.join(directory, name, "1");
+      await mkdir(pipeline);
+      await writeFile(path.join(pipeline, "pipeline.yaml"), text);
+    }
   } catch (error) {
     throw await unwritten(directory, versions, error);
   }

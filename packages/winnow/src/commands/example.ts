@@ -1,7 +1,14 @@
 // A request that works, for the line `winnow up` prints: built from the signature's inputs with
 // keys the model really knows.
 
-import type { SignatureProgram, SignatureTensor, Step, Tensor } from "@winnow/core";
+import type {
+  Pipeline,
+  RetrieveStage,
+  SignatureProgram,
+  SignatureTensor,
+  Step,
+  Tensor,
+} from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
 import { type VersionDirectory } from "../model-source/model-source.ts";
 import { withVersion } from "../model-source/object-versions.ts";
@@ -16,17 +23,18 @@ export interface ExampleRequest {
 
 /**
  * A request that this version answers; `undefined` where none is known, as where records are parsed (tf.Example). An
- * experiment answers those of its arms: the model of one of them is looked for among the other versions.
+ * experiment answers those of its arms, a pipeline those of keys that its models know: these are looked for among the
+ * other versions.
  */
 export async function exampleRequest(
   found: VersionDirectory,
   others: readonly VersionDirectory[],
 ): Promise<ExampleRequest | undefined> {
-  const { experiment, own } = await withVersion(found.directory, (version) => ({
-    experiment: version.program.experiment,
-    own: exampleOfModel(version),
-  }));
-  if (experiment === undefined) return own;
+  const { experiment, pipeline } = await withVersion(found.directory, ({ program }) => program);
+  if (experiment === undefined) {
+    const keys = pipeline === undefined ? new Map() : await keysFor(pipeline, others);
+    return await withVersion(found.directory, (version) => exampleOfModel(version, keys));
+  }
   const { arms, sticky } = experiment;
   const asked = others.find((other) =>
     arms.some(({ model }) => model === other.model && model !== found.model),
@@ -36,7 +44,43 @@ export async function exampleRequest(
   return sticky?.by === "header" ? { ...example, header: `${sticky.name}: 42` } : example;
 }
 
-function exampleOfModel(version: ModelVersion): ExampleRequest | undefined {
+type KnownKeys = ReadonlyMap<string, unknown>;
+
+/** Keys of inputs of a pipeline that its retrievals know. */
+async function keysFor(
+  { stages }: Pipeline,
+  versions: readonly VersionDirectory[],
+): Promise<KnownKeys> {
+  const keys = new Map<string, unknown>();
+  for (const stage of stages) {
+    const member = versions.find(({ model }) => stage.kind === "retrieve" && model === stage.model);
+    if (stage.kind !== "retrieve" || member === undefined) continue;
+    const own = await withVersion(member.directory, (version) => keysOfRetrieval(version, stage));
+    for (const [name, key] of own) if (!keys.has(name)) keys.set(name, key);
+  }
+  return keys;
+}
+
+function keysOfRetrieval(version: ModelVersion, stage: RetrieveStage): KnownKeys {
+  const signature = version.program.signatures.find(({ name }) => name === stage.signature);
+  if (signature === undefined) return new Map();
+  if (stage.like !== undefined) return new Map([[stage.like, firstItem(version, signature)]]);
+  const keys = stage.inputs.map(({ name, from }) => {
+    const input = signature.inputs.find((each) => each.name === name);
+    return [from, input && knownKey(version, signature, input)] as const;
+  });
+  return new Map(keys);
+}
+
+/** The id of an item that a signature searches. */
+function firstItem(version: ModelVersion, { steps }: SignatureProgram): unknown {
+  const search = steps.find(({ kind }) => kind === "topK");
+  if (search?.kind !== "topK") return undefined;
+  const { ids } = version.openPartition(search.table, 0);
+  return ids === undefined ? 0 : firstValue(ids);
+}
+
+function exampleOfModel(version: ModelVersion, keys: KnownKeys): ExampleRequest | undefined {
   const { signatures } = version.program;
   const signature =
     signatures.find(({ name }) => name === "serving_default") ??
@@ -45,7 +89,8 @@ function exampleOfModel(version: ModelVersion): ExampleRequest | undefined {
   const areRows = signature.inputs.every(({ shape }) => shape?.length !== 0);
   const values = signature.inputs.map((input) => {
     const sizes = input.shape ?? [-1];
-    const value = exampleOf(version, { signature, input, sizes: areRows ? sizes.slice(1) : sizes });
+    const asked = { signature, input, sizes: areRows ? sizes.slice(1) : sizes };
+    const value = exampleOf(version, { ...asked, known: keys.get(input.name) });
     return [input.name, value] as const;
   });
   const example = values.length === 1 ? values[0]![1] : (Object.fromEntries(values) as unknown);
@@ -62,13 +107,15 @@ function exampleOf(
     signature,
     input,
     sizes,
+    known = knownKey(version, signature, input),
   }: {
     readonly signature: SignatureProgram;
     readonly input: SignatureTensor;
     readonly sizes: readonly number[];
+    readonly known: unknown;
   },
 ): unknown {
-  const scalar = knownKey(version, signature, input) ?? (input.dtype === "string" ? "42" : 1);
+  const scalar = known ?? (input.dtype === "string" ? "42" : 1);
   return sizes.reduceRight<unknown>(
     (value, size) => Array.from({ length: Math.max(1, size) }, () => value),
     scalar,

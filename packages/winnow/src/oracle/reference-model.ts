@@ -241,6 +241,31 @@ export class ReferenceModel implements Reference {
     });
   }
 
+  /**
+   * The items of a signature's search whose products with the vectors of other items, one for each instance, are largest;
+   * none where there is no such item.
+   */
+  itemsLike(
+    signature: SignatureProgram,
+    ids: Tensor,
+    question: ModelQuestion & { readonly k: number },
+  ): { readonly rows: readonly (readonly number[])[]; readonly search: ReferenceSearch } {
+    const step = signature.steps.find((each) => each.kind === "topK");
+    if (step === undefined) throw new RangeError("a signature that searches no items");
+    const { table, rowsOf } = this.#searched(step.table);
+    const own = Array.from({ length: ids.data.length }, (_, at) => rowsOf(keyAt(ids, at))[0]);
+    const vectors = new Float32Array(own.length * table.dim);
+    for (const [at, row] of own.entries()) {
+      if (row !== undefined) vectors.set(itemVectorOf(table, row)!, at * table.dim);
+    }
+    const query = tensor("float32", [own.length, table.dim], vectors);
+    const { search } = this.#search(step, { query, k: question.k }, question);
+    return {
+      rows: search.rows.map((rows, at) => (own[at] === undefined ? [] : [...rows])),
+      search,
+    };
+  }
+
   /** What a signature must answer. @throws WinnowError INVALID_ARGUMENT where it must refuse */
   async answer(signature: SignatureProgram, question: ModelQuestion): Promise<ReferenceAnswer> {
     const searches: ReferenceSearch[] = [];

@@ -115,6 +115,10 @@ export class ReferencePipeline implements Reference {
   /** Follows an input to the first model that takes it as it is. */
   inputOf(_: SignatureProgram, input: SignatureTensor): InputOfModel | undefined {
     for (const stage of this.#pipeline.stages) {
+      if (stage.kind === "retrieve" && stage.like === input.name) {
+        const { signature, reference } = this.#asked(stage);
+        return { model: reference, signature, input, items: reference.itemsOf(signature).table };
+      }
       const name = inputTakenBy(stage, input.name);
       if (name === undefined || (stage.kind !== "retrieve" && stage.kind !== "rank")) continue;
       const { signature, reference } = this.#asked(stage);
@@ -327,6 +331,61 @@ export class ReferencePipeline implements Reference {
 
   /** The best items of one model for each instance; filters of all stages hold. */
   async #retrieve(
+    stage: RetrieveStage,
+    asked: ReferenceQuestion,
+  ): Promise<{ readonly lists: Lists; readonly search: ReferenceSearch | undefined }> {
+    const question = this.#withoutLiked(asked);
+    if (stage.like !== undefined) return this.#retrieveLike(stage, stage.like, question);
+    return await this.#retrieveBest(stage, question);
+  }
+
+  /** The question, in which items to which similar ones are retrieved are excluded. */
+  #withoutLiked(question: ReferenceQuestion): ReferenceQuestion {
+    const inputs = this.#retrievals().flatMap(({ like }) => like ?? []);
+    if (inputs.length === 0) return question;
+    const liked = inputs.map((name) => question.inputs.get(name)!);
+    const { exclude = [] } = question;
+    const [{ dtype, data }] = liked as [Tensor];
+    const lists = Array.from({ length: data.length }, (_, at) => {
+      const own = exclude[exclude.length > 1 ? at : 0];
+      const count = own?.data.length ?? 0;
+      const ids = Array.from({ length: count }, (__, each) => scalarAt(own!, each));
+      const all = [...ids, ...liked.map((values) => scalarAt(values, at))];
+      return tensorOfScalars(dtype, [all.length], all);
+    });
+    return { ...question, exclude: lists };
+  }
+
+  /** The items of one model's search that are most like an item; none that are like one which the model does not have. */
+  #retrieveLike(
+    stage: RetrieveStage,
+    like: string,
+    question: ReferenceQuestion,
+  ): { readonly lists: Lists; readonly search: ReferenceSearch } {
+    const { reference, signature } = this.#asked(stage);
+    const ownFilters = this.#ownFilters(reference, signature);
+    const asked = { ...question, k: stage.k, ownFilters };
+    const { rows, search } = reference.itemsLike(signature, question.inputs.get(like)!, asked);
+    const { table } = search.items;
+    const names = this.#attributesNeeded(question);
+    const isCompared = this.#isCompared(stage);
+    const lists = rows.map((found, instance) => {
+      const described = names.length === 0 ? [] : attributesOf(table, found, names);
+      return found.map((row, place): Candidate => {
+        const score = search.scoreOf(instance, row);
+        return {
+          id: idOfRow(table, row),
+          score,
+          named: new Map(stage.as === undefined ? [] : [[stage.as, score]]),
+          attributes: described[place] ?? {},
+          vector: isCompared ? itemVectorOf(table, row) : undefined,
+        };
+      });
+    });
+    return { lists, search };
+  }
+
+  async #retrieveBest(
     stage: RetrieveStage,
     question: ReferenceQuestion,
   ): Promise<{ readonly lists: Lists; readonly search: ReferenceSearch | undefined }> {

@@ -84,6 +84,8 @@ export interface InputOfModel {
   readonly model: KnowingModel;
   readonly signature: SignatureProgram;
   readonly input: SignatureTensor;
+  /** The items whose ids it takes, where it takes those of items. */
+  readonly items?: DescribedItems | undefined;
 }
 
 /** The items that exclusions, filters and attributes of a question are about. */

@@ -5,7 +5,7 @@ import type { Dtype, Step, Tensor, ValueId } from "@winnow/core";
 import { dtypeArrays } from "@winnow/core";
 import type { InputOfModel, KnowingModel } from "../oracle/reference.ts";
 import type { ScalarValue } from "../oracle/scalars.ts";
-import { keyAt } from "../oracle/whole-table.ts";
+import { idOfRow, keyAt } from "../oracle/whole-table.ts";
 import { type Random, draw, pick } from "./seeded-random.ts";
 
 /** Keys that one input knows. */
@@ -28,7 +28,8 @@ export function knownKeysOf(origin: InputOfModel | undefined): KnownKeys | undef
 const isFloat = (dtype: Dtype): boolean => dtype === "float32" || dtype === "float64";
 
 /** Follows an input through the steps that only reshape or rename it, to the first look-up. */
-function keysBehind({ model, signature, input }: InputOfModel): KnownKeys | undefined {
+function keysBehind({ model, signature, input, items }: InputOfModel): KnownKeys | undefined {
+  if (items !== undefined) return { count: items.rows, at: (index) => idOfRow(items, index) };
   const { vocabularies } = model.version.program;
   const derived = new Set<ValueId>([input.value]);
   for (const step of signature.steps) {

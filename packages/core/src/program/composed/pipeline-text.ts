@@ -10,7 +10,7 @@ import { scoreText } from "./score-expression.ts";
 export function stageWords(stage: PipelineStage): string {
   switch (stage.kind) {
     case "retrieve":
-      return `${stage.model}, k=${stage.k}`;
+      return `${stage.model}${stage.like === undefined ? "" : ` like ${excerpt(stage.like)}`}, k=${stage.k}`;
     case "merge":
       return partsText(stage);
     case "filter":

@@ -73,6 +73,8 @@ describe("a pipeline of an encoded program", () => {
       mmr(0, "prior"),
     );
     const { as: _, ...plain } = retrieve;
+    const alike = pipelineOf({ ...plain, inputs: [], like: "movie" });
+    expect(readBack(alike)).toEqual(alike);
     const short = pipelineOf(plain, scoreOf("score")).stages.slice(0, 1);
 
     expect(readBack(whole)).toEqual(whole);
@@ -98,6 +100,7 @@ describe("a pipeline of an encoded program", () => {
   });
 
   test.each<[string, readonly PipelineStage[]]>([
+    ["inputs or an item, not both", [{ ...retrieve, like: "movie" }]],
     ['scores that are known, not "ctr"', [retrieve, scoreOf("ctr"), rank]],
     ['scores with a name each, not "ctr" again', [retrieve, rank, rank]],
     [

@@ -44,10 +44,15 @@ export interface PipelineMember {
   readonly signature: string;
 }
 
-/** The best `k` items of a retrieval model. */
+/** The best `k` items of a retrieval model, or the `k` items of its search that are most like an item. */
 export interface RetrieveStage extends PipelineMember {
   readonly kind: "retrieve";
   readonly k: number;
+  /**
+   * The input of the pipeline with an item's id: the best items are those with the largest products with its vector, and
+   * the model has no inputs. Routers without this ask for the model's inputs, and so refuse the pipeline.
+   */
+  readonly like?: string | undefined;
   /** Inputs of the model, each from an input of the pipeline. */
   readonly inputs: readonly { readonly name: string; readonly from: string }[];
   readonly scores: string;
@@ -420,7 +425,17 @@ function readRetrieve(from: HeaderValue): RetrieveStage {
   const k = read(from, "k", candidates);
   const as = read(from, "as", optional(text));
   const ids = read(from, "ids", text);
-  return { kind: "retrieve", ...member, k, inputs, ids, ...(as !== undefined && { as }) };
+  const like = read(from, "like", optional(text));
+  if (like !== undefined && inputs.length > 0) throw refuse(from, "inputs or an item, not both");
+  return {
+    kind: "retrieve",
+    ...member,
+    k,
+    inputs,
+    ids,
+    ...(as !== undefined && { as }),
+    ...(like !== undefined && { like }),
+  };
 }
 
 function readMerge(from: HeaderValue): MergeStage {
