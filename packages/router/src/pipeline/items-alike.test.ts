@@ -208,7 +208,9 @@ describe("items like an item", () => {
 
     const refused = answerOf({ items: ["east"], more: { exclude }, bounds });
 
-    await expect(refused).rejects.toThrow("exclude fewer ids");
+    await expect(refused).rejects.toThrow(
+      "each instance may exclude 2 ids of 9999 bytes in all; exclude less",
+    );
   });
 
   test("are covered as the lesser of both questions is", async () => {

@@ -108,7 +108,11 @@ export function withoutLiked(run: PipelineRun): PipelineRun {
   const liked = [...new Set(inputs)].map((input) => ({ lists: listsOf(run, input) }));
   const { lists, isCut } = excludedWith(run, liked);
   if (!isCut) return { ...run, request: { ...run.request, exclude: lists } };
+  const { excludedIdsMax, excludedBytesMax } = run.limits;
   const text = "Cannot exclude the items themselves to which similar ones are retrieved";
-  const remedy = "the request already excludes as much as it may: exclude fewer ids";
-  throw new WinnowError("INVALID_ARGUMENT", `${text}; ${remedy}`);
+  const most = `each instance may exclude ${excludedIdsMax} ids of ${excludedBytesMax} bytes in all`;
+  throw new WinnowError(
+    "INVALID_ARGUMENT",
+    `${text}: ${most}; exclude less, or ask for shorter ids`,
+  );
 }

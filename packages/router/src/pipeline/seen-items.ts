@@ -210,7 +210,7 @@ function assertRoom(lists: readonly Tensor[]): void {
   const ids = lists.reduce((sum, { data }) => sum + data.length, 0);
   const bytes = lists.reduce((sum, list) => sum + keyBytes(list), 0);
   if (ids <= EXCLUDED_IDS_MAX && bytes <= EXCLUDED_BYTES_MAX) return;
-  const text = `Cannot exclude ${ids} ids of ${bytes} bytes, what was seen and what is to be excluded beside it for each instance`;
+  const text = `Cannot exclude ${ids} ids of ${bytes} bytes, for each instance what was seen, or is its own item, and what is to be excluded beside it`;
   const most = `at most ${EXCLUDED_IDS_MAX} ids and ${EXCLUDED_BYTES_MAX} bytes in all: send fewer instances`;
   throw new WinnowError("INVALID_ARGUMENT", `${text}; ${most}`);
 }
