@@ -6,7 +6,7 @@ export { adviceOnFormats } from "./other-formats.ts";
 export type { ReadingOptions } from "./saved-model/version-files.ts";
 export { ObjectMirror, removeMirrors } from "./object-store/object-mirror.ts";
 export type { MirroredVersion } from "./object-store/object-mirror.ts";
-export type { ObjectStore } from "./object-store/object-store.ts";
+export type { ObjectStore, StoredObject } from "./object-store/object-store.ts";
 export { cacheBytes } from "./object-store/cached-store.ts";
 export type { CacheSettings } from "./object-store/cached-store.ts";
 export { RangeReader } from "./object-store/range-reader.ts";

@@ -22,6 +22,7 @@ import {
 } from "./attempts.ts";
 import {
   type ByteRange,
+  OBJECTS_MAX,
   type ObjectStore,
   REPLACED,
   type StoredObject,
@@ -110,12 +111,12 @@ export class AzureStore implements ObjectStore {
     );
     for await (const { blobPrefixes = [] } of pages) {
       for (const { name } of blobPrefixes) names.push(name.slice(below.length, -1));
-      assertListable(url, names, "folders");
+      assertListable(url, names, { what: "folders" });
     }
     return names;
   }
 
-  async objects(url: ObjectUrl): Promise<readonly StoredObject[]> {
+  async objects(url: ObjectUrl, most: number = OBJECTS_MAX): Promise<readonly StoredObject[]> {
     const found: StoredObject[] = [];
     const pages = this.#pages(url, (container, options) => container.listBlobsFlat(options));
     for await (const { blobItems } of pages) {
@@ -123,7 +124,7 @@ export class AzureStore implements ObjectStore {
         const { contentLength: bytes = 0, etag = "" } = properties;
         if (!key.endsWith("/")) found.push({ key, bytes, etag });
       }
-      assertListable(url, found, "objects");
+      assertListable(url, found, { what: "objects", most });
     }
     return withoutDirectories(found);
   }

@@ -80,8 +80,8 @@ export class CachedStore implements ObjectStore {
     return this.#parts.store.folders(url);
   }
 
-  objects(url: ObjectUrl): Promise<readonly StoredObject[]> {
-    return this.#parts.store.objects(url);
+  objects(url: ObjectUrl, most?: number): Promise<readonly StoredObject[]> {
+    return this.#parts.store.objects(url, most);
   }
 
   async read(

@@ -24,6 +24,7 @@ import {
 } from "./attempts.ts";
 import {
   type ByteRange,
+  OBJECTS_MAX,
   type ObjectStore,
   REPLACED,
   type RangeHead,
@@ -95,12 +96,12 @@ export class GcsStore implements ObjectStore {
     const query = { delimiter: "/", fields: "prefixes,nextPageToken" };
     for await (const { prefixes = [] } of this.#pages(url, query)) {
       for (const prefix of prefixes) names.push(prefix.slice(below.length, -1));
-      assertListable(url, names, "folders");
+      assertListable(url, names, { what: "folders" });
     }
     return names;
   }
 
-  async objects(url: ObjectUrl): Promise<readonly StoredObject[]> {
+  async objects(url: ObjectUrl, most: number = OBJECTS_MAX): Promise<readonly StoredObject[]> {
     const found: StoredObject[] = [];
     const query = { fields: "items(name,size,generation),nextPageToken" };
     for await (const { items = [] } of this.#pages(url, query)) {
@@ -108,7 +109,7 @@ export class GcsStore implements ObjectStore {
         // Consoles create empty objects for folders.
         if (!key.endsWith("/")) found.push({ key, bytes: Number(size), etag });
       }
-      assertListable(url, found, "objects");
+      assertListable(url, found, { what: "objects", most });
     }
     return found;
   }

@@ -21,8 +21,8 @@ export interface ByteRange {
 export interface ObjectStore {
   /** Names directly below a prefix that have something below them, at most 10 000. */
   folders(url: ObjectUrl): Promise<readonly string[]>;
-  /** All objects below a prefix, ascending by key, at most 12 000. */
-  objects(url: ObjectUrl): Promise<readonly StoredObject[]>;
+  /** All objects below a prefix, ascending by key, at most 12 000 unless told. Rejects with RESOURCE_EXHAUSTED for more. */
+  objects(url: ObjectUrl, most?: number): Promise<readonly StoredObject[]>;
   /**
    * Bytes of an object with the content that was listed under its etag. Rejects with UNAVAILABLE if the
    * object was replaced since.
@@ -113,7 +113,8 @@ export function distinctObjects(
 
 /** Names directly below a prefix, and objects, at most: a directory of models has no more. */
 const FOLDERS_MAX = 10_000;
-const OBJECTS_MAX = 12_000;
+/** Objects of a version, at most. */
+export const OBJECTS_MAX = 12_000;
 
 /** Parts of one listing, at most: stores give a thousand names in each, but may give fewer, or none. */
 const PAGES_MAX = 200;
@@ -129,9 +130,8 @@ export function assertPages(url: ObjectUrl, pages: number): void {
 export function assertListable(
   url: ObjectUrl,
   { length }: { readonly length: number },
-  what: "folders" | "objects",
+  { what, most = FOLDERS_MAX }: { readonly what: "folders" | "objects"; readonly most?: number },
 ): void {
-  const most = what === "folders" ? FOLDERS_MAX : OBJECTS_MAX;
   if (length <= most) return;
   const text = `${writtenObject(url, url.prefix)} holds more than ${most} ${what}: name a prefix further down`;
   throw new WinnowError("RESOURCE_EXHAUSTED", text);

@@ -54,7 +54,7 @@ export function objectStores(environment: StoreEnvironment, cache?: CacheSetting
   };
   return {
     folders: (url) => of(url).folders(url),
-    objects: (url) => of(url).objects(url),
+    objects: (url, most) => of(url).objects(url, most),
     read: (bucket, object, range) => of(bucket).read(bucket, object, range),
   };
 }

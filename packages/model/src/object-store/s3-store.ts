@@ -11,6 +11,7 @@ import type { ObjectBucket, ObjectUrl } from "@winnow/core";
 import { bodyOf, isRedirect, redirectText, shortBody } from "./attempts.ts";
 import {
   type ByteRange,
+  OBJECTS_MAX,
   type ObjectStore,
   REPLACED,
   type StoredObject,
@@ -45,19 +46,19 @@ export class S3Store implements ObjectStore {
       for (const { Prefix = "" } of page.CommonPrefixes ?? []) {
         names.push(Prefix.slice(below.length, -1));
       }
-      assertListable(url, names, "folders");
+      assertListable(url, names, { what: "folders" });
     }
     return names;
   }
 
-  async objects(url: ObjectUrl): Promise<readonly StoredObject[]> {
+  async objects(url: ObjectUrl, most: number = OBJECTS_MAX): Promise<readonly StoredObject[]> {
     const found: StoredObject[] = [];
     for await (const page of this.#pages(url, {})) {
       for (const { Key: key = "", Size: bytes = 0, ETag: etag = "" } of page.Contents ?? []) {
         // Consoles create empty objects for folders.
         if (!key.endsWith("/")) found.push({ key, bytes, etag });
       }
-      assertListable(url, found, "objects");
+      assertListable(url, found, { what: "objects", most });
     }
     return found;
   }

@@ -19,6 +19,7 @@ function eitherStorage(
   return {
     directories: async (location) => (await of(location)).directories(location),
     stamp: async (location) => (await of(location)).stamp(location),
+    stamps: async (location, names) => (await of(location)).stamps?.(location, names),
     join: (location, name) =>
       isObjectUrl(location) ? joinObjectUrl(location, name) : files.join(location, name),
     realPath: async (location) => (await of(location)).realPath(location),

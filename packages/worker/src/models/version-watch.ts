@@ -28,6 +28,14 @@ export interface ModelStorage {
    * file is not there yet.
    */
   stamp(directory: string): Promise<string | undefined>;
+  /**
+   * The stamps of many version directories of a model, by name, where that costs less than each by itself; else
+   * `undefined`.
+   */
+  stamps?(
+    basePath: string,
+    names: readonly string[],
+  ): Promise<ReadonlyMap<string, string | undefined> | undefined>;
   /** Joins a directory and a name in it. */
   join(directory: string, name: string): string;
   /** A path with its links resolved; rejects if it does not exist. */
@@ -43,6 +51,8 @@ export interface ModelLocation {
 
 /** Directories that are looked at together: more would delay all other work of the file threads. */
 const LOOKS_AT_ONCE = 4;
+/** Version directories of a model from which on they are looked at together, where the storage can. */
+const TOGETHER_MIN = 8;
 /** After a long look, the pause is this many times as long as the look. */
 const PAUSE_FACTOR = 4;
 const PAUSE_MS_MAX = 60_000;
@@ -92,6 +102,12 @@ interface StampedDirectory extends Omit<FoundVersion, "stamp"> {
   readonly stamp: string | undefined;
   /** Whether the files were looked at in this look. */
   readonly isNew: boolean;
+}
+
+/** Version directories with their names in the model's directory, by number. */
+interface NamedDirectories {
+  readonly directories: readonly Omit<FoundVersion, "stamp">[];
+  readonly names: VersionIndex["names"];
 }
 
 /** Polls the model directories until closed. */
@@ -272,8 +288,17 @@ export class VersionWatch {
         version,
         directory: storage.join(basePath, name),
       }));
+      const together = await this.#stampsTogether(
+        { model, basePath },
+        {
+          directories: directories.filter(({ version }) => newest.has(version)),
+          names: index.names,
+        },
+      );
       const looks = directories.map(async (found) =>
-        newest.has(found.version) ? this.#stamped(model, found) : this.#lastSeen(model, found),
+        newest.has(found.version)
+          ? this.#stamped(model, found, together)
+          : this.#lastSeen(model, found),
       );
       const stamped = (await Promise.all(looks)).filter((each) => each !== undefined);
       const observed = this.#observe(model, stamped);
@@ -331,12 +356,36 @@ export class VersionWatch {
       .map(({ version, directory }) => ({ version, directory, stamp: NO_FILES_STAMP }));
   }
 
+  /** The stamps of all directories that must be looked at, by directory, if the storage gives them together. */
+  async #stampsTogether(
+    { model, basePath }: Pick<ModelLocation, "model" | "basePath">,
+    { directories, names }: NamedDirectories,
+  ): Promise<ReadonlyMap<string, string | undefined> | undefined> {
+    const { storage } = this.#dependencies;
+    const asked = directories.filter((each) => this.#recentStamp(model, each) === undefined);
+    if (storage.stamps === undefined || asked.length < TOGETHER_MIN) return undefined;
+    const look = async (): Promise<ReadonlyMap<string, string | undefined> | undefined> =>
+      storage.stamps?.(
+        basePath,
+        asked.map(({ version }) => names.get(version)!),
+      );
+    const stamps = await this.#lookSlots.run(look);
+    if (stamps === undefined) return undefined;
+    return new Map(
+      asked.map(({ version, directory }) => [directory, stamps.get(names.get(version)!)]),
+    );
+  }
+
   async #stamped(
     model: string,
     { version, directory }: Omit<FoundVersion, "stamp">,
+    together: ReadonlyMap<string, string | undefined> | undefined,
   ): Promise<StampedDirectory> {
     const known = this.#recentStamp(model, { version, directory });
     if (known !== undefined) return { version, directory, stamp: known, isNew: false };
+    if (together?.has(directory) === true) {
+      return { version, directory, stamp: together.get(directory), isNew: true };
+    }
     const look = (): Promise<string | undefined> => this.#stampOf(model, { version, directory });
     return { version, directory, stamp: await this.#lookSlots.run(look), isNew: true };
   }
