@@ -27,12 +27,17 @@ export interface ProgramStoreParts {
   readonly peers: ReadonlyMap<WorkerId, WorkerPeer>;
 }
 
+/** A program in this router. */
+type ProgramState =
+  /** `error`: why the last attempt to fetch it failed. */
+  | { readonly kind: "absent"; readonly error: WinnowError | undefined }
+  | { readonly kind: "ready"; readonly loaded: LoadedProgram }
+  /** It can never run here. */
+  | { readonly kind: "refused"; readonly error: WinnowError };
+
 interface Entry {
   readonly fingerprint: Fingerprint;
-  loaded: LoadedProgram | undefined;
-  error: WinnowError | undefined;
-  /** Why the program can never run in this router, if so. */
-  refusal: WinnowError | undefined;
+  program: ProgramState;
   fetching: boolean;
   /** The worker that is being asked. */
   asked: AskedSource | undefined;
@@ -82,39 +87,47 @@ export class ProgramStore {
 
   /** Programs that can never be run here, and why. */
   unrunnable(): ReadonlyMap<Fingerprint, WinnowError> {
-    const refused = [...this.#entries.values()].filter(({ refusal }) => refusal !== undefined);
-    return new Map(refused.map(({ fingerprint, refusal }) => [fingerprint, refusal!]));
+    return new Map(
+      [...this.#entries.values()].flatMap(({ fingerprint, program }) =>
+        program.kind === "refused" ? [[fingerprint, program.error] as const] : [],
+      ),
+    );
   }
 
   /** Whether the program is ready to run. */
   isReady(fingerprint: Fingerprint): boolean {
-    return this.#entries.get(fingerprint)?.loaded !== undefined;
+    return this.#entries.get(fingerprint)?.program.kind === "ready";
   }
 
   /** The programs that are ready to run, by content. */
   ready(): readonly (readonly [Fingerprint, LoadedProgram])[] {
-    return [...this.#entries.values()].flatMap(({ fingerprint, loaded }) =>
-      loaded === undefined ? [] : [[fingerprint, loaded] as const],
+    return [...this.#entries.values()].flatMap(({ fingerprint, program }) =>
+      program.kind === "ready" ? [[fingerprint, program.loaded] as const] : [],
     );
   }
 
-  /** Why the last attempt to fetch a program failed. */
+  /** Why a program is not ready: what failed in the last attempt to fetch it, or why it can never run here. */
   errorOf(fingerprint: Fingerprint): WinnowError | undefined {
-    return this.#entries.get(fingerprint)?.error;
+    const program = this.#entries.get(fingerprint)?.program;
+    return program === undefined || program.kind === "ready" ? undefined : program.error;
   }
 
   /** A notice on a program that is ready; "" for most. */
   noticeOf(fingerprint: Fingerprint): string {
-    const tables = this.#entries.get(fingerprint)?.loaded?.program.uncutTables ?? [];
+    const tables = this.#loaded(fingerprint)?.program.uncutTables ?? [];
     return tables.map(uncutTableText).join("\n");
   }
 
   /** Pins a program for a request; `release` ends the pin. `undefined` while it is not ready. */
   pin(fingerprint: Fingerprint): LoadedProgram | undefined {
-    const entry = this.#entries.get(fingerprint);
-    if (entry?.loaded === undefined) return undefined;
-    entry.pins += 1;
-    return entry.loaded;
+    const loaded = this.#loaded(fingerprint);
+    if (loaded !== undefined) this.#entries.get(fingerprint)!.pins += 1;
+    return loaded;
+  }
+
+  #loaded(fingerprint: Fingerprint): LoadedProgram | undefined {
+    const program = this.#entries.get(fingerprint)?.program;
+    return program?.kind === "ready" ? program.loaded : undefined;
   }
 
   /** Ends a pin. */
@@ -134,7 +147,7 @@ export class ProgramStore {
       named.add(key.fingerprint);
       const entry = this.#entry(key.fingerprint);
       if (!entry.named) this.#keep(entry);
-      const isWanted = entry.loaded === undefined && entry.refusal === undefined;
+      const isWanted = entry.program.kind === "absent";
       const isIdle = isWanted && !entry.fetching && entry.timer === undefined;
       if (isIdle && holders.length > 0) void this.#fetch(entry);
       this.#giveUpLost(entry);
@@ -149,9 +162,7 @@ export class ProgramStore {
     if (entry === undefined) {
       entry = {
         fingerprint,
-        loaded: undefined,
-        error: undefined,
-        refusal: undefined,
+        program: { kind: "absent", error: undefined },
         fetching: false,
         asked: undefined,
         tries: 0,
@@ -207,7 +218,7 @@ export class ProgramStore {
     await this.#askOneByOne(entry, sources);
     if (this.#abort.signal.aborted) return;
     entry.fetching = false;
-    if (entry.loaded === undefined && entry.refusal === undefined && entry.named) {
+    if (entry.program.kind === "absent" && entry.named) {
       const waitMs = settings.programRetryMs * Math.min(entry.tries, RETRY_FACTOR_MAX);
       this.#setTimer(entry, waitMs, () => void this.#fetch(entry));
     }
@@ -227,17 +238,19 @@ export class ProgramStore {
         return await this.#load(entry, source);
       } catch (error) {
         if (this.#abort.signal.aborted) return;
-        const { code, message } = (entry.error = toWinnowError(error));
+        const fault = toWinnowError(error);
+        const { code, message } = fault;
         const { model, version } = source.version.key;
         const { address: from, tableBytesMax } = source;
         const fields = { model, version, from, message };
         if (error instanceof UnrunnableProgram) {
           const { reason } = error;
           const text = `${model}/${version} cannot be served: ${reason.message}`;
-          entry.refusal = new WinnowError("FAILED_PRECONDITION", text, { cause: reason });
-          entry.error = entry.refusal;
+          const refusal = new WinnowError("FAILED_PRECONDITION", text, { cause: reason });
+          entry.program = { kind: "refused", error: refusal };
           return this.#parts.environment.log.warn("program refused", fields);
         }
+        entry.program = { kind: "absent", error: fault };
         this.#parts.environment.log.warn("program not loaded", fields);
         const isRead = code !== "UNAVAILABLE" && code !== "DEADLINE_EXCEEDED";
         if (isRead && tableBytesMax > 0) asks.push({ ...source, tableBytesMax: 0 });
@@ -251,8 +264,7 @@ export class ProgramStore {
     const { key: owner } = source.version;
     const loaded = await loadProgram(this.#parts.denseEngine, { fingerprint, bytes, owner });
     if (this.#entries.get(fingerprint) !== entry) return await unloadProgram(loaded);
-    entry.loaded = loaded;
-    entry.error = undefined;
+    entry.program = { kind: "ready", loaded };
     entry.tries = 0;
     const { model, version } = source.version.key;
     for (const { tensor, bytes, ranking, obstacle } of loaded.program.uncutTables ?? []) {
@@ -315,10 +327,10 @@ export class ProgramStore {
     this.#entries.delete(entry.fingerprint);
     entry.named = false;
     this.#clearTimer(entry);
-    const { loaded } = entry;
-    entry.loaded = undefined;
+    const { program } = entry;
+    entry.program = { kind: "absent", error: undefined };
     // Nobody waits for this memory to be freed; the engine reports a failure itself.
-    if (loaded !== undefined) void unloadProgram(loaded).catch(() => undefined);
+    if (program.kind === "ready") void unloadProgram(program.loaded).catch(() => undefined);
   }
 
   /** Drops all programs. */
