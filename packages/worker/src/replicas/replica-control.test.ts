@@ -253,6 +253,22 @@ describe("replica control", () => {
     expect(worker.announcement().versions[0]?.state).toBe("ready");
   });
 
+  test("(L3) a version whose storage is away is tried until it is there, and older ones serve meanwhile", async () => {
+    const cluster = new FakeCluster();
+    const tables = [fakeTable("movies", 2)];
+    cluster.plan.failures.set("/m/2", new WinnowError("UNAVAILABLE", "Cannot read it: ESTALE"));
+    cluster.setVersions({ 1: tables, 2: tables });
+    const workers = ["w0", "w1"].map((name) => cluster.add(name));
+    const serving = () => workers.map((worker) => worker.control.serving.get("m")?.version);
+
+    await cluster.run(60_000);
+    expect(serving()).toEqual([1, 1]);
+    cluster.plan.failures.clear();
+    await cluster.run(3000);
+
+    expect(serving()).toEqual([2, 2]);
+  });
+
   test("a version that needs what is not implemented is tried once, until its files change", async () => {
     const cluster = new FakeCluster({ maxLoadRetries: 5 });
     cluster.plan.failures.set("/m/1", new WinnowError("UNIMPLEMENTED", "operation Frobnicate"));

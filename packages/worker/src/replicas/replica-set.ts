@@ -491,9 +491,9 @@ function troubleAfter(
   const isHopeless = error.code === "UNIMPLEMENTED";
   const isTriedOut = attempts > settings.maxLoadRetries && error.code !== "RESOURCE_EXHAUSTED";
   const isBeyond = isHopeless || isTriedOut;
-  // Retried for ever: an assignment that was complete (its version may be the default), and a lack of memory
-  // (some may become free).
-  const isLast = isBeyond && held.status.kind !== "complete";
+  // Retried for ever: an assignment that was complete (its version may be the default), storage that is away, and a lack
+  // of memory (some may become free).
+  const isLast = isBeyond && held.status.kind !== "complete" && error.code !== "UNAVAILABLE";
   return {
     error,
     attempts,
