@@ -27,6 +27,7 @@ import {
   REPLACED,
   type StoredObject,
   assertAnswers,
+  assertEndpoint,
   assertListable,
   assertPages,
 } from "./object-store.ts";
@@ -230,6 +231,7 @@ async function openService(account: string, of: StoreEnvironment): Promise<Azure
   }
   const endpoint =
     given(of.AZURE_STORAGE_SERVICE_ENDPOINT) ?? `https://${account}.blob.core.windows.net`;
+  assertEndpoint("AZURE_STORAGE_SERVICE_ENDPOINT", endpoint);
   const key = given(of.AZURE_STORAGE_KEY);
   const token = given(of.AZURE_STORAGE_SAS_TOKEN);
   if (key ?? token) {

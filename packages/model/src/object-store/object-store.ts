@@ -136,3 +136,10 @@ export function assertListable(
   const text = `${writtenObject(url, url.prefix)} holds more than ${most} ${what}: name a prefix further down`;
   throw new WinnowError("RESOURCE_EXHAUSTED", text);
 }
+
+/** Refuses an endpoint that is no URL, such as `minio:9000`. @throws WinnowError INVALID_ARGUMENT */
+export function assertEndpoint(variable: string, value: string): void {
+  if (value === "" || /^https?:\/\/./.test(value)) return;
+  const text = `${variable} is "${excerpt(value)}", which is no URL: write http:// or https:// before it`;
+  throw new WinnowError("INVALID_ARGUMENT", text);
+}

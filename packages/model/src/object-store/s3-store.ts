@@ -16,6 +16,7 @@ import {
   REPLACED,
   type StoredObject,
   assertAnswers,
+  assertEndpoint,
   assertListable,
   assertPages,
 } from "./object-store.ts";
@@ -69,8 +70,8 @@ export class S3Store implements ObjectStore {
     { start, end }: ByteRange,
   ): Promise<Uint8Array> {
     if (end <= start) return new Uint8Array();
-    const { sdk, client } = await this.#open();
     const what = writtenObject(place, key);
+    const { sdk, client } = await this.#open(what);
     const input = {
       Bucket: place.bucket,
       Key: key,
@@ -100,7 +101,7 @@ export class S3Store implements ObjectStore {
 
   async *#pages(url: ObjectUrl, options: { readonly Delimiter?: string }) {
     const { bucket, prefix } = url;
-    const { sdk, client } = await this.#open();
+    const { sdk, client } = await this.#open(`s3://${bucket}/${prefix}`);
     let token: string | undefined;
     let pages = 0;
     do {
@@ -119,11 +120,19 @@ export class S3Store implements ObjectStore {
     } while (token !== undefined);
   }
 
-  #open(): Promise<{ readonly sdk: Sdk; readonly client: S3Client }> {
+  /** The client, with credentials that it keeps until they end. */
+  async #open(what: string): Promise<{ readonly sdk: Sdk; readonly client: S3Client }> {
     this.#opened ??= openClient(this.#environment);
-    return this.#opened;
+    const opened = await this.#opened;
+    // A refusal of whoever gives credentials would look like one of the bucket.
+    await opened.client.config.credentials().catch((error: unknown) => {
+      throw credentialsError(what, error);
+    });
+    return opened;
   }
 }
+
+const isGiven = (value: string | undefined): value is string => value !== undefined && value !== "";
 
 /** Loads the SDK, which only users of S3 install. @throws WinnowError FAILED_PRECONDITION without it */
 async function openClient({
@@ -137,8 +146,10 @@ async function openClient({
       "Cannot read s3://: the package @aws-sdk/client-s3 is not installed; npm install it beside winnow";
     throw new WinnowError("FAILED_PRECONDITION", text, { cause });
   });
-  const region = AWS_REGION ?? AWS_DEFAULT_REGION;
-  const hasEndpoint = (AWS_ENDPOINT_URL_S3 ?? AWS_ENDPOINT_URL ?? "") !== "";
+  const region = [AWS_REGION, AWS_DEFAULT_REGION].find(isGiven);
+  const endpoint = [AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL].find(isGiven) ?? "";
+  assertEndpoint("AWS_ENDPOINT_URL", endpoint);
+  const hasEndpoint = endpoint !== "";
   const client = new sdk.S3Client({
     ...(region !== undefined && { region }),
     ...(region === undefined && hasEndpoint && { region: "us-east-1" }),
@@ -213,6 +224,21 @@ const KNOWN_ERRORS: Readonly<Record<string, readonly [WinnowError["code"], strin
   ],
 };
 
+/** What the SDK says where nobody has credentials to give. */
+const NO_CREDENTIALS = "Could not load credentials from any providers";
+
+/** The failure of getting credentials: of a profile, of single sign-on, of a role that may not be taken. */
+function credentialsError(what: string, error: unknown): WinnowError {
+  const { message } = error as Error;
+  if (message === NO_CREDENTIALS || message.includes(REGION_MISSING)) return s3Error(what, error);
+  const text = `there are no credentials: ${excerpt(message.split("\n")[0]!)}`;
+  return new WinnowError("UNAUTHENTICATED", `Cannot read ${excerpt(what)}: ${text}`, {
+    cause: error,
+  });
+}
+
+const REGION_MISSING = "Region is missing";
+
 /** A failed request as a WinnowError. */
 function s3Error(what: string, error: unknown): WinnowError {
   if (error instanceof WinnowError) {
@@ -234,7 +260,7 @@ function s3Error(what: string, error: unknown): WinnowError {
   if (known !== undefined) {
     return new WinnowError(known[0], `Cannot read ${excerpt(what)}: ${known[1]}`, options);
   }
-  if (message.includes("Region is missing")) {
+  if (message.includes(REGION_MISSING)) {
     const text = `Cannot read ${excerpt(what)}: no region is set: set AWS_REGION`;
     return new WinnowError("FAILED_PRECONDITION", text, options);
   }
