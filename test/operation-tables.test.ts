@@ -59,12 +59,12 @@ function outcomeOf({ steps }: SignatureProgram, { tables }: ModelProgram): strin
   const search = steps.find((step) => step.kind === "topK");
   if (search === undefined) return "not cut";
   const { dim } = tables[search.table]!;
-  const { functions = [], mask, vectors } = search;
+  const { functions = [], masks = [], vectors } = search;
   return [
     `cut, ${dim} values for each row`,
     ...(vectors === undefined ? [] : [`best of ${vectors} vectors`]),
     ...(functions.length === 0 ? [] : [functions.map(({ op }) => op).join(", ")]),
-    ...(mask === undefined ? [] : [mask.penalty === undefined ? "mask" : "penalty"]),
+    ...masks.map(({ penalty }) => (penalty === undefined ? "mask" : "penalty")),
   ].join("; ");
 }
 

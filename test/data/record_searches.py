@@ -124,6 +124,26 @@ def without(scores, seen):
     return scores * (1.0 - seen) + seen * -2.5
 
 
+def seen(w):
+    return tf.reduce_max(tf.one_hot(w, 40), axis=1)
+
+
+def of_first(m, w):
+    """Items of the genre that is the first of a list."""
+    return m.genre == w[:, 0][:, None]
+
+
+def factors_where(condition, scores):
+    return tf.where(condition, scores * 1.5, scores * 0.75)
+
+
+def bonuses(m, w, scores):
+    """A bonus for each of five conditions."""
+    for at, number in enumerate([0.5, 0.25, 0.75, 1.5]):
+        scores += number * tf.cast(m.genre == w[:, None] + at, tf.float32)
+    return scores + 0.125 * tf.cast(m.numbers == w[:, None], tf.float32)
+
+
 MASKS = {
     "serving_default": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(m.genre[None, :] == w[:, None], products(m, q), HIDDEN))),
     "genre_hidden": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(w[:, None] == m.genre, tf.fill([tf.shape(q)[0], 40], HIDDEN), products(m, q) / 0.3))),
@@ -166,12 +186,26 @@ MASKS = {
     "logarithm_hides": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) + tf.math.log(tf.cast(m.genre == w[:, None], tf.float32)))),
     "genre_or_all": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where((m.genre == w[:, None]) | (w == 9)[:, None], products(m, q), HIDDEN))),
     "not_if_none": ([QUERY, wanted(tf.string)], lambda m, q, w: kept(m, tf.where((m.language != w[:, None]) & (tf.strings.length(w) > 0)[:, None], -1e9, products(m, q)))),
-    # No rules over columns: these stay dense.
-    "dense_two_factors": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) * tf.where(m.genre == w[:, None], 1.5, 0.75), 40)),
+    "two_numbers_behind": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(listed(m, w), -1e9, tf.where(of_first(m, w), products(m, q), HIDDEN)), 40)),
+    "penalty_of_hidden": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(of_first(m, w), products(m, q), HIDDEN) - 1e9 * seen(w))),
+    "hidden_behind_penalty": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(of_first(m, w), products(m, q) - 1.5 * seen(w), HIDDEN))),
+    "two_penalties": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) - 1.5 * seen(w) - 2.5 * tf.cast(of_first(m, w), tf.float32), 40)),
+    "penalty_of_stock_and_seen": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.sigmoid(products(m, q)) - 1.5 * tf.cast(m.stock, tf.float32) - 1e9 * seen(w), 40)),
+    "bonus_and_mask": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(listed(m, w), HIDDEN, products(m, q) + tf.where(of_first(m, w), 0.5, 0.0)))),
+    "bonus_and_malus": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) + tf.where(m.genre == w[:, None], 0.5, -0.75), 40)),
+    "factors_where": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, factors_where(m.genre == w[:, None], tf.sigmoid(products(m, q))), 40)),
+    "sigmoid_between": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(listed(m, w), 0.5, tf.sigmoid(tf.where(of_first(m, w), products(m, q), -1.0))), 40)),
+    "softmax_of_two": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.nn.softmax(tf.where(of_first(m, w), products(m, q), -1.0) - 1.5 * seen(w)))),
+    "three_masks": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(listed(m, w), HIDDEN, products(m, q) + tf.where(m.genre == w[:, 1][:, None], 1.25, 0.0)) - 2.5 * tf.cast(of_first(m, w), tf.float32) + m.bias)),
+    # No rules over columns, or too many: these stay dense.
+    "two_factors": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) * tf.where(m.genre == w[:, None], 1.5, 0.75), 40)),
     "dense_turned_genre": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) * tf.where(m.genre == w[:, None], -1.0, 1.0), 40)),
     "dense_blend_of_two": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, blend(products(m, q), tf.where(m.genre == w[:, None], 2.0, 0.0)), 40)),
+    "dense_five_bonuses": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, bonuses(m, w, products(m, q)), 40)),
+    # Of hidden items no number is left behind a product with 0.
+    "dense_blend_of_hidden": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, blend(tf.where(of_first(m, w), products(m, q), HIDDEN), seen(w)), 40)),
     "dense_counts": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) - 1.5 * tf.reduce_sum(tf.one_hot(w, 40), axis=1), 40)),
-    "dense_two_scores": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(m.stock, tf.where(m.genre == w[:, None], products(m, q), -1.0), HIDDEN))),
+    "two_scores": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(m.stock, tf.where(m.genre == w[:, None], products(m, q), -1.0), HIDDEN))),
 }
 WANTED = {
     tf.int64: [[1], [3, 9, 0, 1, 2]],
@@ -197,6 +231,8 @@ def masked_searches(directory):
     tf.saved_model.save(module, directory, signatures=signatures_of(module, MASKS))
     cases = []
     for name, ((_, values), _) in MASKS.items():
+        if name == "dense_blend_of_hidden":
+            continue
         for want in LISTS if values.shape.rank == 2 else WANTED[values.dtype]:
             cases.append(("batch", {"query": ROWS[: len(want)], "wanted": want}, name))
     return cases
@@ -456,7 +492,7 @@ HIDDEN_ITEMS = {
     "before_clip": lambda m, q, w: tf.maximum(scored(m, q) + m.padding, -5.0),
     # No item comes before all others, and hidden items have one score.
     "dense_first": lambda m, q, w: scored(m, q) - m.padding,
-    "dense_two_scores": lambda m, q, w: of_genre(m, w, scored(m, q) + m.padding, -1e9),
+    "two_scores": lambda m, q, w: of_genre(m, w, scored(m, q) + m.padding, -1e9),
 }
 
 
@@ -1355,7 +1391,7 @@ SERVED = {
     # What is added before a factor of each item is another number for each item behind it.
     "dense_softmax_of_moved": lambda m, q, w: tf.nn.softmax((scored(m, q) / 16.0 + 2.0) * (m.stock + 0.5)),
     # These need what no search has: a mask of two changes, scores over more than a product, items of several queries.
-    "dense_bonus_beside_mask": lambda m, q, w: tf.where(seen_in(w) > 0, -np.inf, scored(m, q) + 0.5 * of_region(m, w)),
+    "bonus_beside_mask": lambda m, q, w: tf.where(seen_in(w) > 0, -np.inf, scored(m, q) + 0.5 * of_region(m, w)),
     "dense_cosine_with_epsilon": lambda m, q, w: scored(m, q) / (lengths_of(m, q) + 1e-8),
     "dense_of_activations": lambda m, q, w: tf.sigmoid(scored(m, q)) + tf.sigmoid(by_others(m, q)),
     "dense_tiled_by_seen": lambda m, q, w: tf.einsum("bd,bnd->bn", q, tf.tile(m.items[None], [tf.shape(w)[0], 1, 1])),

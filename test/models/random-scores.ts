@@ -733,9 +733,11 @@ function boosted(drawing: Drawing, scores: Value, { a, b }: Drawn): Value {
   const { graph } = drawing;
   const number = [0.5, 2, -1, 1.25, 0][b % 5]!;
   const isFactor = (b >> 3) % 2 === 1;
-  const [op, none, compute] = isFactor
+  const [op, neutral, compute] = isFactor
     ? (["Mul", 1, times] as const)
     : (["AddV2", 0, plus] as const);
+  // Other items may have a number of their own.
+  const none = (b >> 4) % 2 === 1 ? 0.75 : neutral;
   const written = graph.constant([number], []);
   const casts = { SrcT: { type: "bool" }, DstT: FLOAT } as const;
   const ways: (() => string)[] = [
@@ -743,16 +745,20 @@ function boosted(drawing: Drawing, scores: Value, { a, b }: Drawn): Value {
       const choice = graph.op("SelectV2", [mask.node, written, graph.constant([none], [])]);
       return graph.op(op, [scores.node, choice]);
     },
-    () => graph.op("SelectV2", [mask.node, graph.op(op, [scores.node, written]), scores.node]),
+    () => {
+      const own = graph.op(op, [scores.node, written]);
+      const others = graph.op(op, [scores.node, graph.constant([none], [])]);
+      return graph.op("SelectV2", [mask.node, own, none === neutral ? scores.node : others]);
+    },
     () => {
       const flags = graph.op("Cast", [mask.node], casts);
       const change = graph.op("Mul", [flags, graph.constant([number - none], [])]);
       return graph.op(op, [scores.node, graph.op("AddV2", [change, graph.constant([none], [])])]);
     },
   ];
-  if (!isFactor) ways.push(() => onStock(drawing, { scores, mask, number, casts }));
+  if (none === 0) ways.push(() => onStock(drawing, { scores, mask, number, casts }));
   const way = Math.floor(a / 12) % ways.length;
-  drawing.words.push(`… ${op} ${number} where ${mask.words} (${way})`);
+  drawing.words.push(`… ${op} ${number} where ${mask.words}, else ${none} (${way})`);
   const change = scores.values.map((_, at) => (mask.has(at) ? number : none));
   const { rows, width } = scores;
   const exactly = { rows, width, values: change, errors: new Float64Array(change.length) };

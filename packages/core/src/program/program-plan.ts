@@ -52,7 +52,7 @@ function operandsOf(step: Step): readonly ValueId[] {
       return [
         step.query,
         ...(typeof step.k === "number" ? [] : [step.k.value]),
-        ...(step.mask === undefined ? [] : valuesInMask(step.mask)),
+        ...(step.masks ?? []).flatMap(valuesInMask),
         ...(step.functions ?? []).flatMap(({ operand }) => operand ?? []),
       ];
     case "choice":

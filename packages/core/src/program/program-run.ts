@@ -37,14 +37,17 @@ import { mappedInputOf } from "./mapped-steps.ts";
 import { planOf, valuesDefinedBy } from "./program-plan.ts";
 import { manyVectorSearch } from "./search/many-vector-search.ts";
 import type { Search } from "./search/many-vector-search.ts";
+import { classedSearch } from "./search/masked-search.ts";
+import type { Ranking } from "./search/masked-search.ts";
 import { rankedSearch } from "./search/ranked-search.ts";
+import { rowClassesOf } from "./search/row-classes.ts";
+import type { BoundMask } from "./search/row-classes.ts";
 import { boundFunctions, scoreValues } from "./search/score-functions.ts";
-import type { BoundFunction } from "./search/score-functions.ts";
 import { sumsOfSearch } from "./search/softmax-search.ts";
-import type { BoundMask, SumsQuestion } from "./search/softmax-search.ts";
+import type { SumsQuestion } from "./search/softmax-search.ts";
 import type { SoftmaxSums } from "./search/softmax-sums.ts";
 import { depthOf, errorOfDepth } from "./search-depth.ts";
-import { boundMask, errorOfList, needsMasked, withMasked } from "./search/search-mask.ts";
+import { boundMask, errorOfList } from "./search/search-mask.ts";
 import type { ProgramPlan } from "./program-plan.ts";
 import {
   checkDenseOutputs,
@@ -319,7 +322,7 @@ class ProgramRun {
     const k = this.#request.k ?? own;
     const question = questionOf(step, this.#table(step.table), { query, k });
     // Most searches end as the workers' answers: each promise in between outlives the wait for them.
-    const isPlain = step.functions === undefined && step.mask === undefined;
+    const isPlain = step.functions === undefined && step.masks === undefined;
     const searching = isPlain ? this.#asked(step, question) : this.#searched(step, question);
     return searching.then((answer) => {
       if (answer.attributes !== undefined) this.#executors.described?.(answer.attributes);
@@ -327,35 +330,24 @@ class ProgramRun {
     });
   }
 
-  /** The answer to a search. Rows that its mask leaves out follow where the list has room, or their score wins. */
+  /** The answer to a search. Rows that its masks leave out follow where the list has room, or their score wins. */
   async #searched(step: TopKStep, question: TopKQuestion): Promise<TopKAnswer> {
     const queries = question.query.shape[0]!;
     const valueOf = (value: ValueId): Tensor => this.#input(value, step.node);
     const functions = boundFunctions(step.functions ?? [], valueOf, queries);
-    const mask = step.mask && this.#boundMask(step.mask, valueOf, queries);
-    const { rows, dim } = this.#table(step.table);
-    const sums = await sumsOfSearch({ query: question.query, functions, mask, rows }, (asked) =>
+    const masks = (step.masks ?? []).map((mask) => this.#boundMask(mask, valueOf, queries));
+    const sums = await sumsOfSearch({ query: question.query, functions, masks }, (asked) =>
       this.#executors.sums(step, asked, this.#signal),
     );
-    const ranking = { functions, sums };
-    if (mask === undefined) return await this.#ranked(step, question, ranking);
-    const { admits, others, functionsBefore } = mask;
-    const kept = await this.#ranked(step, { ...question, admits }, ranking);
-    const { k } = question;
-    if (mask.penalty !== undefined) {
-      const penalised = functions.toSpliced(functionsBefore, 0, mask.penalty);
-      const ofOthers = { functions: penalised, sums };
-      const masked = await this.#ranked(step, { ...question, admits: others }, ofOthers);
-      return withMasked(kept, masked, { k });
-    }
-    const behind = scoreValues(functions.slice(functionsBefore), sums);
-    const lists = { k, scoreOf: (at: number) => behind(at)(mask.score) };
-    if (!needsMasked(kept, lists)) return kept;
-    // The rows that are left out have one score, so a query of zeros gives them in the order of their rows.
-    const data = new Float32Array(queries * dim);
-    const zeros: Tensor = { dtype: "float32", shape: [queries, dim], data };
-    const asked = { ...question, query: zeros, admits: others };
-    return withMasked(kept, await this.#executors.topK(step, asked, this.#signal), lists);
+    return await classedSearch(
+      question,
+      { classes: rowClassesOf(functions, masks), sums },
+      {
+        ranked: (asked, ranking) => this.#ranked(step, asked, ranking),
+        plain: (asked) => this.#executors.topK(step, asked, this.#signal),
+        dim: this.#table(step.table).dim,
+      },
+    );
   }
 
   #boundMask(mask: SearchMask, valueOf: (value: ValueId) => Tensor, queries: number): BoundMask {
@@ -449,12 +441,6 @@ class ProgramRun {
     this.#abort?.abort(error);
     this.#reject(error);
   }
-}
-
-/** Functions of scores, and what those of all scores need. */
-interface Ranking {
-  readonly functions: readonly BoundFunction[];
-  readonly sums: SoftmaxSums | undefined;
 }
 
 /** A step that leaves this file. */

@@ -262,6 +262,9 @@ export type MaskRule =
   | { readonly kind: "and" | "or"; readonly of: readonly MaskRule[] }
   | { readonly kind: "not"; readonly of: MaskRule };
 
+/** Masks of one search, at most: each may double the classes of rows, and with them the searches. */
+export const SEARCH_MASKS_MAX = 4;
+
 /** Which rows a graph masks before its top-k. */
 export interface SearchMask {
   readonly keeps: MaskRule;
@@ -269,7 +272,9 @@ export interface SearchMask {
   readonly score: number;
   /** What is added to the scores of rows that are not kept: one float32 value. */
   readonly penalty?: ValueId | undefined;
-  /** Whether such scores are multiplied by it instead; it is above 0. */
+  /** Beside a penalty: what is added to the scores of rows that are kept; absent: nothing. */
+  readonly bonus?: ValueId | undefined;
+  /** Whether scores are multiplied by these instead; they are above 0. */
   readonly isFactor?: boolean | undefined;
   /** How many of the step's functions stand before the mask; the scores of masked rows go through the others. */
   readonly functionsBefore: number;
@@ -330,8 +335,8 @@ export interface TopKStep extends Conditional {
    * INVALID_ARGUMENT, as `TopKV2` says.
    */
   readonly capped: boolean;
-  /** Absent where all rows keep their scores. */
-  readonly mask?: SearchMask | undefined;
+  /** One after the other, up to `SEARCH_MASKS_MAX`; absent where all rows keep their scores. */
+  readonly masks?: readonly SearchMask[] | undefined;
   /** What is ranked is what these make of the scores, one after the other; absent where it is the scores. */
   readonly functions?: readonly ScoreFunction[] | undefined;
   /** float32 `[queries, k]`, after the functions; unused outputs are `undefined`. */

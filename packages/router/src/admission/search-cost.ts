@@ -6,7 +6,14 @@
 //                                               16 × (256 + 128) rows
 
 import { keyBytes } from "@winnow/cluster";
-import { bindFilter, conditionsOf, filterText, isSoftmax, testsInRule } from "@winnow/core";
+import {
+  bindFilter,
+  conditionsOf,
+  filterText,
+  isSoftmax,
+  searchesOf,
+  testsInRule,
+} from "@winnow/core";
 import type {
   AttributeSpec,
   Filter,
@@ -204,16 +211,17 @@ export function requestCost(
     const k = Math.max(1, asked.depths.get(step) ?? 1);
     const slices = cutSearch({ queries, dim, k, listBytes }, limits);
     const rows = slices.reduce((sum, each) => sum + each.rows, 0);
-    // A mask is one filter for each query, and may need a second search.
-    cost += step.mask === undefined ? rows : 2 * (rows + queries * testsInRule(step.mask.keeps));
+    // A mask is one filter for each query, and may need further searches.
+    const tests = (step.masks ?? []).reduce((sum, { keeps }) => sum + testsInRule(keeps), 0);
+    cost += searchesOf(step.masks ?? []) * (rows + queries * tests);
     cost += queries * sumsOf(step) * SUMMED_ROWS;
   }
   return cost;
 }
 
 /** How often the scores of all rows, or of some, are summed for each query. */
-function sumsOf({ functions = [], mask }: TopKStep): number {
+function sumsOf({ functions = [], masks = [] }: TopKStep): number {
   const softmaxAt = functions.findIndex(isSoftmax);
   if (softmaxAt < 0) return 0;
-  return mask !== undefined && mask.functionsBefore <= softmaxAt ? 2 : 1;
+  return searchesOf(masks.filter(({ functionsBefore }) => functionsBefore <= softmaxAt));
 }

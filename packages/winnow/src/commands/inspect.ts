@@ -179,14 +179,14 @@ const ROUNDINGS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** What a search ranks by besides the product: functions of scores, and masks. */
-function rankingTexts({ functions = [], mask, vectors }: TopKStep): readonly string[] {
+function rankingTexts({ functions = [], masks = [], vectors }: TopKStep): readonly string[] {
   const names = functions.map(({ op }) => ROUNDINGS.get(op) ?? op.toLowerCase());
-  const tests = mask === undefined ? 0 : testsInRule(mask.keeps);
+  const tests = masks.reduce((sum, { keeps }) => sum + testsInRule(keeps), 0);
   const rules = tests === 1 ? "1 test" : `${tests} tests`;
   return [
     ...(vectors === undefined ? [] : [`best of ${vectors} vectors`]),
     ...(names.length === 0 ? [] : [`by ${names.toReversed().join(" of ")}`]),
-    ...(mask === undefined ? [] : [`masked by ${rules} of the model's`]),
+    ...(masks.length === 0 ? [] : [`masked by ${rules} of the model's`]),
   ];
 }
 

@@ -82,13 +82,15 @@ const signature: SignatureProgram = {
       k: 2,
       capped: false,
       functions: [{ op: "Div", operand: 1 }, { op: "Sigmoid" }],
-      mask: {
-        keeps: { kind: "test", column: "genre", is: "in", values: 2 },
-        score: -1,
-        functionsBefore: 1,
-        penalty: 1,
-        isFactor: true,
-      },
+      masks: [
+        {
+          keeps: { kind: "test", column: "genre", is: "in", values: 2 },
+          score: -1,
+          functionsBefore: 1,
+          penalty: 1,
+          isFactor: true,
+        },
+      ],
       scores: 9,
       rows: 10,
       ids: undefined,
@@ -100,19 +102,47 @@ const signature: SignatureProgram = {
       query: 6,
       k: { value: 1 },
       capped: true,
-      mask: {
-        keeps: {
-          kind: "and",
-          of: [
-            { kind: "not", of: { kind: "test", column: "genre", is: "in", values: 2 } },
-            { kind: "test", column: "price", is: "lte", values: 1 },
-          ],
+      masks: [
+        {
+          keeps: {
+            kind: "and",
+            of: [
+              { kind: "not", of: { kind: "test", column: "genre", is: "in", values: 2 } },
+              { kind: "test", column: "price", is: "lte", values: 1 },
+            ],
+          },
+          score: -Infinity,
+          functionsBefore: 0,
         },
-        score: -Infinity,
-        functionsBefore: 0,
-      },
+      ],
       scores: undefined,
       rows: 8,
+      ids: undefined,
+    },
+    {
+      kind: "topK",
+      table: 1,
+      node: "top_k_of_masks",
+      query: 6,
+      k: 2,
+      capped: false,
+      functions: [{ op: "Tanh" }],
+      masks: [
+        {
+          keeps: { kind: "test", column: "genre", is: "in", values: 2 },
+          score: -Infinity,
+          functionsBefore: 0,
+        },
+        {
+          keeps: { kind: "test", column: "price", is: "lte", values: 1 },
+          score: 0,
+          functionsBefore: 1,
+          penalty: 1,
+          bonus: 1,
+        },
+      ],
+      scores: 13,
+      rows: 14,
       ids: undefined,
     },
     {
@@ -355,8 +385,15 @@ describe("a program's bytes", () => {
     ["a value nobody defines", '"query":6', '"query":60'],
     ["a predicate nobody defines", '"when":{"predicate":1', '"when":{"predicate":8'],
     ["a mask by a column that is not there", '"column":"genre"', '"column":"genus"'],
+    ["a bonus nobody defines", '"bonus":1', '"bonus":71'],
+    ["several masks of which there are none", '"masks":[', '"masks":[],"musks":['],
+    [
+      "masks in another order than their functions",
+      '"score":"-Infinity","functionsBefore":0},{',
+      '"score":"-Infinity","functionsBefore":2},{',
+    ],
     ["queries of no vector", '"vectors":2', '"vectors":0'],
-    ["a masked search without a mask", '"capped":true,"mask":', '"capped":true,"musk":'],
+    ["a masked search without a mask", '"rows":8,"mask":', '"rows":8,"musk":'],
     ["a function that is not known", '"op":"Sigmoid"', '"op":"Sigmund"'],
     [
       "two softmaxes",
@@ -400,7 +437,7 @@ describe("a program's bytes", () => {
       return header;
     });
 
-    expect(kinds).toEqual(["topK", "rankedTopK", "maskedTopK", "manyVectorTopK"]);
+    expect(kinds).toEqual(["topK", "rankedTopK", "maskedTopK", "manyMaskTopK", "manyVectorTopK"]);
   });
 
   test("do not reach any prototype", () => {

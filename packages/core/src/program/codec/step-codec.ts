@@ -19,6 +19,7 @@ import type {
   TableSpec,
   TopKStep,
 } from "../program.ts";
+import { SEARCH_MASKS_MAX } from "../program.ts";
 import {
   count32,
   flag,
@@ -64,16 +65,20 @@ export function encodeStep(step: Step): unknown {
  * Masks, functions of scores, and queries of several vectors have step kinds of their own, so that a router
  * of a release without them refuses the program instead of answering without them.
  */
-function encodeTopKStep(step: TopKStep): unknown {
-  const { mask } = step;
-  const plain = mask && { ...mask, score: numberText(mask.score) };
+function encodeTopKStep({ masks = [], ...step }: TopKStep): unknown {
+  const { functions = [] } = step;
+  const plain = masks.map((mask) => ({ ...mask, score: numberText(mask.score) }));
+  const [mask] = plain;
+  if (masks.length > 1 || mask?.bonus !== undefined) {
+    return { ...step, kind: "manyMaskTopK", masks: plain, functions };
+  }
   if (step.vectors !== undefined) {
-    return { ...step, kind: "manyVectorTopK", mask: plain, functions: step.functions ?? [] };
+    return { ...step, kind: "manyVectorTopK", mask, functions };
   }
-  if (step.functions !== undefined || mask?.penalty !== undefined) {
-    return { ...step, kind: "rankedTopK", mask: plain, functions: step.functions ?? [] };
+  if (functions.length > 0 || mask?.penalty !== undefined) {
+    return { ...step, kind: "rankedTopK", mask, functions };
   }
-  return plain === undefined ? step : { ...step, kind: "maskedTopK", mask: plain };
+  return mask === undefined ? step : { ...step, kind: "maskedTopK", mask };
 }
 
 type AttributeKind = "number" | "text" | "flag" | "numbers" | "texts";
@@ -107,6 +112,7 @@ const STEP_KINDS = [
   "maskedTopK",
   "rankedTopK",
   "manyVectorTopK",
+  "manyMaskTopK",
   "choice",
 ] as const;
 
@@ -122,6 +128,8 @@ function stepOfKind(from: HeaderValue, around: StepSurroundings): Step {
       return topKStep(from, around);
     case "maskedTopK":
       return maskedTopKStep(from, around);
+    case "manyMaskTopK":
+      return manyMaskTopKStep(from, around);
     case "rankedTopK":
       return rankedTopKStep(from, around);
     case "manyVectorTopK":
@@ -247,7 +255,7 @@ function topKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
 
 function maskedTopKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
   const step = topKStep(from, around);
-  return { ...step, mask: read(from, "mask", searchMask(columnsOf(step, around))) };
+  return { ...step, masks: [read(from, "mask", searchMask(columnsOf(step, around)))] };
 }
 
 function columnsOf({ table }: TopKStep, { tables }: StepSurroundings): readonly string[] {
@@ -256,21 +264,48 @@ function columnsOf({ table }: TopKStep, { tables }: StepSurroundings): readonly 
 }
 
 function rankedTopKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
-  const step = topKStep(from, around);
-  const functions = read(from, "functions", listOf(scoreFunction));
+  const step = withScoreFunctions(topKStep(from, around), from);
   const mask = read(from, "mask", optional(searchMask(columnsOf(step, around))));
-  if (mask !== undefined && mask.functionsBefore > functions.length) {
-    throw refuse(property(from, "mask"), `behind ${functions.length} functions at most`);
-  }
+  return mask === undefined ? step : withMasks(step, [mask], property(from, "mask"));
+}
+
+function withScoreFunctions(step: TopKStep, from: HeaderValue): TopKStep {
+  const functions = read(from, "functions", listOf(scoreFunction));
   if (functions.filter(isSoftmax).length > 1) {
     throw refuse(property(from, "functions"), "one softmax at most");
   }
-  return { ...step, ...(mask && { mask }), ...(functions.length > 0 && { functions }) };
+  return functions.length > 0 ? { ...step, functions } : step;
+}
+
+function withMasks(step: TopKStep, masks: readonly SearchMask[], from: HeaderValue): TopKStep {
+  const functions = step.functions?.length ?? 0;
+  const places = masks.map(({ functionsBefore }) => functionsBefore);
+  if (places.some((place) => place > functions)) {
+    throw refuse(from, `behind ${functions} functions at most`);
+  }
+  if (places.some((place, at) => place < (places[at - 1] ?? 0))) {
+    throw refuse(from, "masks one behind the other");
+  }
+  return { ...step, masks };
+}
+
+/** A search with several masks, or with one that changes the scores of rows that are kept too; of several vectors or not. */
+function manyMaskTopKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
+  const step = withScoreFunctions(topKStep(from, around), from);
+  const masks = read(from, "masks", listOf(searchMask(columnsOf(step, around))));
+  if (masks.length === 0 || masks.length > SEARCH_MASKS_MAX) {
+    throw refuse(property(from, "masks"), `1 to ${SEARCH_MASKS_MAX} masks`);
+  }
+  const vectors = read(from, "vectors", optional(count32));
+  const masked = withMasks(step, masks, property(from, "masks"));
+  return vectors === undefined ? masked : withVectors(masked, vectors, from);
 }
 
 function manyVectorTopKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
-  const step = rankedTopKStep(from, around);
-  const vectors = read(from, "vectors", count32);
+  return withVectors(rankedTopKStep(from, around), read(from, "vectors", count32), from);
+}
+
+function withVectors(step: TopKStep, vectors: number, from: HeaderValue): TopKStep {
   if (step.functions?.some(isSoftmax) === true) throw refuse(from, "no softmax of several vectors");
   if (vectors < 1) throw refuse(property(from, "vectors"), "one vector at least");
   return { ...step, vectors };
@@ -288,12 +323,14 @@ const RULE_DEPTH_MAX = 16;
 function searchMask(columns: readonly string[]): HeaderReader<SearchMask> {
   return (from) => {
     const penalty = read(from, "penalty", optional(count32));
+    const bonus = read(from, "bonus", optional(count32));
     const isFactor = read(from, "isFactor", optional(flag));
     return {
       keeps: read(from, "keeps", (rule) => maskRule(rule, columns, 0)),
       score: read(from, "score", number),
       functionsBefore: read(from, "functionsBefore", optional(count32)) ?? 0,
       ...(penalty !== undefined && { penalty }),
+      ...(bonus !== undefined && { bonus }),
       ...(isFactor !== undefined && { isFactor }),
     };
   };

@@ -12,6 +12,7 @@ import type {
   ScoreFunction,
   ScoreOperationName,
   SignatureProgram,
+  TopKStep,
 } from "../program.ts";
 import { runProgram } from "../program-run.ts";
 import { SCORE_OPERATIONS, boundFunctions, isSoftmax, scoreValues } from "./score-functions.ts";
@@ -31,15 +32,47 @@ interface Asked {
   readonly functions: readonly ScoreFunction[];
   /** Operands of functions, by position; one for all queries, or one for each. */
   readonly operands: readonly (readonly number[])[];
-  /** Rows of even numbers keep their scores; absent: all do. */
-  readonly mask?: { readonly score: number; readonly functionsBefore: number } | undefined;
+  readonly masks: readonly AskedMask[];
   /** A row that each query excludes; -1 for none. */
   readonly excluded: readonly number[];
 }
 
-const FIRST_OPERAND = 10;
+/** A mask that keeps rows whose numbers are multiples of `of`. */
+interface AskedMask {
+  readonly of: 2 | 3;
+  readonly score: number;
+  /** What is added to scores, or what they are multiplied by, in place of `score`; of rows that are kept as well. */
+  readonly penalty?: number | undefined;
+  readonly bonus?: number | undefined;
+  readonly isFactor?: boolean | undefined;
+  readonly functionsBefore: number;
+}
 
-function signatureOf({ k, functions, mask }: Asked): SignatureProgram {
+const FIRST_OPERAND = 10;
+const FIRST_CHANGE = 20;
+
+function maskOf(
+  { of, penalty, bonus, ...mask }: AskedMask,
+  at: number,
+): NonNullable<TopKStep["masks"]>[number] {
+  return {
+    ...mask,
+    keeps: { kind: "test", column: `rest of ${of}`, is: "in", values: 1 },
+    ...(penalty !== undefined && { penalty: FIRST_CHANGE + 2 * at }),
+    ...(penalty !== undefined && bonus !== undefined && { bonus: FIRST_CHANGE + 2 * at + 1 }),
+  };
+}
+
+/** The values of penalties and bonuses. */
+const changesOf = ({ masks }: Asked): SignatureProgram["constants"] =>
+  masks.flatMap(({ penalty, bonus }, at) =>
+    [penalty ?? 0, bonus ?? 0].map((number, part) => ({
+      value: FIRST_CHANGE + 2 * at + part,
+      tensor: tensorOf("float32", [], Float32Array.of(number)),
+    })),
+  );
+
+function signatureOf({ k, functions, masks }: Asked): SignatureProgram {
   const shape = undefined;
   const even: Tensor = tensorOf("int32", [], Int32Array.of(0));
   return {
@@ -61,9 +94,7 @@ function signatureOf({ k, functions, mask }: Asked): SignatureProgram {
         k,
         capped: false,
         functions,
-        ...(mask && {
-          mask: { keeps: { kind: "test", column: "odd", is: "in", values: 1 }, ...mask },
-        }),
+        ...(masks.length > 0 && { masks: masks.map(maskOf) }),
         scores: 2,
         rows: 3,
         ids: 4,
@@ -77,7 +108,9 @@ function admits(filter: Filter | undefined, row: number): boolean {
   if (filter.kind === "not") return !admits(filter.of, row);
   if (filter.kind === "test") {
     const [value] = filter.values;
-    return filter.attribute === ROW_COLUMN ? row < Number(value) : row % 2 === value;
+    return filter.attribute === ROW_COLUMN
+      ? row < Number(value)
+      : row % Number(filter.attribute.at(-1)) === value;
   }
   return filter.of.every((each) => admits(each, row));
 }
@@ -150,11 +183,11 @@ async function answerOf(asked: Asked): Promise<{
     partitions: 1,
     sources: [],
     idDtype: "string",
-    masks: [{ name: "odd", type: "integer", isList: false }],
+    masks: [2, 3].map((of) => ({ name: `rest of ${of}`, type: "integer", isList: false })),
   };
   const query = tensorOf("float32", [asked.factors.length, 1], Float32Array.from(asked.factors));
   const outputs = await runProgram(
-    { ...program, constants: [...program.constants, ...constants] },
+    { ...program, constants: [...program.constants, ...constants, ...changesOf(asked)] },
     { inputs: new Map([["query", query]]) },
     {
       tables: [table],
@@ -180,21 +213,31 @@ async function answerOf(asked: Asked): Promise<{
   return { lists, searches: searches.count };
 }
 
+function masked(score: number, row: number, mask: AskedMask): number {
+  const { of, penalty, bonus, isFactor } = mask;
+  const isKept = row % of === 0;
+  if (penalty === undefined) return isKept ? score : mask.score;
+  const change = isKept ? bonus : penalty;
+  if (change === undefined) return score;
+  return Math.fround(isFactor === true ? score * change : score + change);
+}
+
 /** Every row's value, in order. */
 function expectedOf(asked: Asked): readonly (readonly (Scored & { readonly id: string })[])[] {
-  const { values, factors, k, functions, mask, excluded } = asked;
+  const { values, factors, k, functions, masks, excluded } = asked;
   const tensors = operandTensors(asked);
   const made = (some: readonly ScoreFunction[], query: number): ((score: number) => number) =>
     scoreValues(boundFunctions(some, (value) => tensors[value - FIRST_OPERAND]!, factors.length))(
       query,
     );
   return factors.map((factor, query) => {
-    const all = made(functions, query);
-    const behind = made(functions.slice(mask?.functionsBefore ?? 0), query);
     const scored = values.flatMap((value, row): Scored[] => {
       if (row === excluded[query]) return [];
-      const isKept = mask === undefined || row % 2 === 0;
-      const score = isKept ? all(Math.fround(factor * value) + 0) : behind(mask.score);
+      let score = Math.fround(factor * value) + 0;
+      for (let at = 0; at <= functions.length; at += 1) {
+        for (const mask of masks) if (mask.functionsBefore === at) score = masked(score, row, mask);
+        score = made(functions.slice(at, at + 1), query)(score);
+      }
       return [{ row, score }];
     });
     return inOrder(scored, k).map((item) => Object.assign({ id: `item ${item.row}` }, item));
@@ -240,6 +283,24 @@ const functionOf = (
   return fc.oneof(unary, binary, scaled, cubed);
 };
 
+const askedMask = (functions: number): fc.Arbitrary<AskedMask> => {
+  const number = fc.constantFrom(0.5, 1, 4, 30);
+  const shared = {
+    of: fc.constantFrom(2 as const, 3 as const),
+    functionsBefore: fc.integer({ min: 0, max: functions }),
+  };
+  return fc.oneof(
+    fc.record({ ...shared, score: fc.constantFrom(-Infinity, -1, 0, 1, 30) }),
+    fc.record({
+      ...shared,
+      score: fc.constant(0),
+      penalty: number,
+      bonus: fc.option(number, { nil: undefined }),
+      isFactor: fc.boolean(),
+    }),
+  );
+};
+
 const askedOf = (rows: number): fc.Arbitrary<Asked> =>
   fc
     .record({
@@ -247,9 +308,8 @@ const askedOf = (rows: number): fc.Arbitrary<Asked> =>
       values: fc.array(fc.integer({ min: -40, max: 40 }), { minLength: rows, maxLength: rows }),
       k: fc.integer({ min: 0, max: Math.min(rows, 30) }),
       count: fc.integer({ min: 1, max: 3 }),
-      maskScore: fc.constantFrom(undefined, -Infinity, -1, 0, 1, 30),
     })
-    .chain(({ queries, values, k, count, maskScore }) =>
+    .chain(({ queries, values, k, count }) =>
       fc
         .record({
           factors: fc.array(fc.integer({ min: -2, max: 2 }), {
@@ -261,20 +321,20 @@ const askedOf = (rows: number): fc.Arbitrary<Asked> =>
             minLength: queries,
             maxLength: queries,
           }),
-          functionsBefore: fc.integer({ min: 0, max: count }),
+          masks: fc.array(askedMask(count), { maxLength: 3 }),
         })
-        .map(({ factors, made, excluded, functionsBefore }): Asked => ({
+        .map(({ factors, made, excluded, masks }): Asked => ({
           values,
           k,
           factors,
           excluded,
           functions: made.map((each) => each.function),
           operands: made.map(({ operands }) => operands),
-          mask: maskScore === undefined ? undefined : { score: maskScore, functionsBefore },
+          masks: masks.toSorted((a, b) => a.functionsBefore - b.functionsBefore),
         })),
     );
 
-const plain = { operands: [], mask: undefined, excluded: [-1] };
+const plain = { operands: [], masks: [], excluded: [-1] };
 
 describe("a search that is ranked by functions of scores", () => {
   test.each([

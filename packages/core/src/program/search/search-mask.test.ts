@@ -97,11 +97,13 @@ function signatureOf(k: number, score: number): SignatureProgram {
         query: 0,
         k,
         capped: false,
-        mask: {
-          keeps: { kind: "test", column: "genre", is: "in", values: 1 },
-          score,
-          functionsBefore: 0,
-        },
+        masks: [
+          {
+            keeps: { kind: "test", column: "genre", is: "in", values: 1 },
+            score,
+            functionsBefore: 0,
+          },
+        ],
         scores: 2,
         rows: 3,
         ids: 4,

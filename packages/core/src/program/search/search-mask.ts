@@ -1,28 +1,16 @@
-// Scores that a graph masks before its top-k: `where(genre == wanted, scores, -inf)`. The rows that keep
-// their scores are found as a filter finds rows, by columns that the model itself holds. All other rows have
-// the same score, so they come in the order of their numbers, and only if that score is not below the kept
-// scores:
-//
-//   search, rows that are kept     9.1 row 4   3.2 row 7                 ─┐
-//   search by a query of zeros,                                           ├─▶ merge: (score desc, row asc), k
-//     rows that are masked        -inf row 0  -inf row 1  -inf row 2 ... ─┘
-//
-// The second search finds equal scores and therefore the first rows. It is only made if a list needs it.
-// Where masked rows have a penalty (`scores - 1e9 * seen`), the second search is the first one over the other
-// rows, with the penalty as a function of scores. So it is where they have a factor above 0.
+// What a mask of a graph (`where(genre == wanted, scores, -inf)`) admits in a request. The rows that keep their
+// scores are found as a filter finds rows, by columns that the model itself holds: a rule with the values of a request
+// is a filter for all queries, or one for each. What becomes of the other rows: masked-search.ts.
 
 import { FILTER_LIMITS } from "../../attributes/filter.ts";
 import type { Filter, FilterComparison, FilterValue } from "../../attributes/filter.ts";
 import { WinnowError } from "../../errors/errors.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
-import { compareCandidates } from "../../top-k.ts";
-import { answerOf, itemsOf, withScore } from "./item-lists.ts";
-import type { ListedItem } from "./item-lists.ts";
 import { invalid } from "../node-error.ts";
 import type { MaskRule, MaskTest, SearchMask, ValueId } from "../program.ts";
+import type { BoundMask } from "./row-classes.ts";
 import { boundFunctions } from "./score-functions.ts";
-import type { BoundMask } from "./softmax-search.ts";
-import type { TopKAnswer } from "../step-contract.ts";
+import type { BoundFunction } from "./score-functions.ts";
 
 function testsOf(rule: MaskRule): readonly MaskTest[] {
   if (rule.kind === "test") return [rule];
@@ -35,8 +23,9 @@ function valuesInRule(rule: MaskRule): readonly ValueId[] {
 }
 
 /** The values that a mask uses. */
-export function valuesInMask({ keeps, penalty }: SearchMask): readonly ValueId[] {
-  return [...valuesInRule(keeps), ...(penalty === undefined ? [] : [penalty])];
+export function valuesInMask({ keeps, penalty, bonus }: SearchMask): readonly ValueId[] {
+  const changes = [penalty, bonus].filter((value) => value !== undefined);
+  return [...valuesInRule(keeps), ...changes];
 }
 
 /** Number of tests that a rule makes for each row. */
@@ -63,17 +52,20 @@ function filtersOfRule(
 
 /** A mask with what a request makes of it. @throws WinnowError INVALID_ARGUMENT */
 export function boundMask(
-  { keeps, score, penalty, isFactor, functionsBefore }: SearchMask,
+  { keeps, score, penalty, bonus, isFactor, functionsBefore }: SearchMask,
   valueOf: (value: ValueId) => Tensor,
   queries: number,
 ): BoundMask {
   const admits = filtersOfRule(keeps, valueOf, queries);
   const others = admits.map((of): Filter => ({ kind: "not", of }));
-  const plain = { admits, others, score, functionsBefore };
-  if (penalty === undefined) return plain;
   const op = isFactor === true ? "Mul" : "Add";
-  const [change] = boundFunctions([{ op, operand: penalty }], valueOf, queries);
-  return { ...plain, penalty: change };
+  const changeOf = (operand: ValueId | undefined): BoundFunction | undefined => {
+    return operand === undefined
+      ? undefined
+      : boundFunctions([{ op, operand }], valueOf, queries)[0];
+  };
+  const changes = { penalty: changeOf(penalty), bonus: changeOf(bonus) };
+  return { admits, others, score, ...changes, functionsBefore };
 }
 
 interface OfQuery {
@@ -197,57 +189,4 @@ export function maskValueAt({ dtype, data }: Tensor, at: number): Exclude<Filter
   const value = data[at] as number | bigint;
   if (typeof value === "number") return value === 0 ? 0 : value;
   return Number.isSafeInteger(Number(value)) ? Number(value) : value;
-}
-
-/** How long the lists are, and the score of masked rows for each query. */
-export interface MaskedLists {
-  readonly k: number;
-  readonly scoreOf: (query: number) => number;
-}
-
-/** Whether masked rows belong into one of the lists, given the kept ones. */
-export function needsMasked(kept: TopKAnswer, { k, scoreOf }: MaskedLists): boolean {
-  const { scores, counts } = kept;
-  if (scores === undefined) throw new RangeError("a masked search without scores");
-  const width = scores.shape[1]!;
-  for (let query = 0; query < scores.shape[0]!; query += 1) {
-    const count = counts?.[query] ?? width;
-    const last = (scores.data as Float32Array)[query * width + count - 1];
-    if (count < k || !(last! > scoreOf(query))) return true;
-  }
-  return false;
-}
-
-/**
- * The best of both lists of each query: kept rows, and masked rows, which have the scores that were found or
- * all the same one.
- */
-export function withMasked(
-  kept: TopKAnswer,
-  masked: TopKAnswer,
-  { k, scoreOf }: Pick<MaskedLists, "k"> & Partial<MaskedLists>,
-): TopKAnswer {
-  const lists = Array.from({ length: kept.scores!.shape[0]! }, (_, query) => {
-    const score = scoreOf?.(query);
-    const others = itemsOf(masked, query);
-    const scored = score === undefined ? others : others.map((item) => withScore(item, score));
-    return merged(itemsOf(kept, query), scored, k);
-  });
-  return answerOf(lists, k, kept);
-}
-
-function merged(
-  left: readonly ListedItem[],
-  right: readonly ListedItem[],
-  k: number,
-): readonly ListedItem[] {
-  const list: ListedItem[] = [];
-  for (let [a, b] = [0, 0]; list.length < k && a + b < left.length + right.length;) {
-    const [one, other] = [left[a], right[b]];
-    const isOne = one && (other === undefined || compareCandidates(one, other) < 0);
-    list.push(isOne === true ? one : other!);
-    if (isOne === true) a += 1;
-    else b += 1;
-  }
-  return list;
 }

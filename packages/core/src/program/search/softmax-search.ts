@@ -1,6 +1,6 @@
 // The sums by which the softmax of a search divides. All rows count, those that the request leaves out too. Where
-// a mask stands before the softmax, rows that are kept and rows that are masked have scores of different kinds, and
-// each kind is summed by itself:
+// masks stand before the softmax, rows that are kept and rows that are masked have scores of different kinds, and
+// each class of rows (row-classes.ts) is summed by itself:
 //
 //   softmax(f(s))                   all rows, f
 //   softmax(f(where(kept, s, c)))   kept rows, f, and as many times e^f(c) as there are masked rows
@@ -11,6 +11,8 @@
 import type { Filter } from "../../attributes/filter.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import type { BoundFunction } from "./score-functions.ts";
+import { admitting, rowClassesOf } from "./row-classes.ts";
+import type { BoundMask, RowClass } from "./row-classes.ts";
 import { isSoftmax, scoreValues } from "./score-functions.ts";
 import { joinedSums } from "./softmax-sums.ts";
 import type { SoftmaxSums } from "./softmax-sums.ts";
@@ -27,24 +29,11 @@ export interface SumsQuestion {
 /** Asks for the sums over rows of a table. */
 export type AskSums = (question: SumsQuestion) => Promise<SoftmaxSums>;
 
-/** A mask with what a request makes of it. */
-export interface BoundMask {
-  /** Rows that are kept, and all others. */
-  readonly admits: readonly Filter[];
-  readonly others: readonly Filter[];
-  /** Of rows that are not kept, where there is no penalty. */
-  readonly score: number;
-  /** What is done to the scores of rows that are not kept, where they keep any. */
-  readonly penalty?: BoundFunction | undefined;
-  readonly functionsBefore: number;
-}
-
-/** How a search is scored, and how many rows its table has. */
+/** How a search is scored. */
 export interface SummedSearch {
   readonly query: Tensor;
   readonly functions: readonly BoundFunction[];
-  readonly mask: BoundMask | undefined;
-  readonly rows: number;
+  readonly masks: readonly BoundMask[];
 }
 
 /** Below this, e^x is 0 in float32 as TensorFlow has it. */
@@ -52,46 +41,48 @@ const LOST_BELOW = Math.log(2 ** -126);
 
 /** The sums that the softmax among some functions needs; `undefined` where there is none. */
 export async function sumsOfSearch(
-  { query, functions, mask, rows }: SummedSearch,
+  { query, functions, masks }: SummedSearch,
   ask: AskSums,
 ): Promise<SoftmaxSums | undefined> {
   const softmaxAt = functions.findIndex(isSoftmax);
   if (softmaxAt < 0) return undefined;
   const before = functions.slice(0, softmaxAt);
-  if (mask === undefined || mask.functionsBefore > softmaxAt) {
-    return await ask({ query, functions: before });
+  const masksBefore = masks.filter(({ functionsBefore }) => functionsBefore <= softmaxAt);
+  const classes = rowClassesOf(before, masksBefore);
+  const sumsOf = async (one: RowClass): Promise<SoftmaxSums> =>
+    await ask({ query, ...admitting(one.admits), functions: one.functions });
+  let sums = await sumsOf(classes[0]!);
+  for (const one of classes.slice(1)) {
+    if (one.score === undefined) sums = joinedSums(sums, await sumsOf(one));
+    else sums = await withEqualScores(sums, { query, one, score: one.score }, ask);
   }
-  const { admits, others, penalty, functionsBefore } = mask;
-  const kept = await ask({ query, admits, functions: before });
-  if (penalty !== undefined) {
-    const penalised = before.toSpliced(functionsBefore, 0, penalty);
-    return joinedSums(kept, await ask({ query, admits: others, functions: penalised }));
-  }
-  const valueOf = scoreValues(before.slice(functionsBefore));
-  const scores = kept.best.map((_, at) => valueOf(at)(mask.score));
-  const isCounted = scores.some((score, at) => {
-    return kept.sum[at] !== 0 && score - kept.best[at]! > LOST_BELOW;
+  return sums;
+}
+
+/** Sums with the rows of a class that have one score: only counted where they are not lost beside the others. */
+async function withEqualScores(
+  sums: SoftmaxSums,
+  { query, one, score }: { readonly query: Tensor; readonly one: RowClass; readonly score: number },
+  ask: AskSums,
+): Promise<SoftmaxSums> {
+  const valueOf = scoreValues(one.functions);
+  const scores = sums.best.map((_, at) => valueOf(at)(score));
+  const isCounted = scores.some((value, at) => {
+    return value !== -Infinity && (sums.sum[at] === 0 || value - sums.best[at]! > LOST_BELOW);
   });
-  const counts = isCounted ? await countsOf(query, others, ask) : undefined;
-  const sum = Float64Array.from(scores, (score, at) => {
-    if (score === -Infinity) return 0;
-    // Where no row is kept, all are masked; where there is no count, masked rows are lost beside the others.
-    return kept.sum[at] === 0 ? rows : (counts?.[at] ?? 0);
-  });
-  return joinedSums(kept, {
-    best: scores.map((score, at) => (sum[at] === 0 ? -Infinity : score)),
+  if (!isCounted) return sums;
+  const counts = await countsOf(query, one, ask);
+  const sum = counts.map((count, at) => (scores[at] === -Infinity ? 0 : count));
+  return joinedSums(sums, {
+    best: scores.map((value, at) => (sum[at] === 0 ? -Infinity : value)),
     sum,
   });
 }
 
-/** How many rows filters admit, for each query. */
-async function countsOf(
-  { shape }: Tensor,
-  admits: readonly Filter[],
-  ask: AskSums,
-): Promise<Float64Array> {
+/** How many rows a class has, for each query. */
+async function countsOf({ shape }: Tensor, one: RowClass, ask: AskSums): Promise<Float64Array> {
   const data = new Float32Array(shape[0]! * shape[1]!);
   const query: Tensor = { dtype: "float32", shape, data };
-  const { sum } = await ask({ query, admits, functions: [] });
+  const { sum } = await ask({ query, ...admitting(one.admits), functions: [] });
   return sum;
 }

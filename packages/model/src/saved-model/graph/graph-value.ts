@@ -156,7 +156,9 @@ export interface NodeMask {
   readonly score: number;
   /** What is added to the scores of masked rows, in place of `score`. */
   readonly penalty?: GraphValue | undefined;
-  /** Whether it is a factor above 0 instead. */
+  /** Beside a penalty: what is added to the scores of the other rows. */
+  readonly bonus?: GraphValue | undefined;
+  /** Whether these are factors above 0 instead. */
   readonly isFactor?: boolean | undefined;
   /** How many of the node's functions stand before it. */
   readonly functionsBefore: number;
@@ -175,13 +177,13 @@ export interface TopKNode extends ConditionalNode {
   readonly name: string;
   /** Position in the version's tables; changes once identifiers are gathered by the rows found. */
   table: number;
-  /** The query; the k, where requests say it; the values of the mask; the operands of the functions. */
+  /** The query; the k, where requests say it; the values of the masks; the operands of the functions. */
   readonly inputs: readonly GraphValue[];
   readonly k: number | undefined;
   /** How many vectors a query has; absent: one. */
   readonly vectors?: number | undefined;
-  /** Its values are among the inputs as well. */
-  readonly mask?: NodeMask | undefined;
+  /** Their values are among the inputs as well. */
+  readonly masks: readonly NodeMask[];
   /** What is ranked, and is the first output, is what these make of the scores. */
   readonly functions: readonly NodeFunction[];
   readonly capped: boolean;

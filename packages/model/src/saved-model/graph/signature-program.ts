@@ -6,6 +6,7 @@ import type {
   DenseRanking,
   HostStep,
   MaskRule,
+  SearchMask,
   ScoreFunction,
   SignatureProgram,
   SignatureTensor,
@@ -21,6 +22,7 @@ import type { GraphSources } from "./sources/graph-sources.ts";
 import { dependenciesOf, integerOf } from "./graph-value.ts";
 import type {
   GraphMaskRule,
+  NodeMask,
   GraphValue,
   LoweredNode,
   NodeCondition,
@@ -234,7 +236,7 @@ class ProgramWriter {
           // Lists are put together by their rows where a mask leaves some out, values are equal, or
           // each vector of a query has a list.
           const isMadeUp =
-            node.mask !== undefined || node.functions.length > 0 || node.vectors !== undefined;
+            node.masks.length > 0 || node.functions.length > 0 || node.vectors !== undefined;
           const isNeeded = position === 1 && isMadeUp;
           const isWanted = output !== undefined && (isNeeded || this.#isWanted(output));
           return isWanted ? this.#newId(output) : undefined;
@@ -242,19 +244,13 @@ class ProgramWriter {
         const { table, name, capped, vectors } = node;
         const k = node.k ?? { value: this.#read(node.inputs[1]!) };
         const step = { kind: "topK", table, node: name, query, k, capped } as const;
-        const mask = node.mask && {
-          keeps: this.#rule(node.mask.keeps),
-          score: node.mask.score,
-          functionsBefore: node.mask.functionsBefore,
-          ...(node.mask.penalty && { penalty: this.#read(node.mask.penalty) }),
-          ...(node.mask.isFactor === true && { isFactor: true }),
-        };
+        const masks = node.masks.map((mask) => this.#mask(mask));
         const functions = node.functions.map(({ op, operand }): ScoreFunction => {
           return operand === undefined ? { op } : { op, operand: this.#read(operand) };
         });
         const more = {
           ...(vectors !== undefined && { vectors }),
-          ...(mask && { mask }),
+          ...(masks.length > 0 && { masks }),
           ...(functions.length > 0 && { functions }),
         };
         return { ...step, ...more, scores, rows, ids };
@@ -266,6 +262,17 @@ class ProgramWriter {
         return { kind: "choice", node: node.name, predicate: predicate!, branches, output };
       }
     }
+  }
+
+  #mask({ keeps, score, penalty, bonus, isFactor, functionsBefore }: NodeMask): SearchMask {
+    return {
+      keeps: this.#rule(keeps),
+      score,
+      functionsBefore,
+      ...(penalty && { penalty: this.#read(penalty) }),
+      ...(bonus && { bonus: this.#read(bonus) }),
+      ...(isFactor === true && { isFactor }),
+    };
   }
 
   #rule(rule: GraphMaskRule<string>): MaskRule {

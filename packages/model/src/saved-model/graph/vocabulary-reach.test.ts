@@ -209,6 +209,7 @@ describe("the rows that keys lead to", () => {
       table: 0,
       inputs: [],
       k: 3,
+      masks: [],
       functions: [],
       capped: false,
       outputs: [asked, { dtype: "int32", shape: [-1, 3] }],

@@ -190,12 +190,12 @@ interface WantedSearch extends SearchedScores {
 
 function search(
   lowering: Lowering,
-  { name, depth, scored, query, vectors, candidates, functions, mask }: WantedSearch,
+  { name, depth, scored, query, vectors, candidates, functions, masks }: WantedSearch,
 ): readonly GraphValue[] | undefined {
   checkDimensions(name, query, { ...candidates, dim: candidates.dim * (vectors ?? 1) });
   const table = lowering.registry.candidate(candidates, undefined);
-  const named = mask && namedMask(lowering, mask, table);
-  if (mask !== undefined && named === undefined) return undefined;
+  const named = masks.flatMap((mask) => namedMask(lowering, mask, table) ?? []);
+  if (named.length < masks.length) return undefined;
   const k = typeof depth === "number" ? depth : undefined;
   const depths = typeof depth === "number" ? [] : [depth];
   const node: TopKNode = {
@@ -205,12 +205,12 @@ function search(
     inputs: [
       query,
       ...depths,
-      ...(named === undefined ? [] : valuesInNodeMask(named)),
+      ...named.flatMap(valuesInNodeMask),
       ...functions.flatMap(({ operand }) => operand ?? []),
     ],
     k,
     vectors,
-    mask: named,
+    masks: named,
     functions,
     capped: lowering.isInDataset,
     outputs: [],
@@ -261,8 +261,9 @@ function namedRule(
   return of.length < rule.of.length ? undefined : { kind: rule.kind, of };
 }
 
-function valuesInNodeMask({ keeps, penalty }: NodeMask): readonly GraphValue[] {
-  return [...valuesInGraphRule(keeps), ...(penalty === undefined ? [] : [penalty])];
+function valuesInNodeMask({ keeps, penalty, bonus }: NodeMask): readonly GraphValue[] {
+  const changes = [penalty, bonus].filter((value) => value !== undefined);
+  return [...valuesInGraphRule(keeps), ...changes];
 }
 
 function valuesInGraphRule(rule: GraphMaskRule<string>): readonly GraphValue[] {

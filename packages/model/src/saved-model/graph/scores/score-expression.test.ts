@@ -182,8 +182,8 @@ describe("hidden items", () => {
     );
 
     expect(dims).toEqual([8, 8, 8, 9]);
-    expect(searchOf("of_genre")!.mask!.keeps).toMatchObject({ kind: "and" });
-    expect(searchOf("penalty")!.mask).toBeUndefined();
+    expect(searchOf("of_genre")!.masks![0]!.keeps).toMatchObject({ kind: "and" });
+    expect(searchOf("penalty")!.masks).toBeUndefined();
   });
 
   test("a second column gathered by the rows of a search is no second table", () => {
@@ -416,7 +416,7 @@ describe("scores under a mask", () => {
   test.each(ofKind(false))("$name are searched by columns of the table", ({ steps }) => {
     const search = steps.find((step) => step.kind === "topK");
 
-    expect(search?.mask?.keeps).toBeDefined();
+    expect(search?.masks).toBeDefined();
     expect(masked.tables[search!.table]).toMatchObject({ kind: "candidate", idDtype: "string" });
   });
 
@@ -444,6 +444,7 @@ describe("scores under a mask", () => {
       "integer",
       "float",
       "boolean",
+      "integer",
     ]);
   });
 });

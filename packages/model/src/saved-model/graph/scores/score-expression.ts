@@ -6,7 +6,7 @@
 //   scores · constant, before a bias  the query is multiplied
 //   scores · factor of each item      the row is multiplied
 //   a function that keeps the order   part of the search, which ranks by its values
-//   where(condition, scores, c)       the mask of a search, with functions before and behind it
+//   where(condition, scores, c)       a mask of a search, with functions before and behind it
 //   max over several vectors          a search whose queries have several vectors
 //   max of several products           the same, with rows of all their items
 //   scores[:, -1, :] of all positions the product of that position's query
@@ -20,11 +20,12 @@
 // A function may give several scores one value: whole ranges behind a relu, neighbours behind any. The search
 // orders such rows as TensorFlow does (core/program/search/ranked-search.ts).
 
+import { SEARCH_MASKS_MAX } from "@winnow/core";
 import type { GraphValue, OperationNode } from "../graph-value.ts";
 import type { Lowering } from "../lowered-nodes.ts";
 import { composed } from "./composition/searched-scores.ts";
 import type { Composition, SearchedScores } from "./composition/searched-scores.ts";
-import { withHidden } from "./masks/hidden-items.ts";
+import { isHiding, withHidden } from "./masks/hidden-items.ts";
 import type { MaskBehind } from "./masks/hidden-items.ts";
 import { maskedScoresOf } from "./masks/score-mask.ts";
 import { gatedProductOf, withoutLayerAxis } from "./products/gated-product.ts";
@@ -60,7 +61,7 @@ export function searchedScoresOf(
   scored: GraphValue,
 ): SearchedScores | Obstacle {
   const scalars = scalarReader(lowering);
-  const trail: Trail = { steps: [] };
+  const trail: Trail = { steps: [], masks: [] };
   let value = withoutRearrangement(scored);
   for (let step = 0; step <= STEPS_MAX; step += 1) {
     // A data set's batches would each have their own masked rows.
@@ -109,7 +110,8 @@ function slicedProduct(product: ScoreProduct, { slice }: Trail): ScoreProduct | 
 interface Trail {
   /** Last step first. */
   readonly steps: ScoreStep[];
-  masked?: MaskBehind | undefined;
+  /** Last one first. */
+  masks: readonly MaskBehind[];
   best?: { readonly vectorAxis: 1 | 2; readonly stepsBehind: number } | undefined;
   /** The first choice on the way, which became a sum. */
   choice?: GraphValue | undefined;
@@ -140,21 +142,25 @@ function withoutSlice(value: GraphValue, trail: Trail): GraphValue {
   return withoutRearrangement(found.scores);
 }
 
-/** The scores below a mask, which the trail takes up; the value itself where there is none, or none that goes with another. */
+/** The scores below a mask, which the trail takes up; the value itself where there is none, or too many. */
 function withoutMask(value: GraphValue, trail: Trail, lowering: Lowering): GraphValue {
-  const { steps, slice } = trail;
+  const { steps, slice, masks } = trail;
   const isOpen = trail.best === undefined && trail.position === undefined;
   const found = isOpen ? maskedScoresOf(value, scalarReader(lowering)) : undefined;
   if (found === undefined) return value;
   const { mask, scores } = found;
   const keeps = slice ? slicedRule(mask.keeps, slice, readerOf(lowering)) : mask.keeps;
-  const isHiding = mask.score === -Infinity && mask.penalty === undefined;
+  const isMoved = isHiding(mask) && masks.length > 0;
   const own = { mask: { ...mask, keeps }, stepsBehind: steps.length };
-  const joined = isHiding ? withHidden(keeps, steps, trail.masked) : undefined;
-  const masked = trail.masked === undefined ? own : joined;
-  if (masked === undefined) return value;
-  trail.masked = masked;
+  const both = isMoved ? withHidden(keeps, steps, masks) : [...masks, own];
+  if (both.length > SEARCH_MASKS_MAX || (isHiding(mask) && areOfFinite(trail))) return value;
+  trail.masks = both;
   return scores;
+}
+
+/** Whether a mask above multiplies scores by 0, so that those below may not be -∞. */
+function areOfFinite({ masks }: Trail): boolean {
+  return masks.some(({ mask }) => mask.isOfFinite === true);
 }
 
 function readerOf({ sources }: Lowering): ReadStored {
@@ -192,9 +198,9 @@ function taken(found: ScoreStep, trail: Trail, lowering: Lowering): boolean {
   }
   // A data set's batches would each have their own masked rows.
   if (lowering.isInDataset || trail.best !== undefined) return false;
-  const masked = withHidden(step.shown, steps, trail.masked);
-  if (masked === undefined) return false;
-  trail.masked = masked;
+  const masks = withHidden(step.shown, steps, trail.masks);
+  if (masks.length > SEARCH_MASKS_MAX || areOfFinite(trail)) return false;
+  trail.masks = masks;
   if (step.bias.isNothing !== true) steps.push(step);
   return true;
 }
@@ -204,12 +210,13 @@ function isOfOtherAxis(step: ScoreStep, { best }: Trail): boolean {
   return isOfItem(step) && best?.vectorAxis === 2;
 }
 
-function compositionOf(product: ScoreProduct, { steps, masked, best }: Trail): Composition {
+function compositionOf(product: ScoreProduct, { steps, masks, best }: Trail): Composition {
   return {
     product,
     steps: steps.toReversed(),
-    mask: masked?.mask,
-    stepsBefore: steps.length - (masked?.stepsBehind ?? 0),
+    masks: masks.toReversed().map(({ mask, stepsBehind }) => {
+      return { mask, stepsBefore: steps.length - stepsBehind };
+    }),
     // The best of products is what the steps are done to.
     stepsOfEach:
       best === undefined && product.vectors !== undefined

@@ -1,4 +1,4 @@
-// The search that scores become: one product of queries and rows, functions of its scores, and a mask among these. Steps up
+// The search that scores become: one product of queries and rows, functions of its scores, and masks among these. Steps up
 // to the last one that differs by item, or turns the order of scores round, are done to queries and rows (biased-query.ts);
 // all behind it are functions, which must keep the order together.
 
@@ -7,7 +7,7 @@ import type { GraphValue, NodeFunction, OperationNode } from "../../graph-value.
 import type { Lowering } from "../../lowered-nodes.ts";
 import type { StoredRows } from "../../tables/table-registry.ts";
 import type { ScoreMask } from "../masks/changed-scores.ts";
-import { keepsHidden } from "../masks/hidden-items.ts";
+import { isHiding, keepsHidden } from "../masks/hidden-items.ts";
 import type { ScoreProduct } from "../products/score-product.ts";
 import { withoutChanges } from "../rewrites/computed-items.ts";
 import { withJoinedQuery } from "../rewrites/summed-products.ts";
@@ -29,8 +29,8 @@ export interface SearchedScores {
   readonly candidates: StoredRows;
   /** What the scores go through before they are ranked, in order. */
   readonly functions: readonly NodeFunction[];
-  /** Which rows keep their scores; absent where all do. */
-  readonly mask?: PlacedMask | undefined;
+  /** Which rows keep their scores, one mask behind the other; none where all do. */
+  readonly masks: readonly PlacedMask[];
 }
 
 /** A mask among functions. */
@@ -42,14 +42,20 @@ export interface PlacedMask extends ScoreMask {
 /** Values per row that every device can search; a longer product stays dense. */
 const DIM_MAX = 32_768;
 
+/** A mask among steps. */
+interface MaskBetween {
+  readonly mask: ScoreMask;
+  /** How many steps stand before it. */
+  readonly stepsBefore: number;
+}
+
 /** What scores are made of. */
 export interface Composition {
   readonly product: ScoreProduct;
   /** First step first. */
   readonly steps: readonly ScoreStep[];
-  readonly mask: ScoreMask | undefined;
-  /** Of the mask: how many steps stand before it. */
-  readonly stepsBefore: number;
+  /** First one first. */
+  readonly masks: readonly MaskBetween[];
   /** How many steps stand between the product and the best of several vectors. */
   readonly stepsOfEach: number;
 }
@@ -80,9 +86,22 @@ function stepsFirst(whole: Composition, first: readonly ScoreStep[]): Compositio
   return {
     ...whole,
     steps: [...first, ...whole.steps],
-    stepsBefore: first.length + whole.stepsBefore,
+    masks: moved(whole.masks, (stepsBefore) => first.length + stepsBefore),
     stepsOfEach: first.length + whole.stepsOfEach,
   };
+}
+
+/** Masks among other steps. */
+function moved(
+  masks: readonly MaskBetween[],
+  placeOf: (stepsBefore: number) => number,
+): readonly MaskBetween[] {
+  return masks.map(({ mask, stepsBefore }) => ({ mask, stepsBefore: placeOf(stepsBefore) }));
+}
+
+/** Before how many steps no mask stands. */
+function unmaskedSteps({ steps, masks }: Composition): number {
+  return masks[0]?.stepsBefore ?? steps.length;
 }
 
 function composedOfProduct(lowering: Lowering, found: Composition): SearchedScores | Obstacle {
@@ -92,43 +111,61 @@ function composedOfProduct(lowering: Lowering, found: Composition): SearchedScor
   const linear = linearPart(lowering, whole);
   if ("node" in linear) return linear;
   const { end, composition } = risingBehind(whole, linear.end);
-  const { product, steps, mask, stepsBefore } = composition;
+  const { product, steps, masks } = composition;
   const linearSteps = steps.slice(0, end).filter((_, at) => !isLostBefore(at, end, composition));
   const within = withBiases(lowering, withFlatQuery(lowering, product), linearSteps);
   if ("node" in within) return within;
-  const before = [...within.functions, ...functionsOf(steps.slice(end, mask && stepsBefore))];
-  const behind = mask === undefined ? [] : functionsOf(steps.slice(stepsBefore));
+  const functions = [...within.functions, ...functionsOf(steps.slice(end))];
+  const placed = masks.map(({ mask, stepsBefore }): PlacedMask => {
+    const between = functionsOf(steps.slice(end, stepsBefore));
+    const functionsBefore = within.functions.length + between.length;
+    return Object.assign({ functionsBefore }, mask);
+  });
   const candidates = storedRows(product, within);
   if (candidates.dim > DIM_MAX) return { node: product.node };
   let { query } = within;
   for (const bias of within.biases.slice(within.weighed)) {
     query = withBias(lowering, query, bias);
   }
-  const obstacles = unrankedBy({ before, behind, mask }, within.biases, lowering);
+  const obstacles = unrankedBy({ functions, masks: placed }, within.biases, lowering);
   if (obstacles !== undefined) return { node: operationOf(steps, ...obstacles) };
-  const placed = mask && { ...mask, functionsBefore: before.length };
   const { vectors } = product;
   if (vectors !== undefined) query = vectorsOf(lowering, query, vectors * candidates.dim);
-  const functions = [...before, ...behind];
-  return { query, vectors, candidates, functions, ...(placed && { mask: placed }) };
+  return { query, vectors, candidates, functions, masks: placed };
 }
 
-/** What a mask does to the scores of rows that keep none of their own. */
-function changeOf(mask: ScoreMask | undefined): readonly NodeFunction[] {
-  if (mask?.penalty === undefined) return [];
-  return [{ op: mask.isFactor === true ? "Mul" : "Add", operand: mask.penalty }];
+/** What the scores of rows go through that keep some of their own, by what masks do to them. */
+function chainsOf({ functions, masks }: Functions): readonly (readonly NodeFunction[])[] {
+  let chains: readonly (readonly NodeFunction[])[] = [[]];
+  let done = 0;
+  for (const mask of masks) {
+    const between = functions.slice(done, mask.functionsBefore);
+    const ends = changesOf(mask).map((changes) => between.concat(changes));
+    chains = chains.flatMap((chain) => ends.map((end) => chain.concat(end)));
+    done = mask.functionsBefore;
+  }
+  return chains.map((chain) => chain.concat(functions.slice(done)));
+}
+
+/** What a mask does to the scores of rows that keep some of their own: nothing, a bonus or a penalty. */
+function changesOf({ penalty, bonus, isFactor }: ScoreMask): readonly (readonly NodeFunction[])[] {
+  const op = isFactor === true ? "Mul" : "Add";
+  const change = (operand: GraphValue | undefined): readonly NodeFunction[] =>
+    operand === undefined ? [] : [{ op, operand }];
+  return penalty === undefined ? [[]] : [change(bonus), change(penalty)];
 }
 
 /**
  * Whether a step changes nothing behind the one at `end`: what is added to all scores of a query, before a softmax.
  * Beside rows that have one score whatever is added, and before a factor of items, it counts.
  */
-function isLostBefore(at: number, end: number, { steps, mask, stepsBefore }: Composition): boolean {
+function isLostBefore(at: number, end: number, { steps, masks }: Composition): boolean {
   if (steps[at]!.kind !== "added" || steps[end]?.kind !== "softmax") return false;
   if (steps.slice(at, end).some(({ kind }) => kind === "itemFactor")) return false;
-  const isMasked = mask !== undefined && stepsBefore <= end;
-  if (!isMasked || mask.isFactor === true) return !isMasked;
-  return mask.penalty !== undefined || mask.score === -Infinity;
+  const masksBefore = masks.filter(({ stepsBefore }) => stepsBefore <= end);
+  return masksBefore.every(({ mask: { isFactor, penalty, score } }) => {
+    return isFactor !== true && (penalty !== undefined || score === -Infinity);
+  });
 }
 
 /** The softmax that no search can do: a second one, and one among batches or several vectors. */
@@ -141,24 +178,25 @@ function strayOf(
 }
 
 function roundedOnce(whole: Composition): Composition {
-  const { steps, stepsBefore, stepsOfEach } = whole;
+  const { steps, masks, stepsOfEach } = whole;
   const kept = stepsRoundedOnce(steps);
   const keptOf = (end: number): number => kept.slice(0, end).filter(Boolean).length;
-  const places = { stepsBefore: keptOf(stepsBefore), stepsOfEach: keptOf(stepsOfEach) };
+  const places = { masks: moved(masks, keptOf), stepsOfEach: keptOf(stepsOfEach) };
   return { ...whole, ...places, steps: steps.filter((_, at) => kept[at]) };
 }
 
 /** A mask with the score -∞ may as well stand behind biases and what keeps -∞ as it is; a penalty behind what is added. */
 function withBiasesBefore(whole: Composition): Composition {
-  const { steps, mask, stepsBefore } = whole;
+  const { steps, masks } = whole;
   const end = steps.findLastIndex(({ kind }) => kind === "bias") + 1;
-  if (mask === undefined || end <= stepsBefore) return whole;
-  const isHiding = mask.score === -Infinity && mask.penalty === undefined;
-  const isPenalty = mask.penalty !== undefined && mask.isFactor !== true;
-  if (!isHiding && !isPenalty) return whole;
-  const mayStandBefore = isHiding ? keepsHidden : isAdded;
-  const areBefore = steps.slice(stepsBefore, end).every(mayStandBefore);
-  return areBefore ? { ...whole, stepsBefore: end } : whole;
+  const mayFollow = ({ mask, stepsBefore }: MaskBetween): boolean => {
+    const isPenalty = mask.penalty !== undefined && mask.isFactor !== true;
+    if (!isHiding(mask) && !isPenalty) return false;
+    return steps.slice(stepsBefore, end).every(isPenalty ? isAdded : keepsHidden);
+  };
+  const areBefore = masks.every((each) => each.stepsBefore >= end || mayFollow(each));
+  if (!areBefore) return whole;
+  return { ...whole, masks: moved(masks, (stepsBefore) => Math.max(stepsBefore, end)) };
 }
 
 function isAdded({ kind }: ScoreStep): boolean {
@@ -174,28 +212,28 @@ function isLinear({ kind }: ScoreStep): boolean {
  * does. Distances by their terms are below 0 by rounding alone.
  */
 function unrankedBy(
-  { before, behind, mask }: Functions,
+  found: Functions,
   biases: readonly ItemBias[],
   lowering: Lowering,
 ): readonly string[] | undefined {
   const scalars = scalarReader(lowering);
   const areDistances = biases.some(({ squares }) => squares !== undefined);
-  // Rows that are kept, and those that a mask changes.
-  const chains = [before.concat(behind), before.concat(changeOf(mask), behind)];
+  const chains = chainsOf(found);
   const isLost = !areDistances && chains.some((each) => losesTheBest(each, scalars));
   if (isLost) return ["Log", "Log1p", "Sqrt"];
   // Masked rows have a score of their own, which no bound is known of.
+  const { functions, masks } = found;
+  const behind = functions.slice(masks[0]?.functionsBefore ?? functions.length);
   const areTurned =
     chains.some((each) => turnsOver(each, scalars)) ||
     behind.some((each) => isUneven(each, scalars));
   return areTurned ? ["Pow", "Square"] : undefined;
 }
 
-/** Functions of scores, and the mask among them. */
+/** Functions of scores, and the masks among them. */
 interface Functions {
-  readonly before: readonly NodeFunction[];
-  readonly behind: readonly NodeFunction[];
-  readonly mask: ScoreMask | undefined;
+  readonly functions: readonly NodeFunction[];
+  readonly masks: readonly PlacedMask[];
 }
 
 /** The first operation of one of these kinds. */
@@ -213,7 +251,8 @@ function linearPart(
 ): { readonly end: number } | ScoreOperation {
   const stray = strayOf(lowering, whole);
   if (stray !== undefined) return stray.operation;
-  const { steps, mask, stepsBefore } = whole;
+  const { steps } = whole;
+  const unmasked = unmaskedSteps(whole);
   const last = steps.findLastIndex(changesOrder) + 1;
   const curved = steps.slice(0, last).find((step) => !isLinear(step));
   // A falling step behind may be turned round; a bias and a factor of the request may not.
@@ -221,18 +260,18 @@ function linearPart(
   const ends = [last, needed];
   const end = ends.find((each) => {
     // Masked rows would have other scores each, or come first.
-    return steps.slice(0, each).every(isLinear) && (mask === undefined || each <= stepsBefore);
+    return steps.slice(0, each).every(isLinear) && each <= unmasked;
   });
   if (end === undefined) return (curved ?? steps[last - 1]!).operation;
   return { end: Math.max(end, endBeforeSoftmax(whole)) };
 }
 
 /** Before a softmax, as much as can be done to queries: workers then sum the powers of plain scores. */
-function endBeforeSoftmax({ steps, mask, stepsBefore }: Composition): number {
-  const softmaxAt = steps.findIndex(({ kind }) => kind === "softmax");
+function endBeforeSoftmax(whole: Composition): number {
+  const { steps } = whole;
+  if (steps.every(({ kind }) => kind !== "softmax")) return 0;
   const end = steps.findIndex((step) => !isLinear(step));
-  if (softmaxAt < 0) return 0;
-  return mask === undefined ? end : Math.min(end, stepsBefore);
+  return Math.min(end, unmaskedSteps(whole));
 }
 
 /**
@@ -243,7 +282,7 @@ function risingBehind(
   composition: Composition,
   end: number,
 ): { readonly end: number; readonly composition: Composition } {
-  const { steps, product, stepsBefore } = composition;
+  const { steps, product, masks } = composition;
   const falling = steps.slice(end).filter(isFalling);
   const [first] = falling;
   if (first === undefined || falling.length % 2 === 0) return { end, composition };
@@ -257,8 +296,8 @@ function risingBehind(
     factor: -1,
   } as const;
   const turned = steps.toSpliced(end, 0, opposite, opposite);
-  const places = { steps: turned, stepsBefore: stepsBefore + 2 };
-  return { end: end + 1, composition: { ...composition, ...places } };
+  const places = moved(masks, (stepsBefore) => stepsBefore + 2);
+  return { end: end + 1, composition: { ...composition, steps: turned, masks: places } };
 }
 
 /** The opposite of the best of several vectors is the least of their opposites, which no search finds. */

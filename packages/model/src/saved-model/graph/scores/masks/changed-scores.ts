@@ -1,9 +1,9 @@
 // Scores to which a graph adds a number for some items, or multiplies them by one: a bonus for the genre that a user
 // prefers, a penalty for what was seen. All other items keep theirs.
 
-import { constantValue, producerOf } from "../../graph-value.ts";
+import { producerOf } from "../../graph-value.ts";
 import type { GraphMaskRule, GraphValue } from "../../graph-value.ts";
-import { elementFunctionsOf } from "../values/element-functions.ts";
+import { elementFunctionsOf, scalarValue } from "../values/element-functions.ts";
 import { itemsOf, operandsOf, ruleOf } from "./mask-rule.ts";
 import type { Within } from "./mask-rule.ts";
 import { isSingle, scalarOf } from "../values/scalar-value.ts";
@@ -19,8 +19,12 @@ export interface ScoreMask {
   readonly score: number;
   /** What is added to the scores of such rows, in place of `score`. */
   readonly penalty?: GraphValue | undefined;
-  /** Whether it is a factor above 0 instead. */
+  /** Beside a penalty: what is added to the scores of rows that are kept; absent: nothing. */
+  readonly bonus?: GraphValue | undefined;
+  /** Whether these are factors above 0 instead. */
   readonly isFactor?: boolean | undefined;
+  /** Whether it is made of products with 0, which an infinity has none of. */
+  readonly isOfFinite?: boolean | undefined;
 }
 
 /** A mask, and the scores below it. */
@@ -29,12 +33,14 @@ export interface MaskedScores {
   readonly scores: GraphValue;
 }
 
-/** A number for rows that a rule does not keep, and one that leaves the scores of the others as they are. */
+/** A number for rows that a rule does not keep, and one for the others; absent: their scores stay as they are. */
 interface Change {
   readonly keeps: GraphMaskRule;
   readonly amount: number;
+  readonly ofKept?: number | undefined;
 }
 
+const CHANGES = ["Add", "AddV2", "Mul", "Sub"];
 /** Factors beyond these could give many scores one value, or none. */
 const FACTOR_MAX = 1e15;
 
@@ -66,16 +72,21 @@ function withAdded(
   change: Change | undefined,
   { within, sign }: { readonly within: Within; readonly sign: 1 | -1 },
 ): MaskedScores | undefined {
-  const amount = Math.fround(sign * (change?.amount ?? NaN));
   if (change === undefined || itemsOf(scores) !== within.items) return undefined;
   const { keeps } = change;
-  if (amount === -Infinity) return { mask: { keeps, score: -Infinity }, scores };
-  return Number.isFinite(amount) ? { mask: penalised(keeps, amount, false), scores } : undefined;
+  const amount = Math.fround(sign * change.amount);
+  const ofKept = change.ofKept && Math.fround(sign * change.ofKept);
+  if (amount === -Infinity && ofKept === undefined) {
+    return { mask: { keeps, score: -Infinity }, scores };
+  }
+  const areFinite = Number.isFinite(amount) && Number.isFinite(ofKept ?? 0);
+  return areFinite ? { mask: penalised({ keeps, amount, ofKept }, false), scores } : undefined;
 }
 
-function penalised(keeps: GraphMaskRule, amount: number, isFactor: boolean): ScoreMask {
-  const penalty = constantValue({ dtype: "float32", shape: [], data: Float32Array.of(amount) });
-  return { keeps, score: 0, penalty, ...(isFactor && { isFactor }) };
+function penalised({ keeps, amount, ofKept }: Change, isFactor: boolean): ScoreMask {
+  const bonus = ofKept === undefined ? undefined : scalarValue(ofKept);
+  const changes = { penalty: scalarValue(amount), ...(bonus && { bonus }) };
+  return { keeps, score: 0, ...changes, ...(isFactor && { isFactor }) };
 }
 
 /** A number for rows that a rule does not keep, 0 for the others. */
@@ -90,6 +101,14 @@ function changeBeside(neutral: number, numbers: TwoNumbers | undefined): Change 
   return inside === neutral ? { keeps: rule, amount: outside } : undefined;
 }
 
+/** What numbers change, where that may be the scores of all rows. */
+function changeOfAll(neutral: number, numbers: TwoNumbers | undefined): Change | undefined {
+  const change = changeBeside(neutral, numbers);
+  if (change !== undefined || numbers === undefined) return change;
+  const { rule, inside, outside } = numbers;
+  return { keeps: rule, amount: outside, ofKept: inside };
+}
+
 /** What numbers beside scores change. Those that are stored become part of rows, unless a function stands between. */
 function changeFor(
   scores: GraphValue,
@@ -97,11 +116,11 @@ function changeFor(
   { neutral, within }: { readonly neutral: number; readonly within: Within },
 ): Change | undefined {
   if (vectorOf(numbers, within.items, within.scalars) === undefined) {
-    return changeBeside(neutral, twoNumbersOf(numbers, within));
+    return changeOfAll(neutral, twoNumbersOf(numbers, within));
   }
   const { producer } = scores;
   const isFunction = producer?.kind === "operation" && elementFunctionsOf(producer) !== undefined;
-  return isFunction ? changeBeside(neutral, storedNumbersOf(numbers, within)) : undefined;
+  return isFunction ? changeOfAll(neutral, storedNumbersOf(numbers, within)) : undefined;
 }
 
 /** `scores * where(condition, 1.2, 1.0)`, `sigmoid(scores) * cast(condition)`. */
@@ -119,17 +138,31 @@ function multipliedBy(value: GraphValue, within: Within): MaskedScores | undefin
 }
 
 /** Scores that are finite are 0 where the factor is. */
-function withFactor({ keeps, amount }: Change): ScoreMask | undefined {
-  if (amount === 0) return { keeps, score: 0 };
-  return amount > 1 / FACTOR_MAX && amount < FACTOR_MAX
-    ? penalised(keeps, amount, true)
-    : undefined;
+function withFactor(change: Change): ScoreMask | undefined {
+  const { keeps, amount, ofKept = 1 } = change;
+  if (amount === 0 && change.ofKept === undefined) return { keeps, score: 0, isOfFinite: true };
+  const areFactors = [amount, ofKept].every((each) => each > 1 / FACTOR_MAX && each < FACTOR_MAX);
+  return areFactors ? penalised(change, true) : undefined;
 }
 
-/** `where(condition, scores + c, scores)`, `where(condition, scores, scores * c)`. */
+/** `where(condition, scores + c, scores)`, `where(condition, scores, scores * c)`, `where(condition, scores * c, scores * d)`. */
 function chosenChange(value: GraphValue, within: Within): MaskedScores | undefined {
   const [condition, yes, no] = operandsOf(value, "SelectV2", "Select");
   if (condition === undefined || yes === undefined || no === undefined) return undefined;
+  const both = changeOfBoth([yes, no], within);
+  const ruleOfBoth = both && ruleOf(condition, within);
+  if (ruleOfBoth !== undefined) {
+    return withChange(both!.scores, { ...both!, keeps: ruleOfBoth }, within);
+  }
+  return changeOfOne(condition, [yes, no], within);
+}
+
+/** A number beside the scores of one choice, where the other one is these scores. */
+function changeOfOne(
+  condition: GraphValue,
+  [yes, no]: readonly [GraphValue, GraphValue],
+  within: Within,
+): MaskedScores | undefined {
   const inYes = numberBeside(yes, no, within);
   const found = inYes ?? numberBeside(no, yes, within);
   const scores = inYes === undefined ? yes : no;
@@ -137,6 +170,18 @@ function chosenChange(value: GraphValue, within: Within): MaskedScores | undefin
   if (found === undefined || rule === undefined) return undefined;
   const keeps: GraphMaskRule = inYes === undefined ? rule : { kind: "not", of: rule };
   return withChange(scores, { ...found, keeps }, within);
+}
+
+/** The numbers beside scores that both choices are made of by one operation. */
+function changeOfBoth(
+  [yes, no]: readonly [GraphValue, GraphValue],
+  within: Within,
+): (Omit<Change, "keeps"> & { readonly op: string; readonly scores: GraphValue }) | undefined {
+  const scores = operandsOf(yes, ...CHANGES).find((each) => itemsOf(each) === within.items);
+  const ofKept = scores && numberBeside(yes, scores, within);
+  const others = scores && numberBeside(no, scores, within);
+  if (ofKept === undefined || others === undefined || ofKept.op !== others.op) return undefined;
+  return { ...others, ofKept: ofKept.amount, scores: scores! };
 }
 
 function withChange(
@@ -155,7 +200,7 @@ function numberBeside(
   scores: GraphValue,
   { scalars }: Within,
 ): { readonly op: string; readonly amount: number } | undefined {
-  const node = producerOf(changed, "Add", "AddV2", "Mul", "Sub");
+  const node = producerOf(changed, ...CHANGES);
   const at = node?.inputs.indexOf(scores) ?? -1;
   const other = node?.inputs[1 - at];
   if (node === undefined || at < 0 || other === undefined) return undefined;

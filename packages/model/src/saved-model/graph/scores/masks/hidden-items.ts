@@ -13,21 +13,34 @@ export interface MaskBehind {
 }
 
 /**
- * The mask of all scores, with items that are hidden before the operations `steps`, last one first; `undefined`
- * where these have another score than the mask gives.
+ * Masks, last one first, with items that are hidden before the operations `steps`, last one first. Where another mask
+ * hides items too, one hides both.
  */
 export function withHidden(
   keeps: GraphMaskRule,
   steps: readonly ScoreStep[],
-  masked: MaskBehind | undefined,
-): MaskBehind | undefined {
-  // -∞ stays -∞ after a factor and additions, so the mask may also follow them.
-  const stepsBehind = steps.findLastIndex((step) => !keepsHidden(step)) + 1;
-  if (masked === undefined) return { mask: { keeps, score: -Infinity }, stepsBehind };
-  const { mask } = masked;
-  const isSame = mask.score === -Infinity && mask.penalty === undefined;
-  if (!isSame || masked.stepsBehind < stepsBehind) return undefined;
-  return { ...masked, mask: { ...mask, keeps: { kind: "and", of: [mask.keeps, keeps] } } };
+  masks: readonly MaskBehind[],
+): readonly MaskBehind[] {
+  // -∞ stays -∞ after a factor, additions and penalties, so the mask may also follow them.
+  let stepsBehind = steps.findLastIndex((step) => !keepsHidden(step)) + 1;
+  let at = masks.length;
+  for (; at > 0; at -= 1) {
+    const other = masks[at - 1]!;
+    if (other.stepsBehind < stepsBehind) break;
+    if (isHiding(other.mask)) {
+      const both = { kind: "and", of: [other.mask.keeps, keeps] } as const;
+      return masks.with(at - 1, { ...other, mask: { ...other.mask, keeps: both } });
+    }
+    if (other.mask.penalty !== undefined) continue;
+    stepsBehind = other.stepsBehind;
+    break;
+  }
+  return masks.toSpliced(at, 0, { mask: { keeps, score: -Infinity }, stepsBehind });
+}
+
+/** Whether a mask gives items the score -∞. */
+export function isHiding({ score, penalty }: ScoreMask): boolean {
+  return score === -Infinity && penalty === undefined;
 }
 
 /** Whether a step leaves -∞ as it is. */

@@ -12,12 +12,13 @@
 //   s - 1e9 * reduce_max(one_hot(seen, n), 1)               the same, with a penalty in place of c
 //   s + where(genre == wanted[:, None], 0.5, 0.0)           genre in [wanted of the query], and a bonus
 //   s * where(genre == wanted[:, None], 1.2, 1.0)           the same, with a factor
+//   s * where(genre == wanted[:, None], 1.2, 0.8)           the same, with a factor for all others too
 //
 //   tensor_scatter_nd_update(s, pairs, c)                   not: row in what the pairs have beside the query
 //   where(scatter_nd(pairs, 1, [b, n]) > 0, c, s)           the same
 //   concat([fill([b, 1], c), s[:, 1:]], 1)                  row >= 1
 //
-// All rows that are not kept have the score c, or their own with the penalty; core/program/search/search-mask.ts puts both kinds together.
+// All rows that are not kept have the score c, or their own with the penalty; core/program/search/masked-search.ts puts both kinds together.
 
 import type { Tensor } from "@winnow/core";
 import { constantValue, integersOf, producerOf } from "../../graph-value.ts";
@@ -40,31 +41,36 @@ export function maskedScoresOf(
   scored: GraphValue,
   scalars: ScalarReader,
 ): { readonly mask: ScoreMask; readonly scores: GraphValue } | undefined {
-  const rules: GraphMaskRule[] = [];
-  let score: number | undefined;
+  const masks: ScoreMask[] = [];
   let scores = withoutRearrangement(scored);
   for (let count = 0; count < MASKS_MAX; count += 1) {
-    const found =
-      maskOf(scores, scalars) ??
-      blendOf(scores, scalars) ??
-      scatteredOf(scores, scalars) ??
-      replacedEndsOf(scores, scalars) ??
-      paddedEndsOf(scores, scalars);
-    if (found === undefined || (score !== undefined && !Object.is(score, found.score))) break;
-    ({ score } = found);
-    rules.push(found.keeps);
+    const found = oneMaskOf(scores, scalars);
+    if (found === undefined || masks.some(({ score }) => !Object.is(score, found.score))) break;
+    masks.push(found);
     scores = withoutRearrangement(found.scores);
   }
-  if (score === undefined) return changedScoresOf(scores, scalars);
+  const [first] = masks;
+  if (first === undefined) return changedScoresOf(scores, scalars);
+  const rules = masks.map((mask) => mask.keeps);
   const keeps: GraphMaskRule = rules.length === 1 ? rules[0]! : { kind: "and", of: rules };
-  return { mask: { keeps, score }, scores };
+  const isOfFinite = masks.some((mask) => mask.isOfFinite === true);
+  return { mask: { keeps, score: first.score, ...(isOfFinite && { isOfFinite }) }, scores };
+}
+
+type FoundMask = ScoreMask & { readonly scores: GraphValue };
+
+function oneMaskOf(value: GraphValue, scalars: ScalarReader): FoundMask | undefined {
+  return (
+    maskOf(value, scalars) ??
+    blendOf(value, scalars) ??
+    scatteredOf(value, scalars) ??
+    replacedEndsOf(value, scalars) ??
+    paddedEndsOf(value, scalars)
+  );
 }
 
 /** `scores · (1 - seen) + seen · c`, or `- seen · c`: a number in the place of some scores, which are finite. */
-function blendOf(
-  value: GraphValue,
-  scalars: ScalarReader,
-): (ScoreMask & { readonly scores: GraphValue }) | undefined {
+function blendOf(value: GraphValue, scalars: ScalarReader): FoundMask | undefined {
   const node = producerOf(value, "Add", "AddV2", "Sub");
   const [left, right] = node?.inputs ?? [];
   const items = itemsOf(value);
@@ -79,7 +85,7 @@ function blended(
   kept: GraphValue,
   rest: GraphValue,
   { within, sign }: { readonly within: Within; readonly sign: 1 | -1 },
-): (ScoreMask & { readonly scores: GraphValue }) | undefined {
+): FoundMask | undefined {
   const flags = operandsOf(rest, "Mul").find((each) => !isSingle(each));
   const penalty = flags && areFlags(flags, within) ? penaltyOf(rest, within) : undefined;
   const factors = operandsOf(kept, "Mul");
@@ -87,7 +93,9 @@ function blended(
   const scores = at < 0 ? undefined : factors[1 - at];
   const score = Math.fround(sign * (penalty?.amount ?? NaN));
   if (penalty === undefined || scores === undefined || !Number.isFinite(score)) return undefined;
-  return itemsOf(scores) === within.items ? { keeps: penalty.keeps, score, scores } : undefined;
+  return itemsOf(scores) === within.items
+    ? { keeps: penalty.keeps, score, scores, isOfFinite: true }
+    : undefined;
 }
 
 /** Whether a value is 1 for some items and 0 for all others. */
@@ -104,10 +112,7 @@ function areOpposite(a: GraphValue, b: GraphValue, { scalars }: Within): boolean
   });
 }
 
-function maskOf(
-  value: GraphValue,
-  scalars: ScalarReader,
-): (ScoreMask & { readonly scores: GraphValue }) | undefined {
+function maskOf(value: GraphValue, scalars: ScalarReader): FoundMask | undefined {
   const [condition, yes, no] = operandsOf(value, "SelectV2", "Select");
   if (condition === undefined || yes === undefined || no === undefined) return undefined;
   const below = repeatedNumberOf(no, scalars);
@@ -128,10 +133,7 @@ const SCATTERS: ReadonlyMap<string, number> = new Map([
 ]);
 
 /** `tensor_scatter_nd_update(scores, pairs, c)`, or `…_min` and `…_add` with a c that leaves nothing of scores. */
-function scatteredOf(
-  value: GraphValue,
-  scalars: ScalarReader,
-): (ScoreMask & { readonly scores: GraphValue }) | undefined {
+function scatteredOf(value: GraphValue, scalars: ScalarReader): FoundMask | undefined {
   const node = producerOf(value, ...SCATTERS.keys());
   const [scores, pairs, updates] = node?.inputs ?? [];
   const items = itemsOf(value);
@@ -144,10 +146,7 @@ function scatteredOf(
 }
 
 /** `concat([fill([b, 1], c), scores[:, 1:]], 1)`: c in the place of the first or the last scores. */
-function replacedEndsOf(
-  value: GraphValue,
-  scalars: ScalarReader,
-): (ScoreMask & { readonly scores: GraphValue }) | undefined {
+function replacedEndsOf(value: GraphValue, scalars: ScalarReader): FoundMask | undefined {
   const inputs = operandsOf(value, "ConcatV2");
   const parts = inputs.slice(0, -1);
   const items = itemsOf(value);
@@ -164,10 +163,7 @@ function replacedEndsOf(
 }
 
 /** `pad(scores[:, 1:], [[0, 0], [1, 0]], constant_values=c)`: the same. */
-function paddedEndsOf(
-  value: GraphValue,
-  scalars: ScalarReader,
-): (ScoreMask & { readonly scores: GraphValue }) | undefined {
+function paddedEndsOf(value: GraphValue, scalars: ScalarReader): FoundMask | undefined {
   const [part, paddings, filler] = operandsOf(value, "Pad", "PadV2");
   const [first, last, before] = integersOf(paddings) ?? [];
   const sliced = part && slicedScoresOf(part);
