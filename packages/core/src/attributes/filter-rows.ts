@@ -119,6 +119,10 @@ class Evaluation {
       const text = `Items here have no attribute "${excerpt(test.attribute)}"`;
       throw new WinnowError("INVALID_ARGUMENT", text);
     }
+    const { listed } = this.#of;
+    if (test.is === "in" && listed === undefined && hasOwnValues(column)) {
+      return { kind: "rows", bits: rowsOfValues(test.values, column.values) };
+    }
     const truth = truthOfCodes(test, column.values);
     yield* this.#turnAfter(truth.length);
     return isList(column)
@@ -179,6 +183,30 @@ class Evaluation {
   #constant(isAll: boolean): Uint8Array {
     return new Uint8Array(Math.ceil(this.count / 8)).fill(isAll ? 255 : 0);
   }
+}
+
+/** Columns whose rows were compared with their codes. */
+const ownValues = new WeakMap<AttributeColumn, boolean>();
+
+/** Whether the first row has the first value, the second row the second one and so on, as numbers of rows have. */
+function hasOwnValues(column: AttributeColumn): boolean {
+  const { codes, values } = column;
+  if (isList(column) || codes.length !== values.length) return false;
+  const known = ownValues.get(column) ?? codes.every((code, row) => code === row);
+  ownValues.set(column, known);
+  return known;
+}
+
+/** The rows with one of some values, where each row has the value of its number. */
+function rowsOfValues(wanted: FilterTest["values"], values: AttributeValues): Uint8Array {
+  const bits = new Uint8Array(Math.ceil(values.length / 8));
+  for (const value of wanted) {
+    if (value === null) continue;
+    const compare = comparison(values, value);
+    const row = firstAtLeast(values.length, compare);
+    if (row < values.length && compare(row) === 0) bits[row >> 3]! |= 1 << (row & 7);
+  }
+  return bits;
 }
 
 function isList(column: AttributeColumn): column is ListColumn {

@@ -394,6 +394,36 @@ describe("times", () => {
   });
 });
 
+test("of a column that numbers the rows, listed numbers are found without reading all of them", () => {
+  const rows = 1003;
+  const builder = new ColumnBuilder();
+  for (let row = 0; row < rows; row += 1) builder.add(row + 5000);
+  const column = builder.finish(SPECS.find(({ name }) => name === "year")!);
+  const reads = { count: 0 };
+  const counting = new Proxy(column.codes, {
+    get: (codes, at) => {
+      if (typeof at === "string" && Number(at) >= 0) reads.count += 1;
+      const value: unknown = Reflect.get(codes, at, codes);
+      return typeof value === "function" ? value.bind(codes) : value;
+    },
+  });
+  const columns = new Map([["year", { ...column, codes: counting }]]);
+  const listed: Filter = {
+    kind: "test",
+    attribute: "year",
+    is: "in",
+    values: [5000, 5009, 6002, 6003, 4999, 5000.5, null],
+  };
+  const rowsOf = (filter: Filter): number[] => {
+    const bits = admittedRows(filter, { columns, rows, firstRow: 5000 });
+    return Array.from({ length: rows }, (_, row) => row).filter((row) => admits(bits, row));
+  };
+
+  expect(rowsOf(listed)).toEqual([0, 9, 1002]);
+  expect(rowsOf({ kind: "not", of: listed })).toHaveLength(rows - 3);
+  expect(reads.count).toBe(0);
+});
+
 test("the first rows of a table are found in each of its parts", () => {
   const rowsBefore = (end: number, firstRow: number): number[] => {
     const filter: Filter = { kind: "test", attribute: ROW_COLUMN, is: "lt", values: [end] };
