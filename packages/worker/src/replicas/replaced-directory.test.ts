@@ -185,6 +185,23 @@ describe("a version directory that is replaced in place", () => {
     for (const worker of workers) expect(worker.compute.openContents).toEqual(["/m/2"]);
   });
 
+  test("(R1) replaced again and again before it is loaded: those between the default and the last one are freed", async () => {
+    const { cluster, workers } = await started();
+    cluster.plan.loadMs = 400;
+    const held: number[] = [];
+
+    for (const content of ["b", "c", "d", "e", "f"]) {
+      cluster.replace(1, content);
+      await cluster.run(1500, () => held.push(workers[0]!.compute.held.length));
+    }
+    await cluster.run(5000);
+
+    // Beside the default and the one that is being loaded, one is in its grace.
+    const own = workers[0]!.compute.held.length;
+    expect(Math.max(...held)).toBeLessThanOrEqual(3 * own);
+    expect(isServing(workers[0]!, "f")).toBe(true);
+  });
+
   test("put back as it was, the old content goes on and the other one is let go", async () => {
     const { cluster, workers } = await started();
     cluster.plan.loadMs = 300;

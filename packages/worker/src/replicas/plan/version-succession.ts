@@ -29,8 +29,8 @@ export function replacementOf(
 
 /**
  * Whether a content that is not wanted must go on answering. A content that was replaced in place must while
- * it is the default, and until its replacement is complete or the default. Any other content must while it is
- * the default and another version can be expected to take over.
+ * it is the default, and, if it was ever complete here, until its replacement is complete or the default. Any other
+ * content must while it is the default and another version can be expected to take over.
  */
 export function isNeededUntilFollowed(
   held: HeldVersion,
@@ -42,7 +42,8 @@ export function isNeededUntilFollowed(
   const replacement = replacementOf(held, facts);
   if (replacement !== undefined) {
     const next = heldAs(set, { model, ...replacement.found });
-    return serves || (held.life.phase !== "unloading" && isAwaited(next, set, facts));
+    const mayAnswer = held.status.kind === "complete" && held.life.phase !== "unloading";
+    return serves || (mayAnswer && isAwaited(next, set, facts));
   }
   const isBeingCopied = facts.copying.some((copying) => copying.model === model);
   const isComingSoon = facts.wanted.some(
