@@ -131,10 +131,19 @@ describe("winnow", () => {
 
     const worker = winnow(["worker", ...role, "--id=w0", "--models=/no", `--port=${port}`]);
     const router = winnow(["router", ...role, "--port=0", `--grpc-port=${port}`]);
+    const logged = winnow(["router", ...role, `--port=${port}`, "--log-format=json"]);
     taken.close();
 
-    const told = `UNAVAILABLE: Cannot listen on 127.0.0.1:${port} (EADDRINUSE); choose another with`;
+    const message = `Cannot listen on 127.0.0.1:${port} (EADDRINUSE); choose another with`;
+    const told = `UNAVAILABLE: ${message}`;
     expect(worker.stderr).toContain(`${told} --port and --host`);
+    const [line] = logged.stderr.trim().split("\n").slice(-1) as [string];
+    expect(JSON.parse(line)).toMatchObject({
+      level: "error",
+      code: "UNAVAILABLE",
+      message: `${message} --port and --host`,
+      msg: "the process ends",
+    });
     expect(router.stderr).toContain(`${told} --grpc-port and --host`);
     // grpc-js says so too, by itself in lines of its own beside the log.
     expect(router.stderr).not.toMatch(/^E /mu);

@@ -3,9 +3,10 @@
 
 import { WinnowError } from "@winnow/core";
 import { CommanderError } from "commander";
+import type { Command } from "commander";
 import { createCommandLine } from "./command-line/command-line.ts";
 import { takeArguments } from "./command-line/model-server-flags.ts";
-import { USAGE_EXIT_CODE, reportFailure } from "./process/failure-report.ts";
+import { USAGE_EXIT_CODE, reportFailure, reportFailureOf } from "./process/failure-report.ts";
 import { winnowVersion } from "./version.ts";
 
 process.stdout.on("error", (cause: NodeJS.ErrnoException) => {
@@ -21,12 +22,14 @@ process.stdout.on("error", (cause: NodeJS.ErrnoException) => {
 void run();
 
 async function run(): Promise<void> {
+  let command: Command | undefined;
   try {
     const { args, idle } = takeArguments(process.argv);
-    const use = { idleFlags: idle, command: args[2] };
-    await createCommandLine(winnowVersion, use).parseAsync(args);
+    const root = createCommandLine(winnowVersion, { idleFlags: idle, command: args[2] });
+    command = root.commands.find((each) => each.name() === args[2]);
+    await root.parseAsync(args);
   } catch (error) {
-    const code = report(error);
+    const code = await report(error, command?.opts() ?? {});
     if (error instanceof CommanderError) process.exitCode = code;
     // What a process had opened when its start failed (Redis, files that it follows) would keep it alive, and neither
     // a supervisor nor a person would see that it does not serve.
@@ -34,9 +37,9 @@ async function run(): Promise<void> {
   }
 }
 
-function report(error: unknown): number {
+async function report(error: unknown, options: object): Promise<number> {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_EXIT_CODE;
-  reportFailure(error);
+  await reportFailureOf(error, options);
   const isUsage = error instanceof WinnowError && error.code === "INVALID_ARGUMENT";
   return isUsage ? USAGE_EXIT_CODE : 1;
 }
