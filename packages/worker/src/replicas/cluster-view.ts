@@ -169,6 +169,11 @@ export class ClusterView {
     return holdersAmong(this.others, { version, table }, counts);
   }
 
+  /** Whether any worker announces a version of the model; this worker's own announcement is as of now. */
+  isAnnounced(model: string, own: Announcement): boolean {
+    return [...this.others, own].some((worker) => holdingsOf(worker, model).length > 0);
+  }
+
   /** The default version, given this worker's own announcement as of now. */
   servingOf(
     model: string,

@@ -197,6 +197,19 @@ describe("replica control", () => {
     expect(workers.map((worker) => worker.announcement().versions.length)).toEqual([1, 1, 1]);
   });
 
+  test("(R1) nothing is kept of a model that is gone", async () => {
+    const cluster = new FakeCluster();
+    cluster.setVersions({ 1: [fakeTable("movies", 2)] });
+    const worker = cluster.add("w0");
+    await cluster.run(1000);
+
+    worker.control.setModels([]);
+    await cluster.run(5000);
+
+    const { versions, serving, formerlyServing } = worker.control.set;
+    expect([versions.size, serving.size, formerlyServing.size]).toEqual([0, 0, 0]);
+  });
+
   test("a restarted worker loads the serving version before the target", async () => {
     const cluster = new FakeCluster();
     const tables = [fakeTable("movies", 8)];

@@ -322,6 +322,7 @@ export class ReplicaControl {
       models: models.map(({ model }) => model),
       own: this.#dependencies.announcement(),
       nowMs,
+      formerMs: this.#settings.versionGraceMs,
     });
     this.#loadLog.noteServing(before, this.#set);
     this.#servingUntilMs = nowMs + SERVING_INTERVAL_MS;

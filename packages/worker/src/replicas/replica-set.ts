@@ -128,7 +128,7 @@ export interface ReplicaSet {
   readonly seen: number;
   /** The default version of each model, as this worker derives it (`serving-versions.ts`). */
   readonly serving: ReadonlyMap<string, VersionKey>;
-  /** For each model, the version that was the default before the present one. */
+  /** Versions that were the default until a moment ago, by model. */
   readonly formerlyServing: ReadonlyMap<string, FormerVersion>;
   /** Since when all looks at the hold of a drain have found every partition covered (`drain-hold.ts`). */
   readonly coveredSinceMs: number | undefined;

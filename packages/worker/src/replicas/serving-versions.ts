@@ -16,16 +16,23 @@ interface ServingFacts {
   /** This worker's own announcement as of now. */
   readonly own: Announcement;
   readonly nowMs: number;
+  /** For so long it is known which version was the default before. */
+  readonly formerMs: number;
 }
 
 /** The set, with all default versions derived again. */
 export function withServing(set: ReplicaSet, facts: ServingFacts): ReplicaSet {
-  const { cluster, models, own, nowMs } = facts;
+  const { cluster, models, own, nowMs, formerMs } = facts;
   const serving = new Map<string, VersionKey>();
-  const formerlyServing = new Map(set.formerlyServing);
+  const formerlyServing = new Map(
+    [...set.formerlyServing].filter(([, { endedAtMs }]) => nowMs < endedAtMs + formerMs),
+  );
+  const named = new Set(models);
   for (const model of new Set([...models, ...set.serving.keys()])) {
     const before = set.serving.get(model);
-    const now = cluster.servingOf(model, own, before);
+    // Of a model that is gone from everywhere nothing is remembered.
+    const isKnown = named.has(model) || cluster.isAnnounced(model, own);
+    const now = isKnown ? cluster.servingOf(model, own, before) : undefined;
     if (now !== undefined) serving.set(model, now);
     if (before === undefined || (now !== undefined && isSameVersion(now, before))) continue;
     formerlyServing.set(model, { key: before, endedAtMs: nowMs });
