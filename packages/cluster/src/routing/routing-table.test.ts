@@ -94,6 +94,20 @@ describe("buildRoutingTable()", () => {
     expect(gone.models.get("movies")?.versions ?? []).toEqual([]);
   });
 
+  test("(R1) a model that was unloaded leaves the table; one whose workers are lost stays", () => {
+    const course = (...states: readonly ("ready" | "unloading")[]): readonly string[] => {
+      const context = contextOf({ 1: spec() });
+      let table = build([], context);
+      for (const state of states)
+        table = build([{ id: "a", versions: [v(1, { state })] }], context, table);
+      for (const lost of [[{ id: "a" }], []]) table = build(lost, context, table);
+      return [...table.models.keys()];
+    };
+
+    expect(course("ready", "unloading")).toEqual([]);
+    expect(course("ready")).toEqual(["movies"]);
+  });
+
   test("a version that this router cannot run is END with the reason, and never the default", () => {
     const reason = new WinnowError("FAILED_PRECONDITION", "no operator Foo");
     const context: RoutingContext = {

@@ -79,7 +79,7 @@ export function buildRoutingTable(
   const workers = newestIncarnations(announcements);
   const names = new Set(workers.flatMap((worker) => worker.versions.map(({ model }) => model)));
   for (const [name, model] of previous?.models ?? []) {
-    if (model.serving !== undefined) names.add(name);
+    if (model.serving !== undefined && !isBeingUnloaded(model)) names.add(name);
   }
   return {
     generation: generation((previous?.generation ?? 0) + 1),
@@ -91,6 +91,13 @@ export function buildRoutingTable(
     ),
   };
 }
+
+/** Whether workers were unloading all that there was of a model: once none announces it, it is gone, not lost. */
+function isBeingUnloaded({ versions }: RoutedModel): boolean {
+  return versions.length > 0 && versions.every(({ status }) => ENDING.has(status.state));
+}
+
+const ENDING: ReadonlySet<RoutedVersion["status"]["state"]> = new Set(["UNLOADING", "END"]);
 
 /** The version of a model with this number, in the content that is in use. */
 export function routedVersion(

@@ -66,8 +66,7 @@ export class KnownModels {
   names(): readonly string[] {
     const table = this.#parts.table();
     if (this.#named?.table === table) return this.#named.names;
-    const models = [...table.models.values()].filter((model) => !this.#history.isOver(model));
-    const names = models.map(({ name }) => name).toSorted();
+    const names = [...table.models.keys()].toSorted();
     this.#named = { table, names };
     return names;
   }
@@ -103,7 +102,6 @@ export class KnownModels {
         if (!this.#parts.knowsOrder()) throw unknownYet(model, label);
         return this.#labels.versionOf(model, label);
       },
-      isOver: (model) => this.#history.isOver(model),
     });
   }
 }

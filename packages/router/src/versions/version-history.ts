@@ -30,11 +30,6 @@ export class VersionHistory {
     return [...living, ...over].toSorted((a, b) => b.version - a.version);
   }
 
-  /** Whether versions of the model are known and all of them have ended. */
-  isOver(model: RoutedModel): boolean {
-    return model.versions.length === 0 && this.#ended.has(model.name);
-  }
-
   #note(before: RoutedModel, now: RoutedModel | undefined): void {
     const left = new Set((now?.versions ?? []).map(({ key }) => key.version));
     const gone = before.versions.filter(

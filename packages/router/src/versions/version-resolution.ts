@@ -14,8 +14,6 @@ export interface ResolutionContext {
   readonly unreachable: () => readonly Announcement[];
   /** The version that a label means. @throws WinnowError for a label without a meaning (yet) */
   readonly versionOfLabel: (model: string, label: string) => number;
-  /** Whether all versions of the model have been unloaded. */
-  readonly isOver: (model: RoutedModel) => boolean;
 }
 
 /**
@@ -32,7 +30,7 @@ export function resolveVersion(target: ModelTarget, context: ResolutionContext):
   if (context.table.workers.size === 0 && isEmpty) {
     throw new WinnowError("UNAVAILABLE", "No worker has been reached yet; try again");
   }
-  if (model === undefined || context.isOver(model)) throw notFound(target.model, number);
+  if (model === undefined) throw notFound(target.model, number);
   return number === undefined ? defaultVersion(model) : namedVersion(model, number, context);
 }
 
