@@ -33,6 +33,7 @@ export function readCsvItems(file: RegionFile, limit: RowLimit): DescribedItems 
   let items: CsvItems | undefined;
   for (const batch of batchesOf(file)) {
     checkUtf8(file, batch.bytes, batch.line);
+    if (batch.line === 1) checkSeparator(file.name, batch.bytes);
     for (const { fields, line } of recordsOf(file.name, batch)) {
       if (items === undefined) items = new CsvItems(file.name, fields);
       else items.add(fields, line);
@@ -40,6 +41,15 @@ export function readCsvItems(file: RegionFile, limit: RowLimit): DescribedItems 
     limit.checkRead(items?.rows ?? 0);
   }
   return (items ?? new CsvItems(file.name, [])).finish();
+}
+
+/** Refuses a header of several columns between which are no commas, as some programs write it. */
+function checkSeparator(file: string, bytes: Buffer): void {
+  const header = bytes.toString("utf8", 0, bytes.indexOf(NEWLINE));
+  const other = header.includes(",") ? undefined : /[;\t|]/.exec(header)?.[0];
+  if (other === undefined) return;
+  const text = `its header has ${JSON.stringify(other)} where commas belong; separate fields by commas`;
+  throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${file}: ${text}`);
 }
 
 /**

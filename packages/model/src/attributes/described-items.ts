@@ -72,10 +72,14 @@ export function idNameOf(file: string, names: readonly string[]): string {
 export function checkColumns(file: string, names: readonly string[]): void {
   const seen = new Set<string>();
   for (const name of names) {
+    if (name === "") {
+      const text = "a column has no name; name it, or leave it out (pandas: index=False)";
+      throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${file}: ${text}`);
+    }
     const isLong = Buffer.byteLength(name) > NAME_BYTES_MAX;
-    if (seen.has(name) || name === "" || name.startsWith("$") || isLong) {
+    if (seen.has(name) || name.startsWith("$") || isLong) {
       const why = seen.has(name) ? "stands twice, or is a struct" : "cannot be an attribute";
-      const text = `column "${excerpt(name)}" ${why}; names are unique, not empty, without a leading $`;
+      const text = `column "${excerpt(name)}" ${why}; names are unique, without a leading $`;
       throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${file}: ${text}`);
     }
     seen.add(name);

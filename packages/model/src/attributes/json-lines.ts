@@ -146,7 +146,12 @@ class LineItems {
     const value = parsedOrNot(text);
     if (isObject(value)) return this.add(value, line);
     const what = `line ${line} is no JSON object: ${excerpt(text).slice(0, 80)}`;
-    throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${this.#file}: ${what}`);
+    const remedy = "; write one object a line, without a list around them (pandas: lines=True)";
+    const isList = text.trimStart().startsWith("[");
+    throw new WinnowError(
+      "INVALID_ARGUMENT",
+      `Cannot read ${this.#file}: ${what}${isList ? remedy : ""}`,
+    );
   }
 
   add(fields: Fields, line: number): void {
