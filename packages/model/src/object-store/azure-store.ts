@@ -7,7 +7,13 @@
 // its own.
 
 import type { Readable } from "node:stream";
-import { type ObjectBucket, type ObjectUrl, WinnowError, writtenObject } from "@winnow/core";
+import {
+  type ObjectBucket,
+  type ObjectUrl,
+  WinnowError,
+  excerpt,
+  writtenObject,
+} from "@winnow/core";
 import {
   type AnswerWatch,
   type AttemptTimes,
@@ -291,6 +297,12 @@ const KNOWN: Readonly<Record<string, NonNullable<Refusal["known"]>>> = {
   AuthenticationError: ["UNAUTHENTICATED", `the credentials are not accepted: ${CREDENTIALS}`],
 };
 
+/** Errors of `@azure/identity` that several ways to credentials may have caused. */
+const IDENTITY_ERRORS: ReadonlySet<string> = new Set([
+  "AggregateAuthenticationError",
+  "AuthenticationError",
+]);
+
 /** For errors whose name is not known, by HTTP status. */
 const KNOWN_STATUS: ReadonlyMap<number | undefined, NonNullable<Refusal["known"]>> = new Map([
   [401, KNOWN["AuthenticationFailed"]!],
@@ -298,8 +310,22 @@ const KNOWN_STATUS: ReadonlyMap<number | undefined, NonNullable<Refusal["known"]
   [404, ["NOT_FOUND", "there is no such container or blob"]],
 ]);
 
-function refusal(error: unknown): Refusal {
+/** What the identity service said, or the first way to credentials that is set up and failed; `undefined`: neither. */
+function credentialsReason({ name = "", message = "" }: AzureError): string | undefined {
+  if (!IDENTITY_ERRORS.has(name)) return undefined;
+  const said = /AADSTS\d+:[^\n]*/.exec(message)?.[0];
+  const [, ...ways] = message.split("\n");
+  return said ?? ways.find((way) => !/^\s*($|CredentialUnavailableError)/.test(way));
+}
+
+/** @internal tests call it */
+export function refusal(error: unknown): Refusal {
   const { name = "", code = "", statusCode: status, message = String(error) } = error as AzureError;
+  const reason = credentialsReason(error as AzureError);
+  if (reason !== undefined) {
+    const text = `there are no credentials: ${excerpt(reason)}`;
+    return { status, text, known: ["UNAUTHENTICATED", text] };
+  }
   const known = KNOWN[code] ?? KNOWN[name] ?? KNOWN_STATUS.get(status);
   if (known === undefined && status !== undefined && isRedirect(status)) {
     const text = redirectText(status);

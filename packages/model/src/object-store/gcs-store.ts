@@ -264,7 +264,12 @@ const KNOWN: ReadonlyMap<number | undefined, NonNullable<Refusal["known"]>> = ne
   [404, ["NOT_FOUND", "there is no such bucket"]],
 ]);
 
-function refusal(error: unknown): Refusal {
+/** Messages of Google's library that say what is wrong with the credentials themselves. */
+const UNUSABLE =
+  /default credentials|credential file|invalid_(grant|rapt|client)|does not exist|DECODER routines/;
+
+/** @internal tests call it */
+export function refusal(error: unknown): Refusal {
   if (error instanceof HttpRefusal) {
     const { status, message } = error;
     return { status, text: `${status} ${message}`, known: KNOWN.get(status) };
@@ -273,8 +278,12 @@ function refusal(error: unknown): Refusal {
   if (error instanceof Redirection) {
     return { status: undefined, text: message, known: ["UNAVAILABLE", message] };
   }
-  if (/default credentials|invalid_grant|invalid_rapt|does not exist/.test(message)) {
-    const text = `there are no credentials that count (${message.split("\n")[0]}): ${CREDENTIALS}`;
+  if (UNUSABLE.test(message)) {
+    const isNoKey = message.includes("DECODER routines");
+    const why = isNoKey
+      ? "the private_key is no PEM: its line breaks may be escaped twice"
+      : message.split("\n")[0];
+    const text = `there are no credentials that count (${why}): ${CREDENTIALS}`;
     return { status: undefined, text, known: ["UNAUTHENTICATED", text] };
   }
   const why = cause instanceof Error ? `: ${cause.message}` : "";

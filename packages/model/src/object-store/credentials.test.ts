@@ -1,4 +1,4 @@
-// What is told where Amazon's credentials, region or endpoint are at fault, before any bucket is asked.
+// What is told where credentials, a region or an endpoint are at fault, before any bucket is asked.
 
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
@@ -8,6 +8,8 @@ import path from "node:path";
 import { parseObjectUrl } from "@winnow/core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
+import { refusal as refusalOfAzure } from "./azure-store.ts";
+import { refusal as refusalOfGoogle } from "./gcs-store.ts";
 import { objectStores } from "./object-stores.ts";
 import type { StoreEnvironment } from "./store-settings.ts";
 
@@ -83,4 +85,42 @@ test.each([
   ],
 ])("%j is refused with what to set", async (environment, message) => {
   expect(await refusal(environment)).toMatch(message);
+});
+
+test.each([
+  [
+    "error:1E08010C:DECODER routines::unsupported",
+    /\(the private_key is no PEM: its line breaks may be escaped twice\)/,
+  ],
+  [
+    "Unable to read the credential file specified by the GOOGLE_APPLICATION_CREDENTIALS environment variable: not JSON",
+    /credentials that count \(Unable to read the credential file .*: not JSON\)/,
+  ],
+  ["invalid_client", /credentials that count \(invalid_client\)/],
+])("Google's '%s' is told at once, as a fault of the credentials", (message, told) => {
+  const { known } = refusalOfGoogle(new Error(message));
+
+  expect(known).toEqual(["UNAUTHENTICATED", expect.stringMatching(told)]);
+});
+
+test.each([
+  [
+    "AggregateAuthenticationError",
+    "ChainedTokenCredential authentication failed.\nCredentialUnavailableError: none is set\nAuthenticationRequiredError: ENOENT: '/token'\nCredentialUnavailableError: no CLI",
+    "there are no credentials: AuthenticationRequiredError: ENOENT: '/token'",
+  ],
+  [
+    "AuthenticationError",
+    "invalid_client: Error(s): 700213 - AADSTS700213: No matching federated identity record.\n Trace",
+    "there are no credentials: AADSTS700213: No matching federated identity record.",
+  ],
+  [
+    "AggregateAuthenticationError",
+    "ChainedTokenCredential authentication failed.\nCredentialUnavailableError: none is set",
+    expect.stringContaining("there are no credentials: set AZURE_STORAGE_KEY"),
+  ],
+])("of Azure's %s the reason is told", (name, message, told) => {
+  const { known } = refusalOfAzure(Object.assign(new Error(message), { name }));
+
+  expect(known).toEqual(["UNAUTHENTICATED", told]);
 });
