@@ -312,10 +312,8 @@ export class ColumnPages {
         ? "zstd, which Node reads from 22.15 on"
         : (OTHER_CODECS[codec] ?? `codec ${codec}`);
     const text = `column "${excerpt(this.#column.name)}" is compressed with ${found}`;
-    throw new WinnowError(
-      "UNIMPLEMENTED",
-      `Cannot read ${this.#file.name}: ${text}; write it with snappy, gzip or no compression`,
-    );
+    const remedy = 'write it with snappy, gzip or no compression (Polars: compression="snappy")';
+    throw new WinnowError("UNIMPLEMENTED", `Cannot read ${this.#file.name}: ${text}; ${remedy}`);
   }
 
   #read(offset: number, length: number): Uint8Array {

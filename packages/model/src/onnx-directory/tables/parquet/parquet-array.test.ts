@@ -155,12 +155,12 @@ describe("is refused", () => {
     [
       "doubles",
       { tensor: "embedding" },
-      /column "embedding" of items\.parquet is list of DOUBLE; write the items as lists of float32/,
+      /column "embedding" of items\.parquet is list of DOUBLE; write the items as lists of float32 \(pandas/,
     ],
     [
       "doubles",
       {},
-      /has the columns "id" \(BYTE_ARRAY\), "embedding" \(list of DOUBLE\); none of them fits: write the items as lists of float32/,
+      /has the columns "id" \(BYTE_ARRAY\), "embedding" \(list of DOUBLE\); none of them fits: write the items as lists of float32 \(pandas/,
     ],
     [
       "plain",

@@ -28,7 +28,8 @@ const ARRAY_TYPES: Readonly<Record<string, StoredArray["type"] | undefined>> = {
 
 /** The column of embeddings: of lists of floats. @throws WinnowError naming file and remedy */
 export function parquetItems(file: RegionFile, wanted: TensorFile): StoredArray {
-  const remedy = "write the items as lists of float32";
+  const remedy =
+    'write the items as lists of float32 (pandas: list(matrix.astype("float32")), Polars: cast(pl.List(pl.Float32)), DuckDB: ::FLOAT[])';
   const column = chosen(file, wanted, { fits: isItems, remedy });
   if (isItems(column)) return arrayOf(file, column);
   const text = `${wanted.where}: column "${excerpt(column.name)}" of ${file.name} is ${typeText(column)}`;
