@@ -197,6 +197,17 @@ MASKS = {
     "sigmoid_between": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(listed(m, w), 0.5, tf.sigmoid(tf.where(of_first(m, w), products(m, q), -1.0))), 40)),
     "softmax_of_two": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.nn.softmax(tf.where(of_first(m, w), products(m, q), -1.0) - 1.5 * seen(w)))),
     "three_masks": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(listed(m, w), HIDDEN, products(m, q) + tf.where(m.genre == w[:, 1][:, None], 1.25, 0.0)) - 2.5 * tf.cast(of_first(m, w), tf.float32) + m.bias)),
+    # A row of a table of flags, which the request picks.
+    "shown": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(tf.gather(m.shown, w), products(m, q), HIDDEN))),
+    "visible": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(tf.gather(m.visible, w) > 0, products(m, q), HIDDEN))),
+    "visible_penalty": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) - 2.5 * (1.0 - tf.gather(m.visible, w)), 40)),
+    "visible_logarithm": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) + tf.math.log(tf.gather(m.visible, w)))),
+    "visible_times_sigmoid": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.sigmoid(products(m, q)) * tf.gather(m.visible, w), 40)),
+    "visible_one_hot": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) - 2.5 * (1.0 - tf.matmul(tf.one_hot(w - 1, 10), m.visible)), 40)),
+    "not_visible_one_hot": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(tf.matmul(tf.one_hot(w - 1, 10), m.visible) < 0.5, products(m, q), -1.5), 40)),
+    "shown_in_stock": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(tf.gather(m.shown, w) & m.stock & (m.genre != w[:, None]), products(m, q), HIDDEN))),
+    "price_of_country": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(tf.gather(m.prices, w) <= 0.5, products(m, q), -1e9))),
+    "shown_of_slice": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(tf.gather(m.shown, w), products(m, q), HIDDEN)[:, 3:])),
     # No rules over columns, or too many: these stay dense.
     "two_factors": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) * tf.where(m.genre == w[:, None], 1.5, 0.75), 40)),
     "dense_turned_genre": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) * tf.where(m.genre == w[:, None], -1.0, 1.0), 40)),
@@ -204,6 +215,7 @@ MASKS = {
     "dense_five_bonuses": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, bonuses(m, w, products(m, q)), 40)),
     # Of hidden items no number is left behind a product with 0.
     "dense_blend_of_hidden": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, blend(tf.where(of_first(m, w), products(m, q), HIDDEN), seen(w)), 40)),
+    "dense_weight_of_country": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) + tf.gather(m.prices, w), 40)),
     "dense_counts": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) - 1.5 * tf.reduce_sum(tf.one_hot(w, 40), axis=1), 40)),
     "two_scores": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(m.stock, tf.where(m.genre == w[:, None], products(m, q), -1.0), HIDDEN))),
 }
@@ -228,8 +240,12 @@ def masked_searches(directory):
     module.language = tf.Variable([["en", "de", "fr", "日本"][i * 7 % 5 % 4] for i in range(40)], name="language")
     module.stock = tf.Variable([i % 5 != 0 for i in range(40)], name="stock")
     module.price = tf.Variable([(i * 13 % 16) / 8 for i in range(40)], name="price")
+    flags = np.random.default_rng(7).integers(0, 2, (10, 40))
+    module.shown = tf.Variable(flags, dtype=tf.bool, name="shown")
+    module.visible = tf.Variable(1 - flags, dtype=tf.float32, name="visible")
+    module.prices = tf.Variable(np.random.default_rng(8).integers(0, 5, (10, 40)) / 4, dtype=tf.float32, name="prices")
     tf.saved_model.save(module, directory, signatures=signatures_of(module, MASKS))
-    cases = []
+    cases = [("error", {"query": ROWS[:1], "wanted": [10]}, name) for name in ["shown", "visible", "visible_penalty"]]
     for name, ((_, values), _) in MASKS.items():
         if name == "dense_blend_of_hidden":
             continue

@@ -708,10 +708,26 @@ function maskOf(drawing: Drawing, { width, rows }: Value, a: number): Mask {
   } else asked = graph.constant([wanted[0]!], [], "int32");
   const isOpposite = (a >> 2) % 2 === 1;
   const op = isOpposite ? "NotEqual" : "Equal";
+  const has = (at: number): boolean =>
+    (genre[at % width] === wanted[Math.floor(at / width)]) !== isOpposite;
+  if (isOfRequest && (a >> 3) % 2 === 1) {
+    const flags = Array.from({ length: 4 * width }, (_, at) =>
+      Number((genre[at % width] === Math.floor(at / width)) !== isOpposite),
+    );
+    const group = graph.op("Squeeze", [asked], { squeeze_dims: [1], T: INT32 });
+    const operands = [graph.constant(flags, [4, width]), group, drawing.zero()];
+    const types = { Tparams: FLOAT, Tindices: INT32, Taxis: INT32, batch_dims: 0 } as const;
+    const picked = graph.op("GatherV2", operands, types);
+    return {
+      node: graph.op("Greater", [picked, graph.constant([0], [])]),
+      words: `row of genre ${isOpposite ? "≠" : "="} asked`,
+      has,
+    };
+  }
   return {
     node: graph.op(op, [stored, asked], { T: INT32, incompatible_shape_error: true }),
     words: `genre ${isOpposite ? "≠" : "="} ${isOfRequest ? "asked" : "c"}`,
-    has: (at) => (genre[at % width] === wanted[Math.floor(at / width)]) !== isOpposite,
+    has,
   };
 }
 

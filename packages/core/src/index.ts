@@ -279,6 +279,7 @@ export {
   SUMS_ATTRIBUTE,
   VECTOR_ATTRIBUTE,
   columnBytes,
+  rowsOfColumn,
   takeRows,
   valueOfCode,
   valuesOfVector,

@@ -6,6 +6,7 @@ import { WinnowError } from "@winnow/core";
 import type {
   ModelProgram,
   SignatureProgram,
+  Step,
   UncutTable,
   Vocabulary,
   WarmUpRequest,
@@ -74,10 +75,29 @@ function readProgram(files: VersionFiles): ReadProgram {
       isVouchedFor: (file) => files.isVouchedFor(file),
     },
   );
-  const { tables } = registry;
   const uncutTables = distinctTables(graphs.flatMap((graph) => graph?.uncutTables ?? []));
-  const program = programOf(sources, tables, { signatures, ...shared, uncutTables });
-  return { program, tables };
+  const asked = askedTables(signatures, registry.tables);
+  const parts = { signatures: asked.signatures, ...shared, uncutTables };
+  return { program: programOf(sources, asked.tables, parts), tables: asked.tables };
+}
+
+/** The tables that some step asks, which may be fewer than were found: a table of flags becomes a column of the items. */
+function askedTables(
+  signatures: readonly SignatureProgram[],
+  tables: readonly StoredTable[],
+): { readonly signatures: readonly SignatureProgram[]; readonly tables: readonly StoredTable[] } {
+  const steps = signatures.flatMap((signature) => signature.steps);
+  const asked = new Set(steps.map((step) => ("table" in step ? step.table : -1)));
+  const numbers = Array.from(tables.keys()).filter((number) => asked.has(number));
+  if (numbers.length === tables.length) return { signatures, tables };
+  const withNumber = (step: Step): Step =>
+    "table" in step ? { ...step, table: numbers.indexOf(step.table) } : step;
+  return {
+    signatures: signatures.map((signature) =>
+      Object.assign({}, signature, { steps: signature.steps.map(withNumber) }),
+    ),
+    tables: numbers.map((number) => tables[number]!),
+  };
 }
 
 function programOf(

@@ -125,6 +125,14 @@ export interface OperationNode extends ConditionalNode {
   readonly loop?: LoopBody;
 }
 
+/** A matrix in the files of a version, as it is stored or derived. */
+interface StoredMatrix {
+  readonly stored: StoredTensor;
+  readonly rows: number;
+  readonly dim: number;
+  readonly derivation?: unknown;
+}
+
 /** A gather from an embedding table. */
 export interface LookupNode extends ConditionalNode {
   readonly kind: "lookup";
@@ -133,6 +141,8 @@ export interface LookupNode extends ConditionalNode {
   readonly table: number;
   /** Numbers of the rows, as the graph gathers them. */
   readonly rows: GraphValue;
+  /** What they are rows of. */
+  readonly of?: StoredMatrix | undefined;
   readonly inputs: readonly GraphValue[];
   outputs: readonly GraphValue[];
 }
@@ -144,7 +154,7 @@ export type GraphMaskRule<Column = StoredTensor> =
       readonly column: Column;
       readonly is: "in" | "gt" | "gte" | "lt" | "lte" | "at";
       readonly values: GraphValue;
-      /** Of `at`: what all values are below. */
+      /** Of `at`, and of `in` where other values are refused: what all values are below. */
       readonly end?: number | undefined;
     }
   | { readonly kind: "and" | "or"; readonly of: readonly GraphMaskRule<Column>[] }

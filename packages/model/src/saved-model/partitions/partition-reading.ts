@@ -11,6 +11,7 @@ import {
   type TableSpec,
   WinnowError,
   columnBytes,
+  rowsOfColumn,
   rowRangeOf,
   takeRows,
 } from "@winnow/core";
@@ -218,7 +219,7 @@ function columnsOf(
 
 /** Bytes of mask columns per row, on average over all rows of the table. */
 function maskBytesPerRow(masks: readonly AttributeColumn[]): number {
-  const bytes = masks.map((column) => columnBytes(column) / Math.max(1, column.codes.length));
+  const bytes = masks.map((column) => columnBytes(column) / Math.max(1, rowsOfColumn(column)));
   return Math.ceil(bytes.reduce((sum, each) => sum + each, 0));
 }
 

@@ -196,6 +196,7 @@ function lookUp(lowering: Lowering, { node }: Visit, { rows, indices }: WantedRo
     name: node.name,
     table,
     rows: indices,
+    of: rows,
     inputs: [keys],
     outputs: [],
   };

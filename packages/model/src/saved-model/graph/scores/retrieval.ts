@@ -251,7 +251,7 @@ function namedRule(
 ): GraphMaskRule<string> | undefined {
   if (rule.kind === "test") {
     const column = lowering.registry.mask(table, rule.column);
-    return column === undefined ? undefined : { ...rule, column };
+    return column === undefined ? undefined : checkedTest(lowering, { ...rule, column });
   }
   if (rule.kind === "not") {
     const of = namedRule(lowering, rule.of, table);
@@ -259,6 +259,27 @@ function namedRule(
   }
   const of = rule.of.flatMap((each) => namedRule(lowering, each, table) ?? []);
   return of.length < rule.of.length ? undefined : { kind: rule.kind, of };
+}
+
+/** A test whose values are refused where they are none of so many, as a gather refuses them. */
+function checkedTest(
+  lowering: Lowering,
+  test: Extract<GraphMaskRule<string>, { readonly kind: "test" }>,
+): GraphMaskRule<string> {
+  const { end, ...plain } = test;
+  if (test.is !== "in" || end === undefined) return test;
+  const data = Int32Array.from({ length: end }, (_, number) => number);
+  const numbers = constantValue({ dtype: "int32", shape: [end], data });
+  const axis = constantValue({ dtype: "int32", shape: [], data: Int32Array.of(0) });
+  const name = `${test.column} of request`;
+  const node = {
+    op: "GatherV2",
+    name,
+    attributes: NO_ATTRIBUTES,
+    outputDtypes: ["int32"] as const,
+  };
+  const { outputs } = lowering.operation(node, [numbers, test.values, axis]);
+  return { ...plain, values: outputs[0]! };
 }
 
 function valuesInNodeMask({ keeps, penalty, bonus }: NodeMask): readonly GraphValue[] {

@@ -425,9 +425,11 @@ describe("scores under a mask", () => {
   });
 
   test("are of one table, whose columns each stand once and count as memory", () => {
-    const [plain, biased] = masked.tables;
+    const [plain, prices, biased] = masked.tables;
 
-    expect(masked.tables).toHaveLength(3);
+    // A table of flags that only masks read is none of its own.
+    expect(masked.tables).toHaveLength(5);
+    expect(prices).toMatchObject({ kind: "keyed", name: "prices" });
     expect(plain).toMatchObject({ dim: 8 });
     expect((plain as CandidateTable).masks?.map(({ type }) => type).toSorted()).toEqual([
       "boolean",
@@ -435,6 +437,9 @@ describe("scores under a mask", () => {
       "boolean",
       "boolean",
       "float",
+      "integer",
+      "integer",
+      "integer",
       "integer",
       "integer",
       "integer",

@@ -13,7 +13,7 @@ const TYPES: ReadonlyMap<string, AttributeType> = new Map([
   ["bool", "boolean"],
 ]);
 
-/** The column of a vector; `undefined` where a value has no place in an order: NaN, an infinity. */
+/** The column of a vector, or of flags `[items, groups]`: for each item a list of its groups; `undefined` where a value has no place in an order: NaN, an infinity. */
 export function maskColumn(name: string, tensor: Tensor): AttributeColumn | undefined {
   const type = TYPES.get(tensor.dtype);
   if (type === undefined) return undefined;
@@ -21,6 +21,18 @@ export function maskColumn(name: string, tensor: Tensor): AttributeColumn | unde
     return undefined;
   }
   const builder = new ColumnBuilder();
+  const [rows = 0, groups = 1] = tensor.dtype === "bool" ? tensor.shape : [];
+  if (rows > 1 && groups > 1) {
+    const flags = tensor.data as Uint8Array;
+    for (let at = 0; at < flags.length; at += groups) {
+      builder.add(groupsOf(flags.subarray(at, at + groups)));
+    }
+    return builder.finish({ name, type: "integer", isList: true });
+  }
   for (let at = 0; at < tensor.data.length; at += 1) builder.add(maskValueAt(tensor, at));
   return builder.finish({ name, type, isList: false });
+}
+
+function groupsOf(flags: Uint8Array): readonly number[] {
+  return Array.from(flags.keys()).filter((group) => flags[group] === 1);
 }

@@ -5,6 +5,7 @@ import type { Tensor } from "@winnow/core";
 import type { StoredTensor } from "../../../partitions/stored-table.ts";
 import { constantValue, integersOf, producerOf } from "../../graph-value.ts";
 import type { GraphMaskRule, GraphValue } from "../../graph-value.ts";
+import { pickedRule } from "./picked-row.ts";
 import { filledNumberOf, isSingle, scalarOf } from "../values/scalar-value.ts";
 import type { ScalarReader } from "../values/scalar-value.ts";
 import { vectorBefore } from "../values/rearrangement.ts";
@@ -33,7 +34,10 @@ export function ruleOf(condition: GraphValue, within: Within): GraphMaskRule | u
     return { kind: "test", column, is: "in", values: constantValue(isTrue) };
   }
   return (
-    comparisonOf(condition, within) ?? castOf(condition, within) ?? listedOf(condition, within)
+    comparisonOf(condition, within) ??
+    castOf(condition, within) ??
+    listedOf(condition, within) ??
+    pickedRule(condition, within)
   );
 }
 

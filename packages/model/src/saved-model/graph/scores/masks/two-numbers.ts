@@ -12,6 +12,7 @@ import { constantValue, producerOf } from "../../graph-value.ts";
 import type { GraphMaskRule, GraphValue, OperationNode } from "../../graph-value.ts";
 import { INTEGERS, isCounted, isMultiHot, operandsOf, ruleOf } from "./mask-rule.ts";
 import type { Within } from "./mask-rule.ts";
+import { pickedFlags } from "./picked-row.ts";
 import { isSingle, repeatedNumberOf, scalarOf } from "../values/scalar-value.ts";
 import { vectorOf } from "../values/vector-value.ts";
 
@@ -114,7 +115,8 @@ function flaggedOf(flags: GraphValue, within: Within): GraphMaskRule | undefined
   const both = producerOf(flags, "Mul", "Minimum", "Maximum");
   if (both !== undefined) return flaggedByBoth(both, deeper) ?? countedIn(flags, within);
   const [cast] = operandsOf(flags, "Cast");
-  return cast === undefined ? countedIn(flags, within) : flaggedByCast(cast, deeper);
+  if (cast !== undefined) return flaggedByCast(cast, deeper);
+  return countedIn(flags, within) ?? pickedFlags(flags, within);
 }
 
 /** `in_stock * in_region` of flags that are stored or computed: those of both; the greater one: those of either. */

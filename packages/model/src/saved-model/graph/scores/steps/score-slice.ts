@@ -137,7 +137,7 @@ export function slicedRule(rule: GraphMaskRule, slice: ItemSlice, read: ReadStor
   return { kind: rule.kind, of: rule.of.map((each) => slicedRule(each, slice, read)) };
 }
 
-/** The part of a vector with one value for each item, in any number of axes of size 1. */
+/** The part of a vector with one value for each item, in any number of axes of size 1, or of so many flags for each. */
 function slicedVector(
   stored: StoredTensor,
   { firstItem, items }: ItemSlice,
@@ -145,9 +145,16 @@ function slicedVector(
 ): StoredTensor {
   const whole = read(stored);
   const [first, end] = [firstItem, firstItem + items];
-  const data = whole.data.slice(first, end);
+  const flags = flagsOfEach(whole);
+  const data = whole.data.slice(first * flags, end * flags);
+  const shape = flags === 1 ? [items] : [items, flags];
   const name = `items ${first} to ${end - 1} of ${nameOfVector(stored)}`;
-  return { kind: "constant", name, tensor: { ...whole, shape: [items], data } as Tensor };
+  return { kind: "constant", name, tensor: { ...whole, shape, data } as Tensor };
+}
+
+/** How many flags a tensor has for each item: those of a mask whose items are in groups, else one. */
+function flagsOfEach({ dtype, shape }: Tensor): number {
+  return dtype === "bool" && shape.length === 2 && shape[0]! > 1 ? shape[1]! : 1;
 }
 
 function nameOfVector(stored: StoredTensor): string {
