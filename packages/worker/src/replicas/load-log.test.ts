@@ -4,7 +4,11 @@ import { FILE_DIGITS, WinnowError, workerId } from "@winnow/core";
 import type { Fields } from "@winnow/core";
 import { expect, test } from "vitest";
 
+import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
+import type { OpenedVersion } from "../compute/compute.ts";
 import { FakeCluster } from "./doubles/fake-cluster.ts";
+import { LoadLog } from "./load-log.ts";
+import { emptyReplicaSet, withFound } from "./replica-set.ts";
 import { contentPrint, fakeTable } from "../compute/doubles/fake-compute.ts";
 
 function logged() {
@@ -158,4 +162,22 @@ test("S7: a worker that makes other tables of the same files holds another conte
   expect(cluster.workers.get(workerId("w0"))!.announcement().versions).toMatchObject([
     { version: 1, state: "ready", fingerprint: contentPrint(`${files} in one way`) },
   ]);
+});
+
+test("(R1) files that look otherwise and hold the same leave nothing behind", () => {
+  const { log } = logged();
+  const load = new LoadLog({ clock: new ManualClock(), random: () => 0.5, log }, undefined);
+  const found = { model: "m", version: 1, directory: "/m/1", stamp: "touched" };
+  const [held] = withFound(emptyReplicaSet, found, { phase: "opening" }).versions.values();
+  const opened = { tables: [] } as unknown as OpenedVersion;
+
+  load.note({ kind: "opened", id: held!.id, opened }, held!, undefined);
+  const ofTwin = load.courses;
+  load.note(
+    { kind: "opened", id: held!.id, opened },
+    { ...held!, life: { phase: "open", opened } },
+    undefined,
+  );
+
+  expect([ofTwin, load.courses]).toEqual([0, 1]);
 });

@@ -45,6 +45,15 @@ export class LoadLog {
     this.#observer = observer;
   }
 
+  /**
+   * Contents of which it is known how far they are loaded.
+   *
+   * @internal tests read it
+   */
+  get courses(): number {
+    return this.#courses.size;
+  }
+
   /** Logs an event; `held` is the version after the event. */
   note(event: ReplicaEvent, held: HeldVersion, intent: Intent | undefined): void {
     const { log, clock } = this.#environment;
@@ -56,7 +65,10 @@ export class LoadLog {
         rows,
         dim,
       }));
-      this.#courses.set(key, { ...NO_COURSE, startedAtMs: clock.nowMs() });
+      // Files that hold a content that is open already begin no load: that content goes on under its own name.
+      if (held.life.phase === "open") {
+        this.#courses.set(key, { ...NO_COURSE, startedAtMs: clock.nowMs() });
+      }
       log.info("version opened", { ...name, fingerprint: event.opened.fingerprint, tables });
     } else if ("error" in event) {
       const { code, message } = event.error;
