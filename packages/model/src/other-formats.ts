@@ -34,15 +34,16 @@ const OTHER_FORMATS: readonly OtherFormat[] = [
   },
 ];
 
-/** Whether a file of this name is a model in a format that is not served, or an ONNX model that is not called so. */
+/** Whether a file is a model in a format that is not served, or an ONNX model of another name: not one in a folder. */
 export function isOtherFormat(name: string): boolean {
-  return OTHER_FORMATS.some(({ files }) => files.test(name));
+  return !name.includes("/") && OTHER_FORMATS.some(({ files }) => files.test(name));
 }
 
 /** What to do about the first of these files that is a model in another format, if any is. */
 export function adviceOnFormats(names: readonly string[]): string | undefined {
+  const own = names.filter(isOtherFormat);
   for (const { files, advice } of OTHER_FORMATS) {
-    const found = names.find((name) => files.test(name));
+    const found = own.find((name) => files.test(name));
     if (found !== undefined) return advice(excerpt(found));
   }
   return undefined;
