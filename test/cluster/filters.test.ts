@@ -2,7 +2,7 @@
 // order of all items less those that the filter does not admit, bit for bit; and attributes that are replaced
 // are answered from the one file or the other, never from both.
 
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { writeDemo } from "@winnow/model-writer";
@@ -236,7 +236,23 @@ test("attributes that are replaced under load are answered from one file or the 
     const after = JSON.stringify(await ask(cluster.url, ["5", "6"], asked));
     expect(seen).toEqual(new Set([before, after]));
     expect(after).not.toBe(before);
+    if (process.platform !== "linux") return;
+    // The threads that have read them give way to searches, and no others do.
+    for (const name of ["w0", "w1"]) {
+      const nice = niceThreads(cluster.processId(name));
+      expect(nice.filter((each) => each === nice[0] + 5)).toHaveLength(1);
+      expect(new Set(nice).size).toBe(2);
+    }
   } finally {
     await cluster.stop();
   }
 });
+
+/** How nice each thread of a process is, its first thread first. */
+function niceThreads(pid: number): readonly [number, ...number[]] {
+  const tasks = readdirSync(`/proc/${pid}/task`).toSorted((a, b) => Number(a) - Number(b));
+  return tasks.map((task) => {
+    const stat = readFileSync(`/proc/${pid}/task/${task}/stat`, "utf8");
+    return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[16]);
+  }) as [number, ...number[]];
+}

@@ -154,6 +154,11 @@ export class RunningCluster {
     this.#roles.set(name, launch(this.#workerOf(name, port)));
   }
 
+  /** The process of a role, such as `w1`. */
+  processId(name: string): number {
+    return this.#role(name).child.pid!;
+  }
+
   /** Sends a signal to one process: `w1`, `router0`. */
   signal(name: string, signal: NodeJS.Signals): void {
     this.#role(name).child.kill(signal);

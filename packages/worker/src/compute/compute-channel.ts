@@ -26,6 +26,8 @@ export type ComputeRequest =
       readonly kind: "open";
       readonly from: VersionDirectory;
       readonly siblings: readonly ContentHandle[];
+      /** Whether searches or lookups have been answered, by whichever thread. */
+      readonly isServing: boolean;
     }
   | {
       readonly kind: "load";
@@ -69,6 +71,7 @@ async function perform(
 ): Promise<unknown> {
   switch (request.kind) {
     case "open":
+      if (request.isServing) host.beginsToServe();
       return host.open(request.from, request.siblings);
     case "load":
       return host.load(request.name, request.rowsOf);

@@ -56,6 +56,7 @@ export class ComputeClient implements Compute {
   #memory: ComputeMemory;
   #failure: ComputeFailure | undefined;
   #failureListener: ((failure: ComputeFailure) => void) | undefined;
+  #isServing = false;
   #isEnding = false;
 
   constructor(parts: ComputeClientParts) {
@@ -88,7 +89,7 @@ export class ComputeClient implements Compute {
   }
 
   open(from: VersionDirectory, siblings: readonly ContentHandle[]): Promise<OpenedVersion> {
-    return this.#ask({ kind: "open", from, siblings });
+    return this.#ask({ kind: "open", from, siblings, isServing: this.#isServing });
   }
 
   async load(name: ReplicaName, rowsOf?: ContentHandle): Promise<LoadedReplica> {
@@ -135,6 +136,7 @@ export class ComputeClient implements Compute {
   }
 
   async topK(batch: TopKBatch, signal?: AbortSignal): Promise<TopKBatchAnswer> {
+    this.#isServing = true;
     const atOnce = signal?.aborted === true ? undefined : this.#inline.answer(batch);
     if (atOnce !== undefined) return atOnce;
     const { asks } = batch;
@@ -152,6 +154,7 @@ export class ComputeClient implements Compute {
   }
 
   async lookup(batch: LookupBatch): Promise<LookupBatchAnswer> {
+    this.#isServing = true;
     const atOnce = this.#lookups.answer(batch);
     if (atOnce !== undefined) return atOnce;
     const end = this.#inline.overlap.begin(batch.asks.length);

@@ -332,9 +332,14 @@ export class ComputeHost {
     return this.#parts.reader.program(this.#contentOf(handle).reader, tableBytesMax);
   }
 
+  /** Told of searches: reading gives way to them from now on. */
+  beginsToServe(): void {
+    this.#parts.reader.beginsToServe?.();
+  }
+
   async topK(batch: TopKBatch, signal: AbortSignal): Promise<TopKScan> {
-    const { accelerator, clock, reader } = this.#parts;
-    reader.beginsToServe?.();
+    const { accelerator, clock } = this.#parts;
+    this.beginsToServe();
     const arrivedMs = clock.nowMs();
     const table = this.#tableOf(batch.target);
     const onStep = (): void => this.#parts.progress.raise();
@@ -355,7 +360,7 @@ export class ComputeHost {
   }
 
   async lookup(batch: LookupBatch): Promise<LookupBatchAnswer> {
-    this.#parts.reader.beginsToServe?.();
+    this.beginsToServe();
     const startedMs = this.#parts.clock.nowMs();
     const table = this.#tableOf(batch);
     const answers = await answerLookups({ accelerator: this.#parts.accelerator, table }, batch);

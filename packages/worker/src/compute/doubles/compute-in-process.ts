@@ -60,6 +60,6 @@ export function computeInProcess(parts: InProcessParts): ComputeClient {
 /** Reading behind its channel as well. */
 function remoteReader({ openModel, onClosed }: InProcessParts): RemoteModelReader {
   const { port1, port2 } = new MessageChannel();
-  serveReader(port1, new LocalModelReader(openModel), () => onClosed?.("reader"));
+  serveReader(port1, new LocalModelReader(openModel), { onClosed: () => onClosed?.("reader") });
   return new RemoteModelReader(port2, async () => port1.close());
 }

@@ -75,7 +75,7 @@ export interface ModelReader {
   /** The program as bytes, with its keyed tables of at most `tableBytesMax` bytes. */
   program(version: ReaderHandle, tableBytesMax: number): Promise<Uint8Array>;
   close(version: ReaderHandle): Promise<void>;
-  /** Told of searches: from now on versions are opened by another thread. Absent where they always are. */
+  /** Told of searches: from now on versions are read by another thread, which gives way to them. Absent where nothing changes. */
   beginsToServe?(): void;
   /** Closes every version, and ends the reader's thread if it has one. */
   shutdown(): Promise<void>;

@@ -38,7 +38,16 @@ type ReaderRequest =
   | { readonly kind: "chunk"; readonly handle: number; readonly spent: Float32Array | undefined }
   | { readonly kind: "abandon"; readonly handle: number }
   | { readonly kind: "program"; readonly version: ReaderHandle; readonly tableBytesMax: number }
-  | { readonly kind: "close"; readonly version: ReaderHandle };
+  | { readonly kind: "close"; readonly version: ReaderHandle }
+  | { readonly kind: "giveWay" };
+
+/** What the reader thread does beside reading. */
+interface ReaderThreadParts {
+  /** Called when a version has been closed. */
+  readonly onClosed?: (() => void) | undefined;
+  /** Called once, when the worker answers searches: they go before what is read. */
+  readonly giveWay?: (() => void) | undefined;
+}
 
 /** Chunks kept to be filled again: enough for two partitions that are read at the same time. */
 const SPENT_CHUNKS_MAX = 4;
@@ -77,24 +86,25 @@ interface OpenPartition {
   readonly chunks: ChunkStream;
 }
 
-/**
- * Answers a compute thread's requests from a reader, for as long as the port is open. `onClosed` is called when a
- * version has been closed.
- */
-export function serveReader(port: ThreadPort, reader: ModelReader, onClosed?: () => void): void {
-  const server = new ReaderServer(reader, onClosed);
+/** Answers a compute thread's requests from a reader, for as long as the port is open. */
+export function serveReader(
+  port: ThreadPort,
+  reader: ModelReader,
+  parts: ReaderThreadParts = {},
+): void {
+  const server = new ReaderServer(reader, parts);
   answerCalls<ReaderRequest>(port, { perform: (request) => server.perform(request) });
 }
 
 class ReaderServer {
   readonly #reader: ModelReader;
-  readonly #onClosed: (() => void) | undefined;
+  readonly #parts: ReaderThreadParts;
   readonly #partitions = new Map<number, OpenPartition>();
   #lastHandle = 0;
 
-  constructor(reader: ModelReader, onClosed: (() => void) | undefined) {
+  constructor(reader: ModelReader, parts: ReaderThreadParts) {
     this.#reader = reader;
-    this.#onClosed = onClosed;
+    this.#parts = parts;
   }
 
   async perform(request: ReaderRequest): Promise<ThreadAnswer> {
@@ -114,7 +124,10 @@ class ReaderServer {
       }
       case "close":
         await this.#reader.close(request.version);
-        this.#onClosed?.();
+        this.#parts.onClosed?.();
+        return { value: undefined };
+      case "giveWay":
+        this.#parts.giveWay?.();
         return { value: undefined };
     }
   }
@@ -186,6 +199,7 @@ export class RemoteModelReader implements ModelReader {
   readonly #end: () => Promise<void>;
   /** Chunks that may be filled again with rows of any partition. */
   readonly #spent: Float32Array[] = [];
+  #givesWay = false;
 
   /** `end` ends the thread behind the port. */
   constructor(port: ThreadPort, end: () => Promise<void>) {
@@ -227,6 +241,13 @@ export class RemoteModelReader implements ModelReader {
 
   close(version: ReaderHandle): Promise<void> {
     return this.#calls.call({ kind: "close", version });
+  }
+
+  beginsToServe(): void {
+    if (this.#givesWay) return;
+    this.#givesWay = true;
+    // A thread that has ended reads nothing.
+    this.#calls.call({ kind: "giveWay" }).catch(() => undefined);
   }
 
   shutdown(): Promise<void> {

@@ -13,6 +13,7 @@ import { MemoryModel } from "../doubles/memory-model.ts";
 import { candidates, everyPartition, searchBatch, strings } from "../fixtures/loaded-tables.ts";
 import { ProgressCounter } from "../progress-counter.ts";
 import { LocalModelReader } from "./model-reader.ts";
+import type { ModelReader } from "./model-reader.ts";
 import { START_BYTES_MAX, StartReader } from "./start-reader.ts";
 
 const root = mkdtempSync(path.join(tmpdir(), "winnow-start-reader-"));
@@ -155,4 +156,30 @@ test("each version is read and closed by whoever has opened it, under a handle o
   await expect(reader.close(first.handle)).rejects.toThrow("no version is open");
   await reader.shutdown();
   expect(log.slice(-2).toSorted()).toEqual(["end here", "end thread"]);
+});
+
+test("the thread gives way from the first search on, whenever it is started", async () => {
+  const told: string[] = [];
+  const withThread = (name: string): StartReader => {
+    const thread = new LoggedReader(() => new MemoryModel([candidates(1, strings(["id"]))]));
+    const startThread = (): ModelReader => {
+      const reader: ModelReader = thread;
+      reader.beginsToServe = () => void told.push(name);
+      return reader;
+    };
+    return new StartReader({ readHere: async () => thread, startThread });
+  };
+  const large = START_BYTES_MAX + 1;
+
+  const early = withThread("early");
+  await early.open(directoryOf("large", large));
+  expect(told).toEqual([]);
+  early.beginsToServe();
+  expect(told).toEqual(["early"]);
+
+  const late = withThread("late");
+  late.beginsToServe();
+  expect(told).toEqual(["early"]);
+  await late.open(directoryOf("small", 1));
+  expect(told).toEqual(["early", "late"]);
 });

@@ -1,6 +1,6 @@
 // Who reads model directories: the compute thread itself while it starts, a reader thread from then on. To start a thread
 // and to load the code that reads is more work than to open a small version, and a worker that starts has no
-// search that would wait for it.
+// search that would wait for it. Once there are searches, the thread gives way to them.
 //
 //   compute thread reads ──(a version beyond the bytes that are left, or of an object store; the first search)──▶ reader thread
 //
@@ -47,6 +47,7 @@ export class StartReader implements ModelReader {
   #here: Promise<ModelReader> | undefined;
   #thread: ModelReader | undefined;
   #bytesLeft = START_BYTES_MAX;
+  #isServing = false;
 
   constructor(parts: StartReaderParts) {
     this.#parts = parts;
@@ -79,6 +80,8 @@ export class StartReader implements ModelReader {
 
   beginsToServe(): void {
     this.#bytesLeft = 0;
+    this.#isServing = true;
+    this.#thread?.beginsToServe?.();
   }
 
   async shutdown(): Promise<void> {
@@ -91,7 +94,9 @@ export class StartReader implements ModelReader {
       this.#bytesLeft -= bytesToRead(directory, this.#bytesLeft);
       if (this.#bytesLeft >= 0) return (this.#here ??= this.#parts.readHere());
     }
-    return (this.#thread ??= this.#parts.startThread());
+    this.#thread ??= this.#parts.startThread();
+    if (this.#isServing) this.#thread.beginsToServe?.();
+    return this.#thread;
   }
 
   #openedAs(handle: ReaderHandle): OpenedBy {
