@@ -66,7 +66,7 @@ const MUTANTS = [
     mode: "safety",
     from: 13_500_441,
     file: "packages/router/src/versions/program-store.ts",
-    text: "if (asked === undefined) return;",
+    text: "if (asked === undefined || this.#isThere(entry, asked.source)) return;",
     replacement: "return;",
   },
   {
