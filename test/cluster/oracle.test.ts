@@ -25,7 +25,7 @@ const models = ANSWER_FOLDERS.flatMap((folder) => recordedModels(folder));
 const seed = Number(process.env["TEST_SEED"]);
 const thirds = [0, 1, 2].map((third) => models.filter((_, index) => (index + seed) % 3 === third));
 /** Cases of one model that each cluster is asked. */
-const CASES_MAX = 32;
+const CASES_MAX = 12;
 const directory = mkdtempSync(path.join(tmpdir(), "winnow-oracle-"));
 /** Where the models of one cluster lie. */
 const directoryOf = (asked: readonly RecordedModel[]): string =>
