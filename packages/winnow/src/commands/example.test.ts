@@ -7,6 +7,29 @@ import { expect, test } from "vitest";
 import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
 import { exampleRequest } from "./example.ts";
 
+test("a pipeline's example has keys that its models know: of users, and of an item", async () => {
+  const models = temporaryDirectory();
+  await writeDemo(models, { items: 300, users: 20, dim: 8, k: 5, seed: 1 });
+  mkdirSync(path.join(models, "both", "1"), { recursive: true });
+  const stages = `stages:
+  - retrieve: { model: movies, k: 5, inputs: { input_1: user }, as: own }
+  - retrieve: { model: movies, k: 5, like: movie, as: alike }
+  - merge: { weights: { own: 1, alike: 1 } }
+`;
+  const text = `inputs: { user: string, movie: string }\n${stages}`;
+  writeFileSync(path.join(models, "both", "1", "pipeline.yaml"), text);
+  const [both, movies] = ["both", "movies"].map((model) => {
+    return { model, version: 1, directory: path.join(models, model, "1") };
+  });
+
+  const known = await exampleRequest(both!, [both!, movies!]);
+  const alone = await exampleRequest(both!, [both!]);
+
+  const instances = [{ user: "1", movie: "The Silent Nebula (1954)" }];
+  expect(JSON.parse(known!.body)).toEqual({ instances });
+  expect(JSON.parse(alone!.body)).toEqual({ instances: [{ user: "42", movie: "42" }] });
+});
+
 test("an experiment's example is one of an arm's, with the header by which an arm is chosen", async () => {
   const models = temporaryDirectory();
   await writeDemo(models, { items: 300, users: 20, dim: 8, k: 5, seed: 1 });

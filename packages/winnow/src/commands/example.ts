@@ -30,11 +30,16 @@ export async function exampleRequest(
   found: VersionDirectory,
   others: readonly VersionDirectory[],
 ): Promise<ExampleRequest | undefined> {
-  const { experiment, pipeline } = await withVersion(found.directory, ({ program }) => program);
-  if (experiment === undefined) {
-    const keys = pipeline === undefined ? new Map() : await keysFor(pipeline, others);
+  const { experiment, pipeline, own } = await withVersion(found.directory, (version) => {
+    const { program } = version;
+    const isModel = program.pipeline === undefined && program.experiment === undefined;
+    return { ...program, own: isModel ? exampleOfModel(version, new Map()) : undefined };
+  });
+  if (pipeline !== undefined) {
+    const keys = await keysFor(pipeline, others);
     return await withVersion(found.directory, (version) => exampleOfModel(version, keys));
   }
+  if (experiment === undefined) return own;
   const { arms, sticky } = experiment;
   const asked = others.find((other) =>
     arms.some(({ model }) => model === other.model && model !== found.model),
@@ -46,19 +51,28 @@ export async function exampleRequest(
 
 type KnownKeys = ReadonlyMap<string, unknown>;
 
-/** Keys of inputs of a pipeline that its retrievals know. */
+/** Keys of inputs of a pipeline that its retrievals know; each of its models is opened once. */
 async function keysFor(
   { stages }: Pipeline,
   versions: readonly VersionDirectory[],
 ): Promise<KnownKeys> {
+  const retrievals = stages.filter((stage) => stage.kind === "retrieve");
   const keys = new Map<string, unknown>();
-  for (const stage of stages) {
-    const member = versions.find(({ model }) => stage.kind === "retrieve" && model === stage.model);
-    if (stage.kind !== "retrieve" || member === undefined) continue;
-    const own = await withVersion(member.directory, (version) => keysOfRetrieval(version, stage));
-    for (const [name, key] of own) if (!keys.has(name)) keys.set(name, key);
+  for (const model of new Set(retrievals.map((stage) => stage.model))) {
+    const member = versions.find((each) => each.model === model);
+    if (member === undefined) continue;
+    await withVersion(member.directory, (version) => {
+      for (const stage of retrievals) {
+        if (stage.model === model) addKeys(keys, keysOfRetrieval(version, stage));
+      }
+    });
   }
   return keys;
+}
+
+/** The first retrieval that knows a key of an input gives it. */
+function addKeys(keys: Map<string, unknown>, more: KnownKeys): void {
+  for (const [name, key] of more) if (!keys.has(name)) keys.set(name, key);
 }
 
 function keysOfRetrieval(version: ModelVersion, stage: RetrieveStage): KnownKeys {
