@@ -364,6 +364,16 @@ describe("a pipeline that is to be explained", () => {
   const perValue: PipelineStage = { kind: "diversify", by: "at-most", attribute: "a", count: 1 };
   const filter: PipelineStage = { kind: "filter", filter: "" };
 
+  test("names at most 1,024 items to which similar ones are retrieved", () => {
+    const alike = { ...retrieve(1), like: "user" } as PipelineStage;
+
+    expect(() => check(1024, alike)).not.toThrow();
+    expect(() => check(1025, alike)).toThrow(
+      "Cannot retrieve items like 1025 items: 1025 instances, 1 retrievals by an item; at most 1024 in all",
+    );
+    expect(() => check(513, alike, alike)).toThrow("Cannot retrieve items like 1026 items");
+  });
+
   test.each<[string, number, readonly PipelineStage[]]>([
     ["what a retrieval and a filter give", 2000, [retrieve(1000), filter]],
     ["a limit after all", 1004, [retrieve(1000), { kind: "limit", count: 4 }]],

@@ -257,6 +257,9 @@ function attributesOf(
 /** Candidates of all instances of one request. They are sorted in one turn of the router's event loop. */
 const PIPELINE_REQUEST_CANDIDATES_MAX = 65_536;
 
+/** Items of one request to which a pipeline retrieves similar ones: each is looked for, and excluded, by a list of its own. */
+const PIPELINE_LIKED_MAX = 1024;
+
 /** Candidates in the explanation of one answer, over all stages and instances. */
 const EXPLAINED_MAX = 65_536;
 
@@ -282,6 +285,7 @@ export function checkPipelineRequest(
   const instances = instancesOf(signature, inputs);
   checkInstances(instances, limits, inputs);
   if (k !== undefined) checkK(k, limits);
+  checkLiked(stages, instances);
   const retrieved = stages.reduce((sum, each) => sum + (each.kind === "retrieve" ? each.k : 0), 0);
   const candidates = instances * retrieved;
   checkDescribed(candidates * attributes.length, limits);
@@ -290,6 +294,16 @@ export function checkPipelineRequest(
   const text = `${instances} instances of ${retrieved} candidates each; at most`;
   const message = `Cannot run a pipeline on ${text} ${PIPELINE_REQUEST_CANDIDATES_MAX} are allowed`;
   throw new WinnowError("INVALID_ARGUMENT", `${message} in all: send fewer instances`);
+}
+
+/** @throws WinnowError INVALID_ARGUMENT for more items to which similar ones are retrieved than a request may name */
+function checkLiked(stages: readonly PipelineStage[], instances: number): void {
+  const likes = stages.filter((each) => each.kind === "retrieve" && each.like !== undefined).length;
+  const liked = instances * likes;
+  if (liked <= PIPELINE_LIKED_MAX) return;
+  const text = `Cannot retrieve items like ${liked} items: ${instances} instances, ${likes} retrievals by an item`;
+  const most = `at most ${PIPELINE_LIKED_MAX} in all`;
+  throw new WinnowError("INVALID_ARGUMENT", `${text}; ${most}: send fewer instances`);
 }
 
 /**
