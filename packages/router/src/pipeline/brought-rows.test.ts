@@ -8,7 +8,7 @@ import { version } from "../doubles/fake-cluster.ts";
 import { ItemRows } from "../item-rows.ts";
 import type { PinnedModel } from "../predictor.ts";
 import { RequestContext } from "../request-context.ts";
-import { runPipeline } from "./pipeline-run.ts";
+import { runPipeline } from "./pipeline-execution.ts";
 import { PIPELINE_BOUNDS } from "./fixtures/pipeline-bounds.ts";
 import { search } from "./fixtures/search-step.ts";
 

@@ -5,7 +5,7 @@ import type { PipelineStage } from "@winnow/core";
 import { expect, test } from "vitest";
 import type { Candidates } from "./candidates.ts";
 import { StageNotes, explanationOf } from "./explanation.ts";
-import type { PipelineRun } from "./member-access.ts";
+import type { PipelineRun } from "./pipeline-run.ts";
 
 const limit: PipelineStage = { kind: "limit", count: 3 };
 

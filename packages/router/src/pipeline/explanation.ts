@@ -10,7 +10,7 @@ import type { PipelineStage } from "@winnow/core";
 import { StringColumn, asksModel, stringTensor } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import type { Candidates } from "./candidates.ts";
-import type { InstanceNotes, PipelineRun } from "./member-access.ts";
+import type { InstanceNotes, PipelineRun } from "./pipeline-run.ts";
 import { degradedText } from "../predictor.ts";
 import type { Degradation } from "../predictor.ts";
 import type { SeenOutcome } from "./seen-items.ts";

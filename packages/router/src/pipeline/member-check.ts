@@ -27,7 +27,7 @@ import {
   toWinnowError,
 } from "@winnow/core";
 import { attributesRanked, denseRankingsOf } from "../admission/dense-rankings.ts";
-import { ITEMS_LACK, searchedItems } from "./item-search.ts";
+import { ITEMS_LACK, searchedItems } from "./retrieval/item-search.ts";
 
 /** The program that answers for a model now, or why there is none. */
 export type MemberOf = (model: string) => ModelProgram | { readonly missing: string };

@@ -1,231 +1,74 @@
-// Runs one request through the stages of a pipeline. Models are asked through `ask`, which is the router's
-// own predict on the versions pinned for this request, so slices, hedges, retries, exclusions and the
-// deadline work as for any request.
+// One request of a pipeline while its stages run: what it asks, the models that it pinned, and the means to ask them.
 
-import { SCORE_SO_FAR, StringColumn, WinnowError, namesInScore, scoreNamesOf } from "@winnow/core";
-import type { PipelineStage } from "@winnow/core";
-import type { Degradation, Prediction } from "../predictor.ts";
-import { limited, scored, tensorsOf } from "./candidates.ts";
-import type { Candidates } from "./candidates.ts";
-import { diversified } from "./diversity.ts";
-import { StageNotes, explanationOf } from "./explanation.ts";
-import { withMembers } from "./item-texts.ts";
-import { withoutLiked } from "./items-alike.ts";
-import { memberOf } from "./member-access.ts";
-import type { PipelineRun, StageAnswer, StagesAnswer } from "./member-access.ts";
+import type { Clock, Pipeline, PipelineStage, Tensor } from "@winnow/core";
+import type { SeenItems } from "@winnow/cluster";
 import type { ItemRows } from "../item-rows.ts";
-import { rank } from "./ranking.ts";
-import { WITHOUT_EFFECT_ON_LISTS, retrieveAll } from "./retrieval.ts";
-import { excludedWith, readSeen } from "./seen-items.ts";
-import { cellsOfTexts } from "../program/item-vectors.ts";
-import { inTurns } from "../program/turns.ts";
-import { runForUsers } from "./unknown-users.ts";
+import type { RequestLimits } from "../limits/request-limits.ts";
+import type { Degradation, PinnedModel, Prediction, PredictRequest } from "../predictor.ts";
+import type { KnownKeys } from "../program/known-keys.ts";
+import type { Candidates } from "./candidates.ts";
 
-/** The pinned models of one run, by name. */
-type Members<Member> = ReadonlyMap<string, Member>;
-
-/** How the models of a pipeline are pinned, compared and asked. */
-export interface MemberRun<Member, Answer> {
-  readonly pin: () => Promise<Members<Member>>;
-  /** Whether two pins of one name have the same content. */
-  readonly isSame: (before: Member, now: Member) => boolean;
-  /** Runs on pinned members; `outlives` is called with work on them that outlives the answer. */
-  readonly run: (members: Members<Member>, outlives: PipelineRun["outlives"]) => Promise<Answer>;
+/** A request of a pipeline, and the means to ask its models. */
+export interface PipelineRun {
+  readonly pipeline: Pipeline;
+  readonly request: PredictRequest;
+  /** The pinned models, by name: one version of each for the whole request. */
+  readonly pinned: ReadonlyMap<string, PinnedModel>;
+  readonly clock: Clock;
+  readonly ask: (pinned: PinnedModel, request: PredictRequest) => Promise<Prediction>;
+  /** Candidates in one question to a ranking model, at most. */
+  readonly instancesMax: number;
+  /** Attribute values in one answer of a retrieval, at most. */
+  readonly describedValuesMax: number;
+  /** What one question to a model may exclude, at most. */
+  readonly limits: Pick<RequestLimits, "excludedIdsMax" | "excludedBytesMax">;
+  /** Reads what users have seen; `undefined` where no store is configured. */
+  readonly seenItems?: SeenItems | undefined;
+  /** Refuses what a request may not ask of a pipeline. */
+  readonly check?: ((pipeline: Pipeline, request: PredictRequest) => void) | undefined;
+  /** Which values of an input a model knows; without it nobody can tell. */
+  readonly knows?:
+    | ((pinned: PinnedModel, question: KnownQuestion) => Promise<KnownKeys>)
+    | undefined;
+  /** What a search may bring of the table in which a model looks this input up; `undefined` where that helps nothing. */
+  readonly itemRows?:
+    | ((
+        pinned: PinnedModel,
+        of: { readonly signature: PredictRequest["signature"]; readonly input: string },
+      ) => ItemRows | undefined)
+    | undefined;
+  /** What the questions of a retrieval bring beside their answers, if they do. */
+  readonly brought?: ItemRows | undefined;
+  /** The only items, in this order: instead of what the retrieval finds, for users that its model does not know. */
+  readonly listed?: Tensor | undefined;
+  /** To be called with work that outlives the answer: the models stay pinned until it has settled. */
+  readonly outlives: (work: Promise<unknown>) => void;
 }
 
-/**
- * Runs on pinned members, and releases them. If one of them was lost meanwhile, runs once more, as a whole,
- * on what the names mean by then: an answer never mixes two versions. If the names still mean the same,
- * nothing was lost (a busy router refuses as well), and another run would only add load.
- */
-export async function runOnMembers<Member extends { release(): void }, Answer>({
-  pin,
-  isSame,
-  run,
-}: MemberRun<Member, Answer>): Promise<Answer> {
-  const members = await pin();
-  try {
-    return await runThenRelease(members, run);
-  } catch (error) {
-    if (!(error instanceof WinnowError) || error.code !== "UNAVAILABLE") throw error;
-    const now = await pin().catch(() => {
-      throw error;
-    });
-    return await runThenRelease(now, async (again, outlives) => {
-      if ([...again].every(([model, member]) => isSame(members.get(model)!, member))) throw error;
-      return await run(again, outlives);
-    });
-  }
+/** Which of these values, one for each instance, a signature's vocabularies have. */
+export interface KnownQuestion extends Pick<PredictRequest, "signature" | "context"> {
+  /** Name of the signature's input. */
+  readonly input: string;
+  readonly values: Tensor;
 }
 
-/** Releases the members once nothing works on them: with the answer, or when work that outlives it has settled. */
-async function runThenRelease<Member extends { release(): void }, Answer>(
-  members: Members<Member>,
-  run: MemberRun<Member, Answer>["run"],
-): Promise<Answer> {
-  const outliving: Promise<unknown>[] = [];
-  const release = (): void => {
-    for (const member of members.values()) member.release();
-  };
-  try {
-    return await run(members, (work) => void outliving.push(work));
-  } finally {
-    if (outliving.length === 0) release();
-    else void Promise.allSettled(outliving).then(release);
-  }
+/** The candidates after a stage, and the coverage of its answers. */
+export interface StageAnswer {
+  readonly candidates: Candidates;
+  readonly coverage: number;
 }
 
-/** The result of the stages; `coverage` is the product of theirs. */
-export type PipelineAnswer = Pick<
-  Prediction,
-  "outputs" | "coverage" | "attributes" | "explanation" | "degradations" | "unknownUsers"
->;
+/** What the stages of a pipeline did with one instance, in their order: JSON objects. */
+export type InstanceNotes = readonly string[];
 
-/** Answers a request. @throws WinnowError as the models do, or naming what a model lacks */
-export async function runPipeline(run: PipelineRun): Promise<PipelineAnswer> {
-  const { candidates, notes, unknownUsers, ...told } = await runForUsers(run, runStages);
-  return {
-    ...outputsOf(run, candidates),
-    ...told,
-    ...(notes && { explanation: explanationOf(notes) }),
-    ...(unknownUsers && { unknownUsers }),
-  };
+/** What all stages gave. */
+export interface StagesAnswer extends StageAnswer {
+  readonly degradations: readonly Degradation[];
+  /** For each instance, where the request wants them. */
+  readonly notes: readonly InstanceNotes[] | undefined;
 }
 
-/** Runs the stages in turn, for users of one kind. */
-async function runStages(asked: PipelineRun): Promise<StagesAnswer> {
-  const run = withoutLiked(asked);
-  const { pipeline, request } = run;
-  const notes = new StageNotes(run);
-  const seen = await readSeen(run);
-  const excluded = excludedWith(run, seen);
-  const brought = broughtRows(run);
-  let { candidates, coverage } = await retrieveAll(brought?.run ?? run, excluded.lists, notes);
-  const degradations: Degradation[] = [
-    ...seen.flatMap((each) => each.degradations),
-    ...(excluded.isCut ? ([{ stage: "seen", reason: "cut" }] as const) : []),
-  ];
-  const missing = new Set<string>();
-  for (const stage of pipeline.stages) {
-    request.context.signal.throwIfAborted();
-    const startMs = run.clock.nowMs();
-    const outcome = await outcomeOf(run, stage, { candidates, missing, brought });
-    const { degradation } = outcome;
-    ({ candidates = candidates } = outcome);
-    coverage *= outcome.coverage ?? 1;
-    noteMissing(missing, stage, degradation);
-    if (degradation !== undefined) degradations.push(degradation);
-    const told = seen.find((each) => each.stage === stage);
-    if (told !== undefined) notes.addSeen(told, candidates);
-    else if (stage.kind !== "retrieve" && stage.kind !== "unknown") {
-      const elapsedMs = run.clock.nowMs() - startMs;
-      notes.add(stage, candidates, { elapsedMs, degradation });
-    }
-  }
-  return { candidates, coverage, degradations, notes: notes.finish() };
-}
-
-/** A ranking whose rows come with the retrieval. */
-interface BroughtRows {
-  readonly ranking: PipelineStage;
-  readonly itemRows: ItemRows;
-  /** The run for the retrieval and for the ranking. */
-  readonly run: PipelineRun;
-}
-
-/** The ranking of all that one retrieval finds, in its order, if the pipeline has one whose rows can be brought. */
-function broughtRows(run: PipelineRun): BroughtRows | undefined {
-  const stages = run.pipeline.stages.filter(({ kind }) => !WITHOUT_EFFECT_ON_LISTS.has(kind));
-  // The first one retrieves, in every pipeline.
-  const [, ranking] = stages;
-  if (ranking?.kind !== "rank") return undefined;
-  const item = ranking.inputs.find(({ from }) => from.kind === "item");
-  if (item === undefined || run.listed !== undefined) return undefined;
-  const { pinned, signature } = memberOf(run, ranking);
-  const itemRows = run.itemRows?.(pinned, { signature, input: item.name });
-  if (itemRows === undefined) return undefined;
-  const ask: PipelineRun["ask"] = (member, request) => run.ask(member, { itemRows, ...request });
-  return { ranking, itemRows, run: { ...run, ask, brought: itemRows } };
-}
-
-/** What a stage changes. */
-type StageOutcome = Partial<StageAnswer> & { readonly degradation?: Degradation };
-
-/**
- * Runs one stage. `missing`: names of scores that differ from what the pipeline says, because an earlier
- * stage did not give them.
- */
-async function outcomeOf(
-  run: PipelineRun,
-  stage: PipelineStage,
-  {
-    candidates,
-    missing,
-    brought,
-  }: {
-    readonly candidates: Candidates;
-    readonly missing: ReadonlySet<string>;
-    readonly brought: BroughtRows | undefined;
-  },
-): Promise<StageOutcome> {
-  if (stage.kind === "diversify") {
-    return { candidates: await diversified(candidates, stage, run.request.context.signal) };
-  }
-  if (stage.kind === "limit") return { candidates: limited(candidates, stage.count) };
-  if (stage.kind !== "rank" && stage.kind !== "score") return {};
-  if (scoresReadBy(stage).some((name) => missing.has(name))) {
-    return { degradation: { stage: stage.kind, reason: "skipped" } };
-  }
-  if (stage.kind === "score") {
-    const steps = scored(candidates, stage.expression);
-    return { candidates: await inTurns(steps, run.request.context.signal) };
-  }
-  const isBrought = stage === brought?.ranking;
-  const answer = await rank(isBrought ? brought.run : run, stage, candidates);
-  if (isBrought) brought.itemRows.end();
-  return answer ?? { degradation: { stage: "rank", reason: "late" } };
-}
-
-/** Names of the scores that a stage needs in order to do what the pipeline says. */
-function scoresReadBy(
-  stage: Extract<PipelineStage, { kind: "rank" | "score" }>,
-): readonly string[] {
-  if (stage.kind === "score") return namesInScore(stage.expression);
-  return stage.inputs.some(({ from }) => from.kind === "score") ? [SCORE_SO_FAR] : [];
-}
-
-/**
- * After a stage that was left out, its own scores and the score so far are missing; after one that ran, they
- * are not.
- */
-function noteMissing(
-  missing: Set<string>,
-  stage: PipelineStage,
-  degradation: Degradation | undefined,
-): void {
-  if (stage.kind !== "rank" && stage.kind !== "score") return;
-  for (const name of [SCORE_SO_FAR, ...scoreNamesOf(stage)]) {
-    if (degradation === undefined) missing.delete(name);
-    else missing.add(name);
-  }
-}
-
-/** The remaining candidates, with the attributes that the request wants. */
-function outputsOf(
-  { pipeline, request }: PipelineRun,
-  left: Candidates,
-): Pick<PipelineAnswer, "outputs" | "attributes"> {
-  const candidates = request.k === undefined ? left : limited(left, request.k);
-  const { attributes: wanted = [] } = request;
-  const { scores, ids, attributes } = tensorsOf(candidates);
-  const outputs = new Map([
-    [pipeline.outputs.scores, scores],
-    [pipeline.outputs.ids, ids],
-  ]);
-  if (attributes === undefined || wanted.length === 0) return { outputs };
-  const texts = withMembers(attributes, wanted);
-  if (request.vectorBytes !== true || !(texts.data instanceof StringColumn)) {
-    return { outputs, attributes: texts };
-  }
-  return { outputs, attributes: { ...texts, dtype: "string", data: cellsOfTexts(texts.data) } };
+/** The stages that make or change lists of candidates, in their order; the others say what a retrieval finds, or of whom. */
+export function stagesOnLists({ stages }: Pipeline): readonly PipelineStage[] {
+  return stages.filter(({ kind }) => kind !== "filter" && kind !== "seen" && kind !== "unknown");
 }

@@ -14,8 +14,9 @@ import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import { RequestContext } from "../request-context.ts";
 import type { PinnedModel, Prediction, PredictRequest } from "../predictor.ts";
-import type { PipelineRun } from "./member-access.ts";
-import { runOnMembers, runPipeline } from "./pipeline-run.ts";
+import type { PipelineRun } from "./pipeline-run.ts";
+import { runPipeline } from "./pipeline-execution.ts";
+import { runOnMembers } from "./member-run.ts";
 import { PIPELINE_BOUNDS } from "./fixtures/pipeline-bounds.ts";
 
 const text = (name: string): SignatureTensor => {

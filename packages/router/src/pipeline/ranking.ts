@@ -5,7 +5,7 @@ import { WinnowError, excerpt } from "@winnow/core";
 import type { Candidates } from "./candidates.ts";
 import { flatPositions, reordered, take, withNamed } from "./candidates.ts";
 import { fitted, inputOf, memberFault, memberOf, outputOf, requestInput } from "./member-access.ts";
-import type { PipelineRun, StageAnswer } from "./member-access.ts";
+import type { PipelineRun, StageAnswer } from "./pipeline-run.ts";
 import { inTurns, nextTurn } from "../program/turns.ts";
 
 /** Bytes of the request's strings, repeated for candidates, in one stage of one request. */

@@ -10,8 +10,8 @@ import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import { RequestContext } from "../request-context.ts";
 import type { PinnedModel } from "../predictor.ts";
-import type { PipelineRun } from "./member-access.ts";
-import { runPipeline } from "./pipeline-run.ts";
+import type { PipelineRun } from "./pipeline-run.ts";
+import { runPipeline } from "./pipeline-execution.ts";
 import { endOfListed, excludedWith, readSeen } from "./seen-items.ts";
 import { PIPELINE_BOUNDS } from "./fixtures/pipeline-bounds.ts";
 

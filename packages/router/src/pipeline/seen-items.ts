@@ -19,7 +19,7 @@ import { instancesOf } from "../limits/request-limits.ts";
 import type { RequestLimits } from "../limits/request-limits.ts";
 import { joinedTensors, take } from "./candidates.ts";
 import { requestInput } from "./member-access.ts";
-import type { PipelineRun } from "./member-access.ts";
+import type { PipelineRun } from "./pipeline-run.ts";
 
 /** Members that all keys of one request may give together; each is held in memory. */
 const REQUEST_MEMBERS_MAX = 2 ** 18;

@@ -3,7 +3,7 @@
 import type { Tensor } from "@winnow/core";
 import { parseScore, stringTensor, tensor } from "@winnow/core";
 import { describe, expect, test } from "vitest";
-import { mergedCandidates } from "./candidate-merge.ts";
+import { mergedCandidates } from "./retrieval/candidate-merge.ts";
 import { candidatesOf, reordered, scored } from "./candidates.ts";
 import type { Candidates } from "./candidates.ts";
 import { inTurns, nextTurn, turnMeter } from "../program/turns.ts";

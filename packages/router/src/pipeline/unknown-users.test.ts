@@ -14,8 +14,8 @@ import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import type { PinnedModel, PredictRequest } from "../predictor.ts";
 import { RequestContext } from "../request-context.ts";
-import type { PipelineRun } from "./member-access.ts";
-import { runPipeline } from "./pipeline-run.ts";
+import type { PipelineRun } from "./pipeline-run.ts";
+import { runPipeline } from "./pipeline-execution.ts";
 import { PIPELINE_BOUNDS } from "./fixtures/pipeline-bounds.ts";
 import { search } from "./fixtures/search-step.ts";
 

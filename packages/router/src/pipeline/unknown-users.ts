@@ -29,7 +29,7 @@ import { joinedInstances, take } from "./candidates.ts";
 import type { Candidates } from "./candidates.ts";
 import { unknownNote } from "./explanation.ts";
 import { fitted, inputOf, memberOf, requestInput } from "./member-access.ts";
-import type { InstanceNotes, PipelineRun, StagesAnswer } from "./member-access.ts";
+import type { InstanceNotes, PipelineRun, StagesAnswer } from "./pipeline-run.ts";
 
 /** What was answered, and to how many unknown users. */
 export interface UsersAnswer extends StagesAnswer {

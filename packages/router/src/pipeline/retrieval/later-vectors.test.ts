@@ -13,15 +13,15 @@ import {
   StringColumn,
 } from "@winnow/core";
 import { expect, test } from "vitest";
-import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
-import { version } from "../doubles/fake-cluster.ts";
-import { ItemRows } from "../item-rows.ts";
-import type { LaterVectors } from "../item-rows.ts";
-import type { PinnedModel } from "../predictor.ts";
-import { RequestContext } from "../request-context.ts";
-import { runPipeline } from "./pipeline-run.ts";
-import { PIPELINE_BOUNDS } from "./fixtures/pipeline-bounds.ts";
-import { search } from "./fixtures/search-step.ts";
+import { ManualClock } from "../../../../../test/doubles/manual-clock.ts";
+import { version } from "../../doubles/fake-cluster.ts";
+import { ItemRows } from "../../item-rows.ts";
+import type { LaterVectors } from "../../item-rows.ts";
+import type { PinnedModel } from "../../predictor.ts";
+import { RequestContext } from "../../request-context.ts";
+import { runPipeline } from "../pipeline-execution.ts";
+import { PIPELINE_BOUNDS } from "../fixtures/pipeline-bounds.ts";
+import { search } from "../fixtures/search-step.ts";
 
 const member = { signature: "serving_default", scores: "s" };
 const retrieval: PipelineStage = {

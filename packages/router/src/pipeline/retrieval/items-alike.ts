@@ -5,14 +5,14 @@
 
 import { VECTOR_ATTRIBUTE, WinnowError, tensor, valuesOfVector } from "@winnow/core";
 import type { RetrieveStage, Tensor } from "@winnow/core";
-import { vectorsIn } from "../program/item-vectors.ts";
-import { inTurns } from "../program/turns.ts";
-import { candidatesOf, take } from "./candidates.ts";
-import type { CandidateList, Candidates } from "./candidates.ts";
+import { vectorsIn } from "../../program/item-vectors.ts";
+import { inTurns } from "../../program/turns.ts";
+import { candidatesOf, take } from "../candidates.ts";
+import type { CandidateList, Candidates } from "../candidates.ts";
 import { searchOfItems } from "./item-search.ts";
-import { memberOf, outputOf, requestInput } from "./member-access.ts";
-import type { PipelineRun } from "./member-access.ts";
-import { endOfListed, excludedWith } from "./seen-items.ts";
+import { memberOf, outputOf, requestInput } from "../member-access.ts";
+import type { PipelineRun } from "../pipeline-run.ts";
+import { endOfListed, excludedWith } from "../seen-items.ts";
 
 /** The vectors of the items that the instances name. */
 export interface LikedItems {

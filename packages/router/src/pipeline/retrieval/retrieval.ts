@@ -1,34 +1,33 @@
 // What a pipeline retrieves: the best items of one model, or of several whose lists are merged. The request's
 // conditions on items are passed to each of them.
 
-import type { Filter, MergeStage, PipelineStage, RetrieveStage, Tensor } from "@winnow/core";
-import {
-  VECTOR_ATTRIBUTE,
-  WinnowError,
-  filterText,
-  parseFilterText,
-  toWinnowError,
-  valuesOfVector,
-} from "@winnow/core";
-import type { Prediction, PredictRequest } from "../predictor.ts";
-import { areSame } from "../item-rows.ts";
-import type { LaterVectors } from "../item-rows.ts";
-import { instancesOf } from "../limits/request-limits.ts";
-import type { Candidates, ItemVectors } from "./candidates.ts";
-import { candidatesOf, joinedInstances, take, withNamed } from "./candidates.ts";
+import type { Filter, MergeStage, RetrieveStage, Tensor } from "@winnow/core";
+import { WinnowError, filterText, parseFilterText, toWinnowError } from "@winnow/core";
+import type { Prediction, PredictRequest } from "../../predictor.ts";
+import type { LaterVectors } from "../../item-rows.ts";
+import { instancesOf } from "../../limits/request-limits.ts";
+import type { Candidates } from "../candidates.ts";
+import { candidatesOf, joinedInstances, take, withNamed } from "../candidates.ts";
 import { mergedCandidates } from "./candidate-merge.ts";
-import { fitted, inputOf, memberOf, outputOf, requestInput } from "./member-access.ts";
-import type { PipelineRun, StageAnswer } from "./member-access.ts";
-import type { StageNotes } from "./explanation.ts";
-import { endOfListed } from "./seen-items.ts";
+import type { StageNotes } from "../explanation.ts";
+import {
+  describedBy,
+  descriptionsOf,
+  itemsDescribedMax,
+  mayVectorsFollow,
+  vectorsBehind,
+} from "./item-descriptions.ts";
+import type { AskItems, Description } from "./item-descriptions.ts";
 import { searchOfItems } from "./item-search.ts";
 import { likedItems } from "./items-alike.ts";
 import type { LikedItems } from "./items-alike.ts";
 import { listedFirst, listedItems, mayLackItems } from "./listed-items.ts";
-import { splitCells, vectorsIn } from "../program/item-vectors.ts";
-import type { CellVectors, SplitCells } from "../program/item-vectors.ts";
-import { inTurns, nextTurn } from "../program/turns.ts";
-import type { Steps } from "../program/turns.ts";
+import { fitted, inputOf, memberOf, outputOf, requestInput } from "../member-access.ts";
+import type { StageMember } from "../member-access.ts";
+import type { PipelineRun, StageAnswer } from "../pipeline-run.ts";
+import { endOfListed } from "../seen-items.ts";
+import { inTurns } from "../../program/turns.ts";
+import type { Steps } from "../../program/turns.ts";
 
 /**
  * Asks all retrieving stages at the same time, and merges their lists. `exclude`: ids as in a request, one
@@ -88,9 +87,9 @@ async function retrieve(
   const { pinned, signature } = memberOf(run, stage);
   const { like } = stage;
   const liked = like === undefined ? undefined : await likedItems(run, { ...stage, like });
-  const wanted = wishesOf(run, exclude);
+  const conditions = conditionsOf(run, exclude);
   const description = describedBy(run, stage, { pinned, signature });
-  const { names } = description;
+  const { context, allowPartial } = run.request;
   const instances = instancesOf(run.request.signature, run.request.inputs);
   const parts: Candidates[] = [];
   let leastCoverage = liked?.coverage ?? 1;
@@ -101,12 +100,16 @@ async function retrieve(
     const end = Math.min(instances, from + atOnce, endOfListed(from, exclude, run.limits));
     const isWhole = end - from === instances;
     const rows = Array.from({ length: end - from }, (_, at) => from + at);
-    const search = searchFor(run, { ...stage, k }, { rows, liked });
-    const lists = wanted.ofInstances(from, end);
-    const { context, allowPartial } = run.request;
-    const own = { k, attributes: names, ...(description.isCompared && VECTOR_BYTES) };
-    const question = { ...search, context, allowPartial, ...own };
-    const ask: AskItems = (more) => run.ask(pinned, { ...question, ...lists, ...more });
+    const question: PredictRequest = {
+      ...searchFor(run, { ...stage, k }, { rows, liked }),
+      context,
+      allowPartial,
+      k,
+      attributes: description.names,
+      ...(description.isCompared && { vectorBytes: true as const }),
+      ...conditions.ofInstances(from, end),
+    };
+    const ask: AskItems = (more) => run.ask(pinned, { ...question, ...more });
     const { answer, following } = await askedItems(run, ask, isWhole ? description : undefined);
     leastCoverage = Math.min(leastCoverage, answer.coverage);
     const scores = outputOf(answer.outputs, stage.scores, stage);
@@ -120,7 +123,7 @@ async function retrieve(
     const list = inOwnOrder(run, { found, rows, liked });
     const vectorsLater = following && vectorsBehind(run, following, { ids, ask, stage });
     const how = { description, isWhole, vectorsLater };
-    parts.push({ ...list, ...(await told(run, answer, how)) });
+    parts.push({ ...list, ...(await descriptionsOf(run, answer, how)) });
     from = end;
   }
   return { candidates: withOwnName(joinedInstances(parts), stage), coverage: leastCoverage };
@@ -155,9 +158,6 @@ function inOwnOrder(
   if (listed !== undefined) return listedFirst(found, listed);
   return liked?.known(found, rows) ?? found;
 }
-
-/** Asks for items; `more` stands for what the question would bring beside its answer. */
-type AskItems = (more?: Pick<PredictRequest, "itemRows">) => Promise<Prediction>;
 
 /**
  * Asks for items, and gives the vectors that come behind them, if they do. They may where they are all that is described of
@@ -197,7 +197,7 @@ function depthForList(
 function inputsOf(
   run: PipelineRun,
   stage: RetrieveStage,
-  { signature, rows }: Pick<ReturnType<typeof memberOf>, "signature"> & { rows: readonly number[] },
+  { signature, rows }: Pick<StageMember, "signature"> & { readonly rows: readonly number[] },
 ): ReadonlyMap<string, Tensor> {
   return new Map(
     stage.inputs.map(({ name, from: source }) => {
@@ -205,31 +205,6 @@ function inputsOf(
       return [name, fitted(take(requestInput(run, source), rows), declared, stage)] as const;
     }),
   );
-}
-
-/** What a search must return about each item, and the length of the vectors. */
-interface Description {
-  readonly dim: number;
-  /** Attributes that the request or a stage wants; the vector is last. */
-  readonly names: readonly string[];
-  /** Whether a stage compares the vectors. Vectors of different retrievals must not be compared. */
-  readonly isCompared: boolean;
-}
-
-function describedBy(
-  { pipeline, request }: PipelineRun,
-  stage: RetrieveStage,
-  { pinned, signature }: Pick<ReturnType<typeof memberOf>, "pinned" | "signature">,
-): Description {
-  const search = signature.steps.find((step) => step.kind === "topK");
-  const dim = search === undefined ? 0 : (pinned.program.tables[search.table]?.dim ?? 0);
-  const diversify = pipeline.stages.filter((each) => each.kind === "diversify");
-  const needed = diversify.flatMap((each) => {
-    if (each.by !== "mmr") return [each.attribute];
-    return each.of === undefined || each.of === stage.as ? [VECTOR_ATTRIBUTE] : [];
-  });
-  const isCompared = needed.includes(VECTOR_ATTRIBUTE);
-  return { dim, names: [...new Set([...(request.attributes ?? []), ...needed])], isCompared };
 }
 
 /** Instances of one question, so that its answer describes no more items than it may; of a list, that it has no more rows. */
@@ -243,152 +218,11 @@ function instancesAtOnce(
   return Math.max(1, Math.floor(most / k));
 }
 
-/** Items that one answer may describe. */
-function itemsDescribedMax(
-  { describedValuesMax }: PipelineRun,
-  { dim, names }: Description,
-): number {
-  const values = names.reduce(
-    (sum, name) => sum + (name === VECTOR_ATTRIBUTE ? valuesOfVector(dim) : 1),
-    0,
-  );
-  return values === 0 ? Infinity : Math.floor(describedValuesMax / values);
-}
-
 /** Rows that are looked through for the items of a list, at most; of all instances of one question. */
 const LISTED_ROWS_MAX = 8192;
 
-/** Stages that say what a retrieval finds, or of whom. */
-export const WITHOUT_EFFECT_ON_LISTS: ReadonlySet<PipelineStage["kind"]> = new Set([
-  "filter",
-  "seen",
-  "unknown",
-]);
-
-const VECTOR_BYTES = { vectorBytes: true } as const;
-
-/** The descriptions of an answer's items, or what gives them later: vectors on their way, or of all instances at once. */
-async function told(
-  run: PipelineRun,
-  answer: Prediction,
-  {
-    description,
-    isWhole,
-    vectorsLater,
-  }: Pick<Candidates, "vectorsLater"> & {
-    readonly description: Description;
-    readonly isWhole: boolean;
-  },
-): Promise<Pick<Candidates, "attributes" | "vectors" | "vectorsLater">> {
-  if (vectorsLater !== undefined) return { vectorsLater };
-  const later = isWhole ? laterDescribed(run, answer, description) : undefined;
-  return later ?? (await described(run, answer, description));
-}
-
-/** The descriptions of an answer's items, with vectors split from texts. */
-async function described(
-  { request }: PipelineRun,
-  { attributes: cells }: Prediction,
-  description: Description,
-): Promise<Pick<Candidates, "attributes" | "vectors">> {
-  if (cells === undefined || !description.isCompared) return { attributes: cells };
-  const steps = isVectorAlone(request, description)
-    ? vectorsIn(cells)
-    : splitCells(cells, request.attributes?.includes(VECTOR_ATTRIBUTE) === true);
-  const split: CellVectors & Partial<SplitCells> = await inTurns(steps, request.context.signal);
-  return { attributes: split.texts, vectors: vectorsOf(split) };
-}
-
-/**
- * Like `described`, but what only a stage after a ranking reads is read in the next turn of the event loop, when the
- * ranking has been sent to where it is computed; `undefined` where something else is wanted, or nothing is ranked next.
- */
-function laterDescribed(
-  run: PipelineRun,
-  { attributes: cells }: Prediction,
-  description: Description,
-): Pick<Candidates, "vectorsLater"> | undefined {
-  const { context } = run.request;
-  if (cells === undefined || !isVectorAlone(run.request, description) || !isRankedNext(run)) {
-    return undefined;
-  }
-  const vectorsLater = (async () => {
-    await nextTurn(context.signal);
-    return vectorsOf(await inTurns(vectorsIn(cells), context.signal));
-  })();
-  // If the ranking fails first, nobody waits for them.
-  vectorsLater.catch(() => undefined);
-  return { vectorsLater: () => vectorsLater };
-}
-
-/** Whether vectors are all that is wanted of items, and only a stage compares them. */
-function isVectorAlone(
-  { attributes: wanted = [] }: PredictRequest,
-  { isCompared, names }: Pick<Description, "isCompared" | "names">,
-): boolean {
-  return isCompared && names.length === 1 && wanted.length === 0;
-}
-
-/**
- * Whether vectors may come behind the rows of the ranking. Where an answer may lack items, a second one may lack others,
- * and could not stand in for vectors that do not come.
- */
-function mayVectorsFollow({ request }: PipelineRun, description: Description): boolean {
-  return request.allowPartial !== true && isVectorAlone(request, description);
-}
-
-/** Gives the vectors that come behind the rows; if they do not come, those of the same items, asked for again. */
-function vectorsBehind(
-  { request: { context } }: PipelineRun,
-  following: LaterVectors,
-  {
-    ids,
-    ask,
-    stage,
-  }: {
-    readonly ids: Tensor;
-    readonly ask: AskItems;
-    readonly stage: RetrieveStage;
-  },
-): () => Promise<ItemVectors> {
-  const count = ids.data.length;
-  const read = following.then(
-    (values) => values && vectorsOf({ values, dim: values.length / count }),
-  );
-  return async () => {
-    const vectors = await context.untilAborted(read);
-    if (vectors !== undefined) return vectors;
-    const again = await ask({ itemRows: undefined });
-    const cells = again.attributes;
-    if (cells === undefined || !areSame(ids, outputOf(again.outputs, stage.ids, stage))) {
-      throw new WinnowError(
-        "UNAVAILABLE",
-        "The vectors of the items found did not come; try again",
-      );
-    }
-    return vectorsOf(await inTurns(vectorsIn(cells), context.signal));
-  };
-}
-
-function vectorsOf({
-  dim,
-  values,
-}: Pick<CellVectors, "dim"> & { readonly values: Float32Array }): ItemVectors {
-  const vectors = new Map<number, Float32Array>();
-  for (let at = 0; at < values.length / dim; at += 1) {
-    vectors.set(at, values.subarray(at * dim, (at + 1) * dim));
-  }
-  return vectors;
-}
-
-/** Whether what is retrieved is ranked before anything else is done with it; several lists are merged first. */
-function isRankedNext({ pipeline: { stages } }: PipelineRun): boolean {
-  const next = stages.find(({ kind }) => kind !== "retrieve" && !WITHOUT_EFFECT_ON_LISTS.has(kind));
-  return next?.kind === "rank";
-}
-
 /** The request's conditions on items, for a retrieval; the pipeline's filters hold in addition. */
-function wishesOf(
+function conditionsOf(
   { request, pipeline, listed }: PipelineRun,
   exclude: readonly Tensor[] | undefined,
 ) {

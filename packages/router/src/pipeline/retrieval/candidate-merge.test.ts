@@ -5,9 +5,9 @@ import { StringColumn, stringTensor, tensor } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { mergedCandidates } from "./candidate-merge.ts";
-import { candidatesOf, tensorsOf, withNamed } from "./candidates.ts";
-import type { Candidates } from "./candidates.ts";
-import type { Steps } from "../program/turns.ts";
+import { candidatesOf, tensorsOf, withNamed } from "../candidates.ts";
+import type { Candidates } from "../candidates.ts";
+import type { Steps } from "../../program/turns.ts";
 
 interface Item {
   readonly id: string;

@@ -23,8 +23,9 @@ import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import { RequestContext } from "../request-context.ts";
 import type { PinnedModel, PredictRequest } from "../predictor.ts";
-import { runOnMembers, runPipeline } from "./pipeline-run.ts";
-import type { PipelineAnswer } from "./pipeline-run.ts";
+import { runPipeline } from "./pipeline-execution.ts";
+import { runOnMembers } from "./member-run.ts";
+import type { PipelineAnswer } from "./pipeline-execution.ts";
 import { PIPELINE_BOUNDS } from "./fixtures/pipeline-bounds.ts";
 
 interface Case {

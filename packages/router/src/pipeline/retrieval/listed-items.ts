@@ -3,8 +3,8 @@
 
 import { StringColumn } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
-import type { Candidates } from "./candidates.ts";
-import { take } from "./candidates.ts";
+import type { Candidates } from "../candidates.ts";
+import { take } from "../candidates.ts";
 
 /** The listed ids, of those of each list that a request includes. */
 export function listedItems(

@@ -8,8 +8,8 @@ import type {
   Tensor,
   TopKStep,
 } from "@winnow/core";
-import type { PinnedModel } from "../predictor.ts";
-import { memberFault } from "./member-access.ts";
+import type { PinnedModel } from "../../predictor.ts";
+import { memberFault } from "../member-access.ts";
 
 /** A search of the items that a signature searches. */
 interface ItemSearch {

@@ -4,13 +4,13 @@ import { StringColumn, VECTOR_ATTRIBUTE, fingerprint, stringTensor, tensor } fro
 import type { ModelProgram, PipelineStage, SignatureTensor, Tensor } from "@winnow/core";
 import { cellOf } from "@winnow/core";
 import { describe, expect, test } from "vitest";
-import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
-import type { Prediction, PredictRequest } from "../predictor.ts";
-import { RequestContext } from "../request-context.ts";
-import type { PipelineRun } from "./member-access.ts";
-import { runPipeline } from "./pipeline-run.ts";
-import { PIPELINE_BOUNDS } from "./fixtures/pipeline-bounds.ts";
-import { search } from "./fixtures/search-step.ts";
+import { ManualClock } from "../../../../../test/doubles/manual-clock.ts";
+import type { Prediction, PredictRequest } from "../../predictor.ts";
+import { RequestContext } from "../../request-context.ts";
+import type { PipelineRun } from "../pipeline-run.ts";
+import { runPipeline } from "../pipeline-execution.ts";
+import { PIPELINE_BOUNDS } from "../fixtures/pipeline-bounds.ts";
+import { search } from "../fixtures/search-step.ts";
 
 /** Rows by id; the last value of each is a bias, which is no part of the vector. `twin` stands in two rows. */
 const ITEMS: readonly (readonly [string, readonly [number, number, number]])[] = [
