@@ -42,7 +42,7 @@ const MUTANTS = [
   {
     name: "a filter that leaves fewer items than k is taken for a worker's fault",
     mode: "liveness",
-    file: "packages/router/src/program/top-k-fault.ts",
+    file: "packages/router/src/program/search/top-k-fault.ts",
     text: "excluded.length + filters.length + included.length === 0",
     replacement: "excluded.length + included.length === 0",
   },
@@ -88,7 +88,7 @@ const MUTANTS = [
   {
     name: "exclusions of one instance that shorten the lists of all",
     mode: "safety",
-    file: "packages/router/src/program/gather.ts",
+    file: "packages/router/src/program/search/gather.ts",
     text: "width = Math.max(width, count);",
     replacement: "width = Math.min(width || shape.k, count);",
   },

@@ -4,8 +4,8 @@
 
 import { StringColumn, WinnowError, excerpt } from "@winnow/core";
 import type { Dtype, Experiment, StickyKey, Tensor } from "@winnow/core";
-import { turnMeter } from "../program/turns.ts";
-import type { Steps } from "../program/turns.ts";
+import { turnMeter } from "../turns/turns.ts";
+import type { Steps } from "../turns/turns.ts";
 import type { PredictRequest } from "../predictor.ts";
 import { armOf } from "./arm-choice.ts";
 

@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import type { Prediction, PredictRequest } from "../predictor.ts";
 import { RequestContext } from "../request-context.ts";
-import type { Steps } from "../program/turns.ts";
+import type { Steps } from "../turns/turns.ts";
 import { instancesByArm, joinedAnswer, requestFor } from "./arm-split.ts";
 import type { PartAnswer } from "./arm-split.ts";
 

@@ -4,8 +4,8 @@
 import { StringColumn, WinnowError, excerpt } from "@winnow/core";
 import type { Tensor, VersionKey } from "@winnow/core";
 import type { Degradation, Prediction, PredictRequest, UnknownUsers } from "../predictor.ts";
-import { joinedColumns, turnMeter } from "../program/turns.ts";
-import type { Steps } from "../program/turns.ts";
+import { joinedColumns, turnMeter } from "../turns/turns.ts";
+import type { Steps } from "../turns/turns.ts";
 
 /** Instances of a batch, ascending. */
 export type Positions = readonly number[];

@@ -7,7 +7,7 @@ import { WinnowError, excerpt, toWinnowError } from "@winnow/core";
 import type { Clock, Experiment, VersionKey } from "@winnow/core";
 import { checkInstances, instancesOf } from "../limits/request-limits.ts";
 import type { RequestLimits } from "../limits/request-limits.ts";
-import { inTurns } from "../program/turns.ts";
+import { inTurns } from "../turns/turns.ts";
 import type { PinnedModel, Prediction, PredictRequest } from "../predictor.ts";
 import type { ArmRecord } from "../router-observer.ts";
 import { armsOfRequest } from "./arm-keys.ts";

@@ -3,8 +3,8 @@
 
 import { SCORE_SO_FAR, StringColumn, WinnowError, evaluateScore } from "@winnow/core";
 import type { ScoreExpression, Tensor } from "@winnow/core";
-import { turnMeter } from "../program/turns.ts";
-import type { Steps } from "../program/turns.ts";
+import { turnMeter } from "../turns/turns.ts";
+import type { Steps } from "../turns/turns.ts";
 
 /** Cost of ordering one candidate, of merging it once, and of one part of an expression, in units of `turnMeter`. */
 const WORK_OF_ORDER = 2 ** 7;

@@ -8,8 +8,8 @@ import { chosen } from "./candidates.ts";
 import { atMost, byTurns, marginallyRelevant } from "./diverse-choice.ts";
 import type { Values } from "./diverse-choice.ts";
 import { elementsOfText, membersOfText } from "./item-texts.ts";
-import { inTurns, turnMeter } from "../program/turns.ts";
-import type { Steps } from "../program/turns.ts";
+import { inTurns, turnMeter } from "../turns/turns.ts";
+import type { Steps } from "../turns/turns.ts";
 
 /** Products of vector values that one stage of one request may compute: some 0.1 s of the event loop. */
 const PRODUCTS_MAX = 2 ** 26;

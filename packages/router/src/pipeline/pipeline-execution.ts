@@ -19,7 +19,7 @@ import { rank } from "./ranking.ts";
 import { retrieveAll } from "./retrieval/retrieval.ts";
 import { excludedWith, readSeen } from "./seen-items.ts";
 import { cellsOfTexts } from "../program/item-vectors.ts";
-import { inTurns } from "../program/turns.ts";
+import { inTurns } from "../turns/turns.ts";
 import { runForUsers } from "./unknown-users.ts";
 
 /** The result of the stages; `coverage` is the product of theirs. */

@@ -5,7 +5,7 @@ import type { SeenItems } from "@winnow/cluster";
 import type { ItemRows } from "../item-rows.ts";
 import type { RequestLimits } from "../limits/request-limits.ts";
 import type { Degradation, PinnedModel, Prediction, PredictRequest } from "../predictor.ts";
-import type { KnownKeys } from "../program/known-keys.ts";
+import type { KnownKeys } from "../program/lookup/known-keys.ts";
 import type { Candidates } from "./candidates.ts";
 
 /** A request of a pipeline, and the means to ask its models. */

@@ -6,7 +6,7 @@ import type { Candidates } from "./candidates.ts";
 import { flatPositions, reordered, take, withNamed } from "./candidates.ts";
 import { fitted, inputOf, memberFault, memberOf, outputOf, requestInput } from "./member-access.ts";
 import type { PipelineRun, StageAnswer } from "./pipeline-run.ts";
-import { inTurns, nextTurn } from "../program/turns.ts";
+import { inTurns, nextTurn } from "../turns/turns.ts";
 
 /** Bytes of the request's strings, repeated for candidates, in one stage of one request. */
 const REPEATED_BYTES_MAX = 8 * 2 ** 20;

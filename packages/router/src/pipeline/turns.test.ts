@@ -6,8 +6,8 @@ import { describe, expect, test } from "vitest";
 import { mergedCandidates } from "./retrieval/candidate-merge.ts";
 import { candidatesOf, reordered, scored } from "./candidates.ts";
 import type { Candidates } from "./candidates.ts";
-import { inTurns, nextTurn, turnMeter } from "../program/turns.ts";
-import type { Steps } from "../program/turns.ts";
+import { inTurns, nextTurn, turnMeter } from "../turns/turns.ts";
+import type { Steps } from "../turns/turns.ts";
 
 const INSTANCES = 600;
 const K = 100;

@@ -24,7 +24,7 @@ import type {
 import { instancesOf } from "../limits/request-limits.ts";
 import { degradedText } from "../predictor.ts";
 import type { Degradation, PredictRequest, UnknownUsers } from "../predictor.ts";
-import type { KnownKeys } from "../program/known-keys.ts";
+import type { KnownKeys } from "../program/lookup/known-keys.ts";
 import { joinedInstances, take } from "./candidates.ts";
 import type { Candidates } from "./candidates.ts";
 import { unknownNote } from "./explanation.ts";

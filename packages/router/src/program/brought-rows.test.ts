@@ -18,7 +18,7 @@ import type { QueryBenchWords } from "../fixtures/query-bench.ts";
 import { benchProgram } from "../fixtures/router-bench.ts";
 import { ItemRows } from "../item-rows.ts";
 import { RequestContext } from "../request-context.ts";
-import type { DescribedTopK } from "./gather.ts";
+import type { DescribedTopK } from "./search/gather.ts";
 import { runRequest } from "./program-execution.ts";
 import { TextThreads } from "./text-threads.ts";
 import { RequestRun } from "./request-run.ts";

@@ -5,8 +5,8 @@
 import { StringColumn, VECTOR_ATTRIBUTE, WinnowError, cellOf, cellPartsAt } from "@winnow/core";
 import type { CellParts, Tensor } from "@winnow/core";
 import type { Prediction, PredictRequest } from "../predictor.ts";
-import { inTurns, turnMeter } from "./turns.ts";
-import type { Steps } from "./turns.ts";
+import { inTurns, turnMeter } from "../turns/turns.ts";
+import type { Steps } from "../turns/turns.ts";
 
 /** The request with the vectors among its attributes. */
 export function askingVectors(request: PredictRequest): PredictRequest {

@@ -12,15 +12,20 @@ import type {
 import { ROW_COLUMN, WinnowError, filterText, parseFilterText, runProgram } from "@winnow/core";
 import { boundFilter } from "../admission/search-cost.ts";
 import type { BoundFilter, SearchConditions } from "../admission/search-cost.ts";
-import { queryLookup } from "./lookup-query.ts";
+import { queryLookup } from "./lookup/lookup-query.ts";
 import type { Prediction } from "../predictor.ts";
 import { checkKeys } from "../limits/request-limits.ts";
 import type { RouterStage } from "../router-observer.ts";
 import type { TableQueryParts } from "../scatter/table-query.ts";
 import type { TextThreads } from "./text-threads.ts";
-import { querySums, queryTopK } from "./top-k-query.ts";
+import { querySums, queryTopK } from "./search/top-k-query.ts";
 import type { RequestRun } from "./request-run.ts";
-import { describedItems, namesWithScores, rankingsOutside, withRankings } from "./uncut-ranking.ts";
+import {
+  describedItems,
+  namesWithScores,
+  rankingsOutside,
+  withRankings,
+} from "./ranking/uncut-ranking.ts";
 
 /** What the steps of a program need of the router. */
 export interface ProgramParts extends TableQueryParts {

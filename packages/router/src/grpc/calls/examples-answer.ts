@@ -1,8 +1,8 @@
 // `ClassificationResponse`, `RegressionResponse` and `MultiInferenceResponse` as bytes (tensorflow_serving/apis).
 
 import { ProtobufWriter, WinnowError } from "@winnow/core";
-import { turnMeter } from "../../program/turns.ts";
-import type { Steps } from "../../program/turns.ts";
+import { turnMeter } from "../../turns/turns.ts";
+import type { Steps } from "../../turns/turns.ts";
 import type { Classifications } from "../../examples/example-results.ts";
 
 /** One result, and which version and signature gave it. */

@@ -8,7 +8,7 @@ import { classificationsOf, regressionsOf } from "../../examples/example-results
 import { DEFAULT_SIGNATURE, exampleSignature } from "../../examples/example-signature.ts";
 import type { ExampleMethod } from "../../examples/example-signature.ts";
 import type { PinnedModel, Predictor } from "../../predictor.ts";
-import { inTurns } from "../../program/turns.ts";
+import { inTurns } from "../../turns/turns.ts";
 import type { GrpcSettings } from "../grpc-settings.ts";
 import { readExamplesRequest, readMultiInferenceRequest } from "./example-messages.ts";
 import type { InferenceTask } from "./example-messages.ts";

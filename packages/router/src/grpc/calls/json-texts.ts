@@ -6,8 +6,8 @@
 
 import { StringColumn } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
-import { turnMeter } from "../../program/turns.ts";
-import type { Steps } from "../../program/turns.ts";
+import { turnMeter } from "../../turns/turns.ts";
+import type { Steps } from "../../turns/turns.ts";
 
 /** A bare word, and what stands for it in JSON. */
 interface Word {

@@ -21,8 +21,8 @@ import {
   readConditions,
   splitInputs,
 } from "./item-conditions.ts";
-import { inTurns } from "../../program/turns.ts";
-import type { Steps } from "../../program/turns.ts";
+import { inTurns } from "../../turns/turns.ts";
+import type { Steps } from "../../turns/turns.ts";
 import { strictJsonTexts } from "./json-texts.ts";
 import { predictSignature, requiredSpec, targetOf } from "./model-target.ts";
 import { writePredictAnswer } from "./predict-answer.ts";

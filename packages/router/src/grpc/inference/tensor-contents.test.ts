@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { messageType } from "../fixtures/grpc-client.ts";
 import { KINDS, asMessageValues, bytesOf } from "../tensors/number-kinds.cases.ts";
 import { TensorBudget } from "../tensors/tensor-budget.ts";
-import { atOnce } from "../../program/turns.ts";
+import { atOnce } from "../../turns/turns.ts";
 import { contentsBytes, readingContents, writeContents } from "./tensor-contents.ts";
 
 const proto = messageType("inference.InferTensorContents");

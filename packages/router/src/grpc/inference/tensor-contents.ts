@@ -13,9 +13,9 @@ import {
 } from "@winnow/core";
 import type { Dtype, NumericDtype, ProtobufReader, ProtobufWriter, Tensor } from "@winnow/core";
 import { DATATYPES } from "../../http/predict/inference/inference-datatypes.ts";
-import { BYTES_OF_WORK, turnMeter } from "../../program/turns.ts";
-import type { Steps, TurnMeter } from "../../program/turns.ts";
-import { STRING_WORK, VALUES_PER_PIECE, copyingBytes } from "../../program/values-in-turns.ts";
+import { BYTES_OF_WORK, turnMeter } from "../../turns/turns.ts";
+import type { Steps, TurnMeter } from "../../turns/turns.ts";
+import { STRING_WORK, VALUES_PER_PIECE, copyingBytes } from "../../turns/values-in-turns.ts";
 import { damaged, valuesReaderOf } from "../client-message.ts";
 import { packedBytes, stringsBytes, writePacked, writeStrings } from "../tensors/packed-values.ts";
 import type { TensorBudget } from "../tensors/tensor-budget.ts";

@@ -4,9 +4,9 @@
 
 import { WIRE, dtypeArrays, isBigInts } from "@winnow/core";
 import type { NumberArray, NumericArray, NumericDtype, ProtobufReader } from "@winnow/core";
-import { turnMeter } from "../../program/turns.ts";
-import type { Steps, TurnMeter } from "../../program/turns.ts";
-import { VALUES_PER_PIECE, copyingBytes, makingFlags } from "../../program/values-in-turns.ts";
+import { turnMeter } from "../../turns/turns.ts";
+import type { Steps, TurnMeter } from "../../turns/turns.ts";
+import { VALUES_PER_PIECE, copyingBytes, makingFlags } from "../../turns/values-in-turns.ts";
 import { damaged, valuesReaderOf } from "../client-message.ts";
 import { WIRE_TYPES } from "./data-type.ts";
 import { MisfitError } from "./tensor-outline.ts";

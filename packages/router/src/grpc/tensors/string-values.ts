@@ -3,9 +3,9 @@
 // loop.
 
 import { StringColumn, WIRE, copyBytes } from "@winnow/core";
-import { BYTES_OF_WORK, turnMeter } from "../../program/turns.ts";
-import type { Steps, TurnMeter } from "../../program/turns.ts";
-import { STRING_WORK, copyingBytes } from "../../program/values-in-turns.ts";
+import { BYTES_OF_WORK, turnMeter } from "../../turns/turns.ts";
+import type { Steps, TurnMeter } from "../../turns/turns.ts";
+import { STRING_WORK, copyingBytes } from "../../turns/values-in-turns.ts";
 import { damaged, valuesReaderOf } from "../client-message.ts";
 import { WIRE_TYPES } from "./data-type.ts";
 import type { TensorBudget } from "./tensor-budget.ts";

@@ -10,8 +10,8 @@
 import { WinnowError } from "@winnow/core";
 import type { Dtype, Tensor } from "@winnow/core";
 import { WIRE_TYPES, dataTypeName } from "./data-type.ts";
-import { atOnce } from "../../program/turns.ts";
-import type { Steps } from "../../program/turns.ts";
+import { atOnce } from "../../turns/turns.ts";
+import type { Steps } from "../../turns/turns.ts";
 import { readingNumbers } from "./number-values.ts";
 import { readingStrings } from "./string-values.ts";
 import type { TensorBudget } from "./tensor-budget.ts";

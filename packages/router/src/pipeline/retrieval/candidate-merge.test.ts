@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { mergedCandidates } from "./candidate-merge.ts";
 import { candidatesOf, tensorsOf, withNamed } from "../candidates.ts";
 import type { Candidates } from "../candidates.ts";
-import type { Steps } from "../../program/turns.ts";
+import type { Steps } from "../../turns/turns.ts";
 
 interface Item {
   readonly id: string;

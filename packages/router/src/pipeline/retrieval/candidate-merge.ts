@@ -11,8 +11,8 @@ import type { MergeStage, Tensor } from "@winnow/core";
 import { StringColumn } from "@winnow/core";
 import type { CandidateList, Candidates } from "../candidates.ts";
 import { joinedTensors, reordered } from "../candidates.ts";
-import { turnMeter } from "../../program/turns.ts";
-import type { Steps } from "../../program/turns.ts";
+import { turnMeter } from "../../turns/turns.ts";
+import type { Steps } from "../../turns/turns.ts";
 
 /** Cost of one item of one retrieval each time that its id is looked up, in units of `turnMeter`. */
 const WORK_OF_LOOKUP = 2 ** 7;

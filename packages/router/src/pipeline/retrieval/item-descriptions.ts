@@ -17,7 +17,7 @@ import { stagesOnLists } from "../pipeline-run.ts";
 import type { PipelineRun } from "../pipeline-run.ts";
 import { splitCells, vectorsIn } from "../../program/item-vectors.ts";
 import type { CellVectors, SplitCells } from "../../program/item-vectors.ts";
-import { inTurns, nextTurn } from "../../program/turns.ts";
+import { inTurns, nextTurn } from "../../turns/turns.ts";
 
 /** What is wanted of each item, and the length of the vectors. */
 export interface Description {

@@ -6,7 +6,7 @@
 import { VECTOR_ATTRIBUTE, WinnowError, tensor, valuesOfVector } from "@winnow/core";
 import type { RetrieveStage, Tensor } from "@winnow/core";
 import { vectorsIn } from "../../program/item-vectors.ts";
-import { inTurns } from "../../program/turns.ts";
+import { inTurns } from "../../turns/turns.ts";
 import { candidatesOf, take } from "../candidates.ts";
 import type { CandidateList, Candidates } from "../candidates.ts";
 import { searchOfItems } from "./item-search.ts";

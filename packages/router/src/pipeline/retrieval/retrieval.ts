@@ -26,8 +26,8 @@ import { fitted, inputOf, memberOf, outputOf, requestInput } from "../member-acc
 import type { StageMember } from "../member-access.ts";
 import type { PipelineRun, StageAnswer } from "../pipeline-run.ts";
 import { endOfListed } from "../seen-items.ts";
-import { inTurns } from "../../program/turns.ts";
-import type { Steps } from "../../program/turns.ts";
+import { inTurns } from "../../turns/turns.ts";
+import type { Steps } from "../../turns/turns.ts";
 
 /**
  * Asks all retrieving stages at the same time, and merges their lists. `exclude`: ids as in a request, one

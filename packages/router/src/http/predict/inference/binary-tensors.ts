@@ -8,9 +8,9 @@
 
 import { StringColumn, WinnowError, dtypeArrays, elementCount, nextLoopTurn } from "@winnow/core";
 import type { Dtype, Tensor } from "@winnow/core";
-import { BYTES_OF_WORK, atOnce, turnMeter } from "../../../program/turns.ts";
-import type { Steps } from "../../../program/turns.ts";
-import { STRING_WORK, copyingBytes, makingFlags } from "../../../program/values-in-turns.ts";
+import { BYTES_OF_WORK, atOnce, turnMeter } from "../../../turns/turns.ts";
+import type { Steps } from "../../../turns/turns.ts";
+import { STRING_WORK, copyingBytes, makingFlags } from "../../../turns/values-in-turns.ts";
 
 const LENGTH_BYTES = 4;
 /** Values that are written before other work may run. */

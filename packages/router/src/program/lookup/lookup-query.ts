@@ -6,12 +6,12 @@ import { tensor, WinnowError } from "@winnow/core";
 import type { WorkerAnswer, WorkerAsk } from "@winnow/cluster";
 import type { KeyGroups } from "./key-groups.ts";
 import { groupKeys, takeKeys } from "./key-groups.ts";
-import { runBounded } from "./bounded-run.ts";
-import type { RequestScope } from "../scatter/scatter-question.ts";
-import type { TableQueryParts } from "../scatter/table-query.ts";
-import { queryTable } from "../scatter/table-query.ts";
-import type { RouterSettings } from "../router-settings.ts";
-import { rowsOfBytes } from "../admission/search-cost.ts";
+import { runBounded } from "../bounded-run.ts";
+import type { RequestScope } from "../../scatter/scatter-question.ts";
+import type { TableQueryParts } from "../../scatter/table-query.ts";
+import { queryTable } from "../../scatter/table-query.ts";
+import type { RouterSettings } from "../../router-settings.ts";
+import { rowsOfBytes } from "../../admission/search-cost.ts";
 
 /** A lookup in one keyed table. */
 export interface Lookup {

@@ -4,8 +4,8 @@ import { cellOf, stringTensor, tensor } from "@winnow/core";
 import type { StringColumn } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { idOf } from "../doubles/fake-cluster.ts";
-import { plain, plainLists, QueryBench, twice } from "../fixtures/query-bench.ts";
+import { idOf } from "../../doubles/fake-cluster.ts";
+import { plain, plainLists, QueryBench, twice } from "../../fixtures/query-bench.ts";
 
 describe("a search", () => {
   test("I2: equals brute force on the unpartitioned table, ties included", async () => {

@@ -10,7 +10,7 @@ import {
   parseFilterText,
 } from "@winnow/core";
 import type { AttributeColumns, DenseRanking, RankedItems, Tensor } from "@winnow/core";
-import type { Steps } from "./turns.ts";
+import type { Steps } from "../../turns/turns.ts";
 
 /** Bytes of the bitmaps, and their texts, that are kept for the items of one program. */
 const KEPT_BYTES_MAX = 2 ** 24;

@@ -1,4 +1,5 @@
-// Work on many candidates, divided over turns of the event loop, so that other requests run in between.
+// Long work (on many candidates, or the values of a large message) divided over turns of the event loop, so that other
+// requests run in between.
 
 import { StringColumn, nextLoopTurn } from "@winnow/core";
 import type { Signal } from "@winnow/core";

@@ -1,8 +1,8 @@
 // Lookups over workers: rows in the keys' order, whoever answered.
 
 import { describe, expect, test } from "vitest";
-import { isKnownKey } from "../doubles/fake-cluster.ts";
-import { QueryBench, rowKeys, twice } from "../fixtures/query-bench.ts";
+import { isKnownKey } from "../../doubles/fake-cluster.ts";
+import { QueryBench, rowKeys, twice } from "../../fixtures/query-bench.ts";
 
 describe("a lookup", () => {
   test("puts rows in the order of the keys and asks each distinct key once", async () => {

@@ -11,7 +11,7 @@ import {
   vectorDimOf,
 } from "@winnow/core";
 import type { TopKAsk, WorkerAnswer } from "@winnow/cluster";
-import { cellsOfTexts } from "./item-vectors.ts";
+import { cellsOfTexts } from "../item-vectors.ts";
 
 /** The rows that the question was about. */
 export interface SearchedRows {

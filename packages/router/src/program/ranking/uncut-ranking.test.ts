@@ -21,10 +21,10 @@ import type {
 } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { boundFilter } from "../admission/search-cost.ts";
-import type { BoundFilter } from "../admission/search-cost.ts";
+import { boundFilter } from "../../admission/search-cost.ts";
+import type { BoundFilter } from "../../admission/search-cost.ts";
 import { RankedAttributes } from "./ranked-attributes.ts";
-import { inTurns } from "./turns.ts";
+import { inTurns } from "../../turns/turns.ts";
 import { describedItems, namesWithScores, rankingsOutside, withRankings } from "./uncut-ranking.ts";
 import type { RankingAsked } from "./uncut-ranking.ts";
 

@@ -4,9 +4,9 @@
 import type { CandidateTable, MergedTopK, SoftmaxSums, Tensor, TopKAnswer } from "@winnow/core";
 import { mergeTopK, PowerSum, readSums, StringColumn, tensor } from "@winnow/core";
 import type { WorkerAnswer } from "@winnow/cluster";
-import type { PartialAnswer } from "../scatter/slot.ts";
-import { joinedColumns, turnMeter } from "./turns.ts";
-import type { Steps } from "./turns.ts";
+import type { PartialAnswer } from "../../scatter/slot.ts";
+import { joinedColumns, turnMeter } from "../../turns/turns.ts";
+import type { Steps } from "../../turns/turns.ts";
 
 type TopKReply = Extract<WorkerAnswer, { kind: "topK" }>;
 

@@ -20,9 +20,9 @@ import {
   vectorsOfCells,
 } from "@winnow/core";
 import type { TopKAsk } from "@winnow/cluster";
-import { checkQueries } from "../limits/request-limits.ts";
-import { runBounded } from "./bounded-run.ts";
-import type { ItemRows } from "../item-rows.ts";
+import { checkQueries } from "../../limits/request-limits.ts";
+import { runBounded } from "../bounded-run.ts";
+import type { ItemRows } from "../../item-rows.ts";
 import type { DescribedTopK, GatheredTopK } from "./gather.ts";
 import { gatherTopK, itemsOf, joinItemRows, joinSums, joinTopK, spreadRows } from "./gather.ts";
 import {
@@ -31,17 +31,17 @@ import {
   cutSearch,
   distinctConditions,
   listBytesOf,
-} from "../admission/search-cost.ts";
-import type { BoundFilter, SearchConditions, SearchSlice } from "../admission/search-cost.ts";
-import { cellsOfTexts } from "./item-vectors.ts";
-import { listedIds } from "./listed-ids.ts";
-import type { ListedOn } from "./listed-ids.ts";
-import { inTurns } from "./turns.ts";
+} from "../../admission/search-cost.ts";
+import type { BoundFilter, SearchConditions, SearchSlice } from "../../admission/search-cost.ts";
+import { cellsOfTexts } from "../item-vectors.ts";
+import { listedIds } from "../listed-ids.ts";
+import type { ListedOn } from "../listed-ids.ts";
+import { inTurns } from "../../turns/turns.ts";
 import { itemRowsFault, laterFault, topKFault } from "./top-k-fault.ts";
-import type { PartialAnswer } from "../scatter/slot.ts";
-import type { RequestScope, TableQuestion } from "../scatter/scatter-question.ts";
-import type { TableQueryParts } from "../scatter/table-query.ts";
-import { queryTable } from "../scatter/table-query.ts";
+import type { PartialAnswer } from "../../scatter/slot.ts";
+import type { RequestScope, TableQuestion } from "../../scatter/scatter-question.ts";
+import type { TableQueryParts } from "../../scatter/table-query.ts";
+import { queryTable } from "../../scatter/table-query.ts";
 
 /**
  * A search in one candidate table, with all queries of one step. It is cut into slices, and each slice

@@ -24,12 +24,12 @@ import type {
   Tensor,
   VocabularyIndex,
 } from "@winnow/core";
-import type { BoundFilter, SearchConditions } from "../admission/search-cost.ts";
-import { listedIds } from "./listed-ids.ts";
+import type { BoundFilter, SearchConditions } from "../../admission/search-cost.ts";
+import { listedIds } from "../listed-ids.ts";
 import { attributesOfRanking } from "./ranked-attributes.ts";
 import type { RankedAttributes } from "./ranked-attributes.ts";
-import { inTurns, turnMeter } from "./turns.ts";
-import type { Steps } from "./turns.ts";
+import { inTurns, turnMeter } from "../../turns/turns.ts";
+import type { Steps } from "../../turns/turns.ts";
 
 /** What a request asks of the items that dense parts rank. */
 export interface RankingAsked {

@@ -3,10 +3,10 @@
 
 import type { KeyLookups, KeyVocabulary, Tensor } from "@winnow/core";
 import { WinnowError, runProgram } from "@winnow/core";
-import { checkKeys } from "../limits/request-limits.ts";
-import type { TableQueryParts } from "../scatter/table-query.ts";
+import { checkKeys } from "../../limits/request-limits.ts";
+import type { TableQueryParts } from "../../scatter/table-query.ts";
 import { queryKnown } from "./lookup-query.ts";
-import type { RequestRun } from "./request-run.ts";
+import type { RequestRun } from "../request-run.ts";
 
 /** Which values are known. */
 export interface KnownKeys {
