@@ -23,7 +23,7 @@ import type { DrainSettings } from "./replicas/drain/drain-hold.ts";
 import type { NamedModel, ReplacementSettings } from "./models/model-replacement.ts";
 import type { ProgressWatchSettings } from "./progress-watch.ts";
 import type { ReplicaSettings } from "./replicas/replica-control.ts";
-import type { AnswerLimits } from "./queries/query-answer.ts";
+import type { AnswerLimits } from "./queries/query-lanes.ts";
 import type { VersionPolicy } from "./models/version-policy.ts";
 import type { ModelLocation, WatchSettings } from "./models/version-watch.ts";
 

@@ -20,7 +20,8 @@ const ROWS_MAX = 1024;
 const ROW_BYTES_MAX = 2 ** 19;
 const FLOAT_BYTES = 4;
 
-type FoundItems = Extract<WorkerAnswer, { kind: "topK" }>;
+/** What a search has found. */
+export type FoundItems = Extract<WorkerAnswer, { kind: "topK" }>;
 
 /**
  * The look-up of the items that a search has found, in all partitions of the table that it names; `undefined` if it
