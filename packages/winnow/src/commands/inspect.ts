@@ -28,9 +28,8 @@ import { checkDenseParts } from "@winnow/worker";
 import type { VersionDirectory } from "../model-source/model-source.ts";
 import { VersionOpener, newestVersionsAt } from "../model-source/object-versions.ts";
 import { byteText } from "../progress-line.ts";
-import { experimentText } from "./experiment-drawing.ts";
-import { pipelineText } from "./pipeline-drawing.ts";
-import { align } from "./predict.ts";
+import { experimentText, pipelineText } from "./composed-drawing.ts";
+import { align } from "../text-columns.ts";
 
 /** What to inspect, and for which cluster. */
 export interface InspectCommand {

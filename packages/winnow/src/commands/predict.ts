@@ -13,6 +13,7 @@ import {
 } from "../oracle/answer-json.ts";
 import { checkRouterUrl } from "../report/report-question.ts";
 import { terminalLine, terminalText } from "../terminal-text.ts";
+import { align } from "../text-columns.ts";
 
 /** What to ask, and which router. */
 export interface PredictCommand extends RestTrust {
@@ -298,14 +299,4 @@ function stageTable(stages: readonly AnswerObject[]): string {
 function cellText(value: AnswerValue | undefined): string {
   if (value === undefined) return "";
   return terminalLine(typeof value === "string" ? value : answerText(value));
-}
-
-/** Rows of cells as text with columns of equal width. */
-export function align(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) =>
-    rows.reduce((widest, row) => Math.max(widest, row[column]?.length ?? 0), 0),
-  );
-  const line = (row: readonly string[]): string =>
-    row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ");
-  return `${rows.map((row) => line(row).trimEnd()).join("\n")}\n`;
 }

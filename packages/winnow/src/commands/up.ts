@@ -42,8 +42,8 @@ import { assertGrpcServed } from "../process/ssl-config.ts";
 import { progressLine, waitingLine } from "../progress-line.ts";
 import { terminalJson, terminalLine, terminalText } from "../terminal-text.ts";
 import { watchVersions } from "../local-cluster/version-news.ts";
-import { exampleRequest } from "./example.ts";
-import type { ExampleRequest } from "./example.ts";
+import { exampleRequest } from "../local-cluster/example-request.ts";
+import type { ExampleRequest } from "../local-cluster/example-request.ts";
 
 /** Flags of `winnow up`. */
 export interface UpOptions extends LocalFlags {

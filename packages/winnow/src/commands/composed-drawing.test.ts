@@ -1,9 +1,9 @@
-// How `winnow inspect` draws the stages of a pipeline.
+// How `winnow inspect` draws the stages of a pipeline, and an experiment.
 
 import { filterText, parseFilter, parseScore } from "@winnow/core";
-import type { JsonValue, Pipeline, PipelineStage } from "@winnow/core";
+import type { Experiment, JsonValue, Pipeline, PipelineStage } from "@winnow/core";
 import { expect, test } from "vitest";
-import { pipelineText } from "./pipeline-drawing.ts";
+import { experimentText, pipelineText } from "./composed-drawing.ts";
 
 const outputs: Pipeline["outputs"] = { scores: "output_1", ids: "output_2" };
 const member = { signature: "serving_default", inputs: [], scores: "output_1", ids: "output_2" };
@@ -59,5 +59,42 @@ test("each kind of stage is drawn with what it is told", () => {
     "Diversify(genre in turn)",
     "Diversify(MMR 0.7, 20 of prior)",
     "Limit(20)",
+  ]);
+});
+
+const arms: Experiment["arms"] = [
+  { name: "control", model: "movies", version: 3, weight: 2 },
+  { name: "new-tower", model: "movies", label: "canary", weight: 1 },
+];
+
+test("arms are drawn with their parts, what they ask and what else they are for", () => {
+  const sticky = { by: "header", name: "X-User", missing: "new-tower" } as const;
+
+  const text = experimentText({ arms, sticky, fallback: "control" }, "feed");
+
+  expect(text.trimEnd().split("\n")).toEqual([
+    "experiment  by header X-User, salt feed",
+    "  control    66.7 %  movies/3       answers for others that are not there",
+    "  new-tower  33.3 %  movies@canary  without the header",
+  ]);
+});
+
+test("one arm without a key is drawn with the salt of the file", () => {
+  const text = experimentText({ arms: arms.slice(0, 1), salt: "summer" }, "feed");
+
+  expect(text.trimEnd().split("\n")).toEqual([
+    "experiment  without a key, salt summer",
+    "  control  100 %  movies/3",
+  ]);
+});
+
+test("a shadow is drawn behind the arms", () => {
+  const shadow = { model: "movies", version: 5, share: 0.1, budgetMs: 500 };
+
+  const text = experimentText({ arms: arms.slice(0, 1), shadow }, "feed");
+
+  expect(text.trimEnd().split("\n").slice(1)).toEqual([
+    "  control   100 %      movies/3",
+    "  (shadow)  10 % more  movies/5  within 500 ms, never answered",
   ]);
 });

@@ -1,12 +1,25 @@
-// An experiment as `winnow inspect` shows it: each arm with its part of the keys and what it asks.
+// Versions that are composed of other models, as `winnow inspect` shows them: a pipeline in one line, and an experiment with
+// each arm, its part of the keys and what it asks.
+//
+//   Retrieve(movies, k=500) → Filter(year ≥ 1990) → Rank(movies-ranking) → Score(0.7 * ctr + prior) → Limit(20)
 //
 //   experiment  by input user_id, salt home-feed
 //     control    90 %   movies/3   answers for others that are not there
 //     new-tower  10 %   movies/4
 
-import type { Experiment, StickyKey } from "@winnow/core";
-import { targetText } from "@winnow/core";
-import { align } from "./predict.ts";
+import type { Experiment, Pipeline, StickyKey } from "@winnow/core";
+import { stageWords, targetText } from "@winnow/core";
+import { align } from "../text-columns.ts";
+
+/** The stages of a pipeline. */
+export function pipelineText({ stages }: Pipeline): string {
+  return stages
+    .map((stage) => {
+      const kind = `${stage.kind.slice(0, 1).toUpperCase()}${stage.kind.slice(1)}`;
+      return `${kind}(${stageWords(stage)})`;
+    })
+    .join(" → ");
+}
 
 /** `model`: the experiment's, which is its salt where the file says none. */
 export function experimentText(

@@ -1,4 +1,4 @@
-// A request that works, for the line `winnow up` prints: built from the signature's inputs with
+// A request that works, for the lines that `winnow up` prints when it is ready: built from the signature's inputs with
 // keys the model really knows.
 
 import type {

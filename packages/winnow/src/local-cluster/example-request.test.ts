@@ -5,7 +5,7 @@ import path from "node:path";
 import { writeDemo } from "@winnow/model-writer";
 import { expect, test } from "vitest";
 import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
-import { exampleRequest } from "./example.ts";
+import { exampleRequest } from "./example-request.ts";
 
 test("a pipeline's example has keys that its models know: of users, and of an item", async () => {
   const models = temporaryDirectory();
