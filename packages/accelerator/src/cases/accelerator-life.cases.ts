@@ -7,8 +7,10 @@ import { bruteForce, firstDifference, loadParts } from "./exactness.cases.ts";
 import { normalProblem, searchShape } from "../fixtures/search-problem.ts";
 import type { OpenAccelerator } from "../fixtures/search-problem.ts";
 
-/** What is refused, and how searches, releases and closing work together. */
-export function describeLife(open: OpenAccelerator): void {
+/** What is refused, and how searches, releases and closing work together; a slow accelerator searches for fewer queries. */
+export function describeLife(open: OpenAccelerator, isSlow: boolean): void {
+  const queriesOf = (queries: number): number => (isSlow ? queries / 10 : queries);
+
   async function withResident(): Promise<[Accelerator, Resident]> {
     const accelerator = open();
     const { table } = normalProblem(100, 8, 1);
@@ -61,7 +63,7 @@ export function describeLife(open: OpenAccelerator): void {
   });
 
   test("a release lets searches under way finish", async () => {
-    const problem = normalProblem(20_000, 16, 40);
+    const problem = normalProblem(20_000, 16, queriesOf(40));
     const accelerator = open();
     const residents = await loadParts(accelerator, problem, 1);
     const search = accelerator.topK({ residents, ...problem });
@@ -72,7 +74,7 @@ export function describeLife(open: OpenAccelerator): void {
   });
 
   test("an abort rejects a running search with its reason and frees the device", async () => {
-    const problem = normalProblem(40_000, 64, 300);
+    const problem = normalProblem(40_000, 64, queriesOf(300));
     const accelerator = open({ threads: 1 });
     const residents = await loadParts(accelerator, problem, 2);
     const controller = new AbortController();
@@ -87,7 +89,7 @@ export function describeLife(open: OpenAccelerator): void {
   });
 
   test("an abort takes a waiting search out of the queue", async () => {
-    const problem = normalProblem(20_000, 64, 40);
+    const problem = normalProblem(20_000, 64, queriesOf(40));
     const accelerator = open({ threads: 1 });
     const residents = await loadParts(accelerator, problem, 1);
     const controller = new AbortController();
@@ -97,7 +99,7 @@ export function describeLife(open: OpenAccelerator): void {
     controller.abort(new Error("too late"));
 
     await expect(waiting).rejects.toThrow("too late");
-    expect((await running).queries).toBe(40);
+    expect((await running).queries).toBe(queriesOf(40));
   });
 
   test("an aborted signal refuses at once", async () => {

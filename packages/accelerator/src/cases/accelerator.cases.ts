@@ -38,7 +38,7 @@ export function describeAccelerator(
     describeLoading(openOne);
   });
   describe(`${name}: life`, () => {
-    describeLife(openOne);
+    describeLife(openOne, isSlow);
   });
 }
 
