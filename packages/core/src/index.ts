@@ -261,6 +261,7 @@ export { ThreadLink } from "./threads/thread-link.ts";
 export { compareCandidates, mergeTopK } from "./top-k.ts";
 export type { MergedTopK, TopKBlock } from "./top-k.ts";
 export { FolderWalk } from "./limits/folder-walk.ts";
+export { TaskSlots } from "./limits/task-slots.ts";
 export { PIECE_BYTES, Transfers } from "./limits/transfers.ts";
 export type { GiveUpReason, HeldMemory, Transfer, TransferLimits } from "./limits/transfers.ts";
 export { dueMsOf } from "./time/due-time.ts";

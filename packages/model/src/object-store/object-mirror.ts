@@ -12,6 +12,7 @@ import path from "node:path";
 import {
   type ObjectBucket,
   type ObjectUrl,
+  TaskSlots,
   WinnowError,
   excerpt,
   makeDirectorySync,
@@ -25,7 +26,7 @@ import type { RemoteFile } from "./range-reader.ts";
 /** Files that are read by range, from this size on. */
 const ROWS_FILE = /^variables\/variables\.data-|^[^/]+\.(?:safetensors|npy|parquet)$/;
 const ROWS_FILE_BYTES_MIN = 2 ** 16;
-/** Downloads at the same time, and bytes of one. */
+/** Downloads at the same time, of all versions that are being opened, and bytes of one. */
 const DOWNLOADS_AT_ONCE = 8;
 const PIECE_BYTES = 2 ** 22;
 /** Bytes that may be downloaded of a version: graphs, vocabularies, attributes. */
@@ -57,6 +58,7 @@ export interface MirrorParts {
 export class ObjectMirror {
   readonly #parts: MirrorParts;
   readonly #parent: string;
+  readonly #downloads = new TaskSlots(DOWNLOADS_AT_ONCE);
   #folder: string | undefined;
   #count = 0;
 
@@ -134,7 +136,8 @@ export class ObjectMirror {
     const failed = new AbortController();
     const downloads = Array.from({ length: DOWNLOADS_AT_ONCE }, async () => {
       for (const { name, object } of left) {
-        await this.#downloadOne(bucket, { object, at: placeIn(directory, name) }, failed.signal);
+        const file = { object, at: placeIn(directory, name) };
+        await this.#downloads.run(() => this.#downloadOne(bucket, file, failed.signal));
       }
     });
     // Once one has failed, the others end at their next piece: their files are removed, and must take no more room.

@@ -440,6 +440,17 @@ describe("of thousands of directories", () => {
     ]);
   });
 
+  test("a look at an object store waits for sixteen answers at a time", async () => {
+    const { storage, watch, together } = slowly({ modelsPath: "s3://models" });
+    for (let version = 1; version <= 40; version += 1) {
+      storage.tree.set(`s3://models/m/${version}`, "a");
+    }
+
+    await watch.poll();
+
+    expect(together()).toBe(16);
+  });
+
   test("a version that was seen stays, without a look, when thousands of newer ones come", async () => {
     const { storage, watch, versions, looks } = slowly();
     storage.tree.set("/models/m/5", "a");
@@ -485,6 +496,21 @@ describe("of thousands of directories", () => {
       [1, 2, 3, 4].map((version) => `Waiting for a model file in /models/m/${version}; `).join("") +
         "and 46 more",
     ]);
+  });
+
+  test("a long look at the start is followed by no pause, because the first finding needs a second look", async () => {
+    const { storage, clock, watch, versions } = slowly({ stillMs: 500 });
+    for (let version = 1; version <= 100; version += 1) {
+      storage.tree.set(`/models/m/${version}`, "a");
+    }
+    await watch.run();
+    const early = versions();
+
+    await clock.advanceSettled(500);
+
+    expect(early).toEqual([]);
+    expect(versions()).toHaveLength(100);
+    watch.close();
   });
 
   test("a look of one second is followed by a pause of four", async () => {

@@ -11,7 +11,13 @@
 // that were replaced in place. The cost of looks is bounded: a few directories at a time, the newest versions of
 // each model, and after each look a pause in proportion to its duration.
 
-import { indexVersions, isModelName, misnamedModelText } from "@winnow/core";
+import {
+  TaskSlots,
+  indexVersions,
+  isModelName,
+  isObjectUrl,
+  misnamedModelText,
+} from "@winnow/core";
 import type { Clock, Logger, Timer, VersionIndex } from "@winnow/core";
 
 import { NO_FILES_STAMP, observed, unobserved } from "./directory-stillness.ts";
@@ -51,9 +57,11 @@ export interface ModelLocation {
 
 /** Directories that are looked at together: more would delay all other work of the file threads. */
 const LOOKS_AT_ONCE = 4;
+/** Prefixes of an object store, whose looks are waits for its answers. */
+const STORE_LOOKS_AT_ONCE = 16;
 /** Version directories of a model from which on they are looked at together, where the storage can. */
 const TOGETHER_MIN = 8;
-/** After a long look, the pause is this many times as long as the look. */
+/** After a long look, the pause is this many times as long as the look, but for the first one. */
 const PAUSE_FACTOR = 4;
 const PAUSE_MS_MAX = 60_000;
 /** How long a look may take before it is logged. */
@@ -136,6 +144,7 @@ export class VersionWatch {
   #timer: Timer | undefined;
   #closed = false;
   readonly #lookSlots = new TaskSlots(LOOKS_AT_ONCE);
+  readonly #storeLookSlots = new TaskSlots(STORE_LOOKS_AT_ONCE);
 
   constructor(
     dependencies: WatchDependencies,
@@ -160,7 +169,9 @@ export class VersionWatch {
     const wantedMs = this.#nextLookMs();
     if (wantedMs === Infinity) return;
     const tookMs = this.#dependencies.clock.nowMs() - startedMs;
-    const waitMs = Math.max(wantedMs, Math.min(PAUSE_MS_MAX, PAUSE_FACTOR * tookMs));
+    // A worker that starts waits for its first finding, which needs two looks.
+    const factor = this.#told === undefined ? 0 : PAUSE_FACTOR;
+    const waitMs = Math.max(wantedMs, Math.min(PAUSE_MS_MAX, factor * tookMs));
     this.#timer = this.#dependencies.clock.setTimer(waitMs, () => {
       void this.run(); // Never rejects: a look that fails keeps the last finding.
     });
@@ -281,7 +292,7 @@ export class VersionWatch {
   async #look({ model, basePath, policy }: ModelLocation): Promise<FoundModel> {
     const { storage } = this.#dependencies;
     try {
-      const listed = await this.#lookSlots.run(() => storage.directories(basePath));
+      const listed = await this.#lookAt(basePath, () => storage.directories(basePath));
       const index = indexVersions(listed);
       const newest = versionsLookedAt(policy, [...index.names.keys()]);
       const directories = [...index.names].map(([version, name]) => ({
@@ -341,6 +352,10 @@ export class VersionWatch {
     }
   }
 
+  #lookAt<Found>(location: string, look: () => Promise<Found>): Promise<Found> {
+    return (isObjectUrl(location) ? this.#storeLookSlots : this.#lookSlots).run(look);
+  }
+
   /** Those of a model's directories without a model file that have lacked it for long, and were never read. */
   #longEmpty(model: string, waiting: readonly StampedDirectory[]): FoundVersion[] {
     const nowMs = this.#dependencies.clock.nowMs();
@@ -369,7 +384,7 @@ export class VersionWatch {
         basePath,
         asked.map(({ version }) => names.get(version)!),
       );
-    const stamps = await this.#lookSlots.run(look);
+    const stamps = await this.#lookAt(basePath, look);
     if (stamps === undefined) return undefined;
     return new Map(
       asked.map(({ version, directory }) => [directory, stamps.get(names.get(version)!)]),
@@ -387,7 +402,7 @@ export class VersionWatch {
       return { version, directory, stamp: together.get(directory), isNew: true };
     }
     const look = (): Promise<string | undefined> => this.#stampOf(model, { version, directory });
-    return { version, directory, stamp: await this.#lookSlots.run(look), isNew: true };
+    return { version, directory, stamp: await this.#lookAt(directory, look), isNew: true };
   }
 
   /** A version outside the newest ones as it was last seen, if it was: it may be the one that serves. */
@@ -549,26 +564,4 @@ function someOf<Each>(each: readonly Each[], text: (one: Each) => string): strin
   const more = each.length - NAMED_MAX;
   const texts = each.slice(0, NAMED_MAX).map(text);
   return more > 0 ? [...texts, `and ${more} more`] : texts;
-}
-
-/** Runs at most `atOnce` tasks at a time, in the order in which they came. */
-class TaskSlots {
-  #free: number;
-  readonly #waiting: (() => void)[] = [];
-
-  constructor(atOnce: number) {
-    this.#free = atOnce;
-  }
-
-  async run<Result>(task: () => Promise<Result>): Promise<Result> {
-    if (this.#free === 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#free -= 1;
-    try {
-      return await task();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#free += 1;
-      else next();
-    }
-  }
 }

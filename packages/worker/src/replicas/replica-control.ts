@@ -8,6 +8,7 @@
 // Level-triggered: every change leads to a new plan from the whole state, so no missed or repeated event can
 // leave it stuck.
 
+import { isObjectUrl } from "@winnow/core";
 import type { Clock, Environment, Timer, VersionKey, WorkerId } from "@winnow/core";
 import type {
   Announcement,
@@ -521,7 +522,10 @@ export class ReplicaControl {
   }
 
   #perform(effect: ReplicaEffect): Promise<ReplicaEvent> {
-    if (effect.kind !== "open") return performEffect(this.#dependencies, effect);
+    // Opens of an object store wait beside each other.
+    if (effect.kind !== "open" || isObjectUrl(effect.from.directory)) {
+      return performEffect(this.#dependencies, effect);
+    }
     const askedAtMs = this.#clock.nowMs();
     const end = this.#lastOpen.then(async (): Promise<ReplicaEvent> => {
       const startedMs = this.#clock.nowMs();

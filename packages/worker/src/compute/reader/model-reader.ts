@@ -5,6 +5,7 @@
 // Opening a version gives a handle, which alone can read and close it. An open that fails at any step has
 // closed everything that it opened, so that nothing hinders the next open.
 
+import { TaskSlots } from "@winnow/core";
 import type {
   AttributeColumn,
   Fingerprint,
@@ -101,6 +102,8 @@ export class LocalModelReader implements ModelReader {
   readonly #check: CheckProgram;
   readonly #find: FindVersion;
   readonly #versions = new Map<ReaderHandle, OpenVersion>();
+  /** Versions are found beside each other, which for a store is a wait, and then read one after the other. */
+  readonly #turn = new TaskSlots(1);
   #lastHandle = 0;
 
   constructor(
@@ -116,7 +119,7 @@ export class LocalModelReader implements ModelReader {
   async open(location: string): Promise<OpenedModel> {
     const local = await this.#find(location);
     try {
-      return await this.#openLocal(local);
+      return await this.#turn.run(() => this.#openLocal(local));
     } catch (error) {
       local.release();
       throw error;

@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setImmediate } from "node:timers/promises";
 
 import { createReferenceAccelerator } from "@winnow/accelerator";
 import { StringColumn, WinnowError, fingerprint } from "@winnow/core";
@@ -73,6 +74,28 @@ function openFiles(): string[] {
   });
   return links.filter((link) => link.startsWith(directory));
 }
+
+test("versions that are waited for are found beside each other, and read one after the other", async () => {
+  const log: string[] = [];
+  const reader = new LocalModelReader(
+    (at) => openModelVersion(at),
+    async () => {
+      log.push("check");
+      await setImmediate();
+      log.push("checked");
+    },
+    async (at) => {
+      log.push("find");
+      await setImmediate();
+      return { directory: at, release: () => undefined };
+    },
+  );
+
+  await Promise.all([reader.open(directory), reader.open(directory)]);
+
+  expect(log).toEqual(["find", "find", "check", "checked", "check", "checked"]);
+  await reader.shutdown();
+});
 
 describe("a directory that is opened while it is being copied", () => {
   test.each([0, 0.2, 0.5, 0.9])(

@@ -90,13 +90,15 @@ describe("what is begun beside a load", () => {
   });
 });
 
-/** A worker that finds so many models, `/m0/1` and so on, each with one partition of so many bytes. */
-function workerOfModels(models: number, bytes: number, plan: Partial<FakePlan>) {
+type RootedPlan = Partial<FakePlan> & { readonly root?: string };
+
+/** A worker that finds so many models, `/m0/1` and so on below `root`, each with one partition of so many bytes. */
+function workerOfModels(models: number, bytes: number, { root = "", ...plan }: RootedPlan) {
   const cluster = new FakeCluster({ smallLoadsBytes: 500 });
   const worker = cluster.add("w0", plan);
   const found = Array.from({ length: models }, (_, at) => ({
     model: `m${at}`,
-    directory: `/m${at}/1`,
+    directory: `${root}/m${at}/1`,
   }));
   for (const { directory } of found) {
     cluster.plan.directories.set(directory, [fakeTable("items", 1, bytes)]);
@@ -114,7 +116,7 @@ function workerOfModels(models: number, bytes: number, plan: Partial<FakePlan>) 
 }
 
 /** What is asked of the compute side until that many models are loaded, and how many opens it has at once at most. */
-async function workOfModels(models: number, plan: Partial<FakePlan>) {
+async function workOfModels(models: number, plan: RootedPlan) {
   const { cluster, worker } = workerOfModels(models, 20, plan);
   const { compute } = worker;
   let opensAtOnce = 0;
@@ -152,6 +154,13 @@ describe("many models", () => {
     const work = await workOfModels(models, { loadMs });
 
     expect(work).toEqual({ turns, opensAtOnce: 1 });
+  });
+
+  test("in an object store: eight are opened beside each other, however long one takes", async () => {
+    const work = await workOfModels(18, { loadMs: 2001, root: "s3://models" });
+
+    const turns = ["open 8", "load 8", "open 8", "load 8", "open 2", "load 2"];
+    expect(work).toEqual({ turns, opensAtOnce: 8 });
   });
 
   test.each([

@@ -5,11 +5,13 @@
 //  - nothing begins beside a close, no load beside an open, and no open beside a load;
 //  - opens are done one after the other, but where they are quick several are asked for at once, of different models,
 //    for each plan goes through all versions; those that would begin late are put off, and what is open is loaded first;
+//    versions of an object store are opened beside each other, because most of an open is a wait for the store;
 //  - a further load is the most important one, of the version that is being loaded, or small and of another model, and
 //    begins only if memory certainly suffices: figures of used memory are not final during a load, and an assignment
 //    that does not fit must be refused before it is read;
 //  - replicas beyond the intended ones come last, when there is nothing else to do.
 
+import { isObjectUrl } from "@winnow/core";
 import type { ContentHandle, OpenedVersion } from "../../compute/compute.ts";
 import { heldAs, openedOf, replicaOfKey } from "../replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "../replica-set.ts";
@@ -21,6 +23,9 @@ import type { ReplicaFacts } from "./replica-facts.ts";
 const LOADS_AT_ONCE = 2;
 /** Of small ones, each end of which asks for a plan, which costs more than the load. */
 const SMALL_LOADS_AT_ONCE = 16;
+
+/** Opens of versions of an object store. */
+const STORE_OPENS_AT_ONCE = 8;
 
 /** Something to start. */
 type Job = { readonly kind: "open"; readonly held: HeldVersion } | LoadJob;
@@ -59,7 +64,9 @@ function mayStart(job: Job, set: ReplicaSet, facts: ReplicaFacts): boolean {
   if (loading.length > 0) return false;
   // A version may turn out to have the content of another one of its model, which must be open by then.
   const isOfModel = opening.some(({ model }) => model === job.held.model);
-  return opening.length === 0 || (!isOfModel && opening.length < facts.opensAtOnce);
+  const isInStore = isObjectUrl(job.held.directory);
+  const most = isInStore ? STORE_OPENS_AT_ONCE : facts.opensAtOnce;
+  return opening.length === 0 || (!isOfModel && opening.length < most);
 }
 
 function mostImportantJob(set: ReplicaSet, facts: ReplicaFacts): NextJob {
