@@ -29,6 +29,7 @@ const VERIFIED_MS_MAX = 300_000 + QUERIES * 2000;
 const PIPELINES: Readonly<Record<string, string>> = {
   blend: `${RETRIEVE}${RANK}  - score: rating - 2 * max(prior, 0) / 3 + clip(exp(-prior), 0.1, log(2 + min(rating, 3)))\n  - limit: 7\n`,
   "grown-up": `${RETRIEVE}  - filter: { kids: false, year: { $gte: 1970, $lt: 2015 }, $or: [{ genres: { $nin: [crime] } }, { year: { $not: { $lte: 1990 } } }] }\n${RANK}  - diversify: { at_most: 2, per: genres }\n`,
+  fused: `${SOURCES}  - merge: { reciprocal_ranks: { prior: 1, popular: 0.5 }, rank_constant: 12 }\n  - score: score + popular / 64\n`,
   weighed: `${SOURCES}  - merge: { weights: { prior: 1, popular: 0.5 } }\n  - diversify: { mmr: 0.6, count: 12, of: popular }\n`,
   shared: `${SOURCES}  - merge: { quotas: { prior: 20, popular: 10 } }\n  - score: prior - popular / 2 + score\n`,
   "by-turns": `${RETRIEVE}  - diversify: { round_robin: year }\n  - limit: 9\n`,

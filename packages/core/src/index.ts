@@ -99,6 +99,7 @@ export {
 export type { ProgramPackage } from "./program/codec/program-codec.ts";
 export {
   MERGE_WEIGHT_MAX,
+  RANK_CONSTANT_MAX,
   PIPELINE_CANDIDATES_MAX,
   PIPELINE_HEADS_MAX,
   PIPELINE_STAGES_MAX,

@@ -175,7 +175,17 @@ describe("pipeline.yaml", () => {
     );
     expect(() =>
       parse(text.replace("weights: {", "quotas: { popular: 21, personal: 1 }, x: {")),
-    ).toThrow(/line 5, stages\[2\]\.merge\.x: is unknown here; known: weights, quotas/);
+    ).toThrow(
+      /line 5, stages\[2\]\.merge\.x: is unknown here; known: weights, quotas, reciprocal_ranks, rank_constant/,
+    );
+    const ranked = text.replace("weights: {", "reciprocal_ranks: {");
+    expect(parse(ranked).pipeline.stages[2]).toMatchObject({
+      by: "reciprocal-ranks",
+      constant: 60,
+    });
+    expect(() => parse(text.replace("merge: {", "merge: { rank_constant: 9,"))).toThrow(
+      /line 5, stages\[2\]\.merge\.rank_constant: belongs to reciprocal_ranks/,
+    );
   });
 
   test.each([

@@ -5,6 +5,7 @@ import {
   PIPELINE_CANDIDATES_MAX,
   PIPELINE_HEADS_MAX,
   PIPELINE_STAGES_MAX,
+  RANK_CONSTANT_MAX,
   SCORE_SO_FAR,
   SEEN_COUNT_MAX,
   STAGE_BUDGET_MS_MAX,
@@ -28,6 +29,9 @@ import type {
 } from "@winnow/core";
 import { readItemList } from "./item-list.ts";
 import type { Field, Members } from "./yaml-fields.ts";
+
+/** The constant of reciprocal rank fusion in the paper, and where else it is offered. */
+const USUAL_RANK_CONSTANT = 60;
 
 /** What a pipeline says beside its stages. */
 interface PipelineWords {
@@ -119,21 +123,26 @@ function readRetrieve(field: Field, { inputs, scores }: Surroundings): PipelineS
 }
 
 function readMerge(field: Field): PipelineStage {
-  const [entry, second] = field.members(["weights", "quotas"]).entries();
-  if (entry === undefined || second !== undefined) throw field.refused("is not weights or quotas");
-  const [by, parts] = entry;
-  const isQuotas = by === "quotas";
-  return {
-    kind: "merge",
-    by: isQuotas ? "quotas" : "weights",
-    parts: parts
-      .members()
-      .entries()
-      .map(([name, value]) => ({
-        name,
-        value: isQuotas ? readCandidates(value) : value.number(0, MERGE_WEIGHT_MAX),
-      })),
-  };
+  const fields = field.members(["weights", "quotas", "reciprocal_ranks", "rank_constant"]);
+  const constant = fields.get("rank_constant");
+  const [entry, second] = fields.entries().filter(([, value]) => value !== constant);
+  if (entry === undefined || second !== undefined) {
+    throw field.refused("is not weights, quotas or reciprocal_ranks");
+  }
+  const [by, given] = entry;
+  const parts = given
+    .members()
+    .entries()
+    .map(([name, value]) => ({
+      name,
+      value: by === "quotas" ? readCandidates(value) : value.number(0, MERGE_WEIGHT_MAX),
+    }));
+  if (by === "reciprocal_ranks") {
+    const read = constant?.number(1, RANK_CONSTANT_MAX) ?? USUAL_RANK_CONSTANT;
+    return { kind: "merge", by: "reciprocal-ranks", parts, constant: read };
+  }
+  if (constant !== undefined) throw constant.refused("belongs to reciprocal_ranks");
+  return { kind: "merge", by: by === "quotas" ? "quotas" : "weights", parts };
 }
 
 function readFilter(field: Field): PipelineStage {

@@ -360,6 +360,7 @@ describe("a pipeline that is to be explained", () => {
     parts: [10, 6].map((value) => ({ name: `n${value}`, value })),
   };
   const weights: PipelineStage = { ...quotas, by: "weights" };
+  const ranks: PipelineStage = { ...quotas, by: "reciprocal-ranks", constant: 60 };
   const mmr: PipelineStage = { kind: "diversify", by: "mmr", balance: 0.5, count: 20 };
   const perValue: PipelineStage = { kind: "diversify", by: "at-most", attribute: "a", count: 1 };
   const filter: PipelineStage = { kind: "filter", filter: "" };
@@ -380,6 +381,7 @@ describe("a pipeline that is to be explained", () => {
     ["no more than there are", 200, [retrieve(100), { kind: "limit", count: 4096 }]],
     ["several retrievals and their merge by quotas", 46, [retrieve(10), retrieve(20), quotas]],
     ["several retrievals and their merge by weights", 60, [retrieve(10), retrieve(20), weights]],
+    ["several retrievals and their merge by ranks", 60, [retrieve(10), retrieve(20), ranks]],
     ["as many as MMR takes", 120, [retrieve(100), mmr]],
     ["all that have a value of their own", 200, [retrieve(100), perValue]],
   ])("counts %s", (_, told, stages) => {

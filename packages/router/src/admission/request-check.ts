@@ -330,9 +330,9 @@ function widthBehind(stage: PipelineStage, before: number): number {
     case "retrieve":
       return before + stage.k;
     case "merge":
-      return stage.by === "weights"
-        ? before
-        : stage.parts.reduce((sum, { value }) => sum + value, 0);
+      return stage.by === "quotas"
+        ? stage.parts.reduce((sum, { value }) => sum + value, 0)
+        : before;
     case "diversify":
       return stage.by === "mmr" ? Math.min(before, stage.count) : before;
     case "limit":

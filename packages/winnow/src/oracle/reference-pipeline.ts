@@ -549,8 +549,9 @@ function inOrder<Item extends { readonly score: number }>(list: readonly Item[])
 function mergedLists(
   lists: readonly (readonly Candidate[])[],
   names: readonly string[],
-  { by, parts }: MergeStage,
+  merge: MergeStage,
 ): readonly Candidate[] {
+  const { by, parts } = merge;
   const sources = lists.map((list) => list.filter((each, at) => firstPlace(list, each) === at));
   const valueOf = (from: number): number => parts.find(({ name }) => name === names[from])!.value;
   // An item has 0 by the name of a retrieval that did not find it, and is otherwise as the first found it.
@@ -561,13 +562,17 @@ function mergedLists(
     const vector = found.find((each) => each?.vector !== undefined)?.vector;
     return { ...first, named, vector };
   };
-  if (by === "weights") {
+  if (by !== "quotas") {
     const ids = [...new Set(sources.flatMap((list) => list.map(({ id }) => id)))];
     const summed = ids.map((id) => {
       let sum = 0;
       for (const [from, list] of sources.entries()) {
-        const own = list.find((each) => each.id === id);
-        if (own !== undefined) sum += valueOf(from) * own.score;
+        const place = list.findIndex((each) => each.id === id);
+        if (place < 0) continue;
+        sum +=
+          merge.by === "reciprocal-ranks"
+            ? valueOf(from) / (merge.constant + place + 1)
+            : valueOf(from) * list[place]!.score;
       }
       return withScore(whole(id), Math.fround(sum));
     });

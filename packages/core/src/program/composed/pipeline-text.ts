@@ -41,8 +41,13 @@ function diversityText(stage: DiversifyStage): string {
   return `MMR ${stage.balance}, ${stage.count} of ${stage.of ?? "all"}`;
 }
 
-function partsText({ by, parts }: MergeStage): string {
+function partsText(stage: MergeStage): string {
+  const { by, parts } = stage;
   if (by === "quotas") return parts.map(({ name, value }) => `${value} of ${name}`).join(", ");
+  if (by === "reciprocal-ranks") {
+    const { constant } = stage;
+    return parts.map(({ name, value }) => `${value} / (${constant} + rank in ${name})`).join(" + ");
+  }
   return parts.map(({ name, value }) => `${value} * ${name}`).join(" + ");
 }
 

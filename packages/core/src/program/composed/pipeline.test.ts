@@ -4,6 +4,7 @@
 import { describe, expect, test } from "vitest";
 import { fallbackPipelineOf, modelsOf, optionalPipeline } from "./pipeline.ts";
 import type {
+  MergeStage,
   Pipeline,
   PipelineStage,
   RetrieveStage,
@@ -65,6 +66,13 @@ describe("a pipeline of an encoded program", () => {
   test("is read back as it was, and tells its models", () => {
     const whole = pipelineOf(retrieve, filter, rank, scoreOf("ctr"), { kind: "limit", count: 3 });
     const merged = pipelineOf(retrieve, other, merge("quotas", ["other", 2], ["prior", 9]));
+    const { parts } = merge("weights", ["other", 2], ["prior", 9]) as MergeStage;
+    const rankwise = { kind: "merge", by: "reciprocal-ranks", parts, constant: 60 } as const;
+    const fused = pipelineOf(retrieve, other, rankwise);
+    expect(readBack(fused)).toEqual(fused);
+    expect(() => readBack(pipelineOf(retrieve, other, { ...rankwise, constant: 0 }))).toThrow(
+      "constant should be from 1 to 1000000",
+    );
     const diverse = pipelineOf(
       retrieve,
       { kind: "diversify", by: "at-most", attribute: "director", count: 2 },

@@ -63,15 +63,18 @@ export interface RetrieveStage extends PipelineMember {
 
 /**
  * Merges what several stages have retrieved into one list, with each item once. `weights`: an item's score is
- * the sum of its scores times their weights. `quotas`: a number of items from each retrieval, which take
- * turns.
+ * the sum of its scores times their weights. `reciprocal-ranks`: the sum of weight / (constant + its place there, from
+ * 1), reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009). `quotas`: a number of items from each retrieval,
+ * which take turns.
  */
-export interface MergeStage {
+export type MergeStage = {
   readonly kind: "merge";
-  readonly by: "weights" | "quotas";
   /** One part for each retrieval, by the name of its score. */
   readonly parts: readonly MergePart[];
-}
+} & (
+  | { readonly by: "weights" | "quotas" }
+  | { readonly by: "reciprocal-ranks"; readonly constant: number }
+);
 
 /** The weight or quota of one retrieval in a merge. */
 interface MergePart {
@@ -81,6 +84,8 @@ interface MergePart {
 
 /** The largest weight of a retrieval. */
 export const MERGE_WEIGHT_MAX = 1e6;
+/** The largest constant of reciprocal ranks; the least is 1. */
+export const RANK_CONSTANT_MAX = 1e6;
 
 /**
  * Which items may be retrieved, by their attributes. The filter is passed to the retrieval, which still gives
@@ -316,7 +321,7 @@ function mergeFault(
   if (!isEach || parts.length !== names.length) {
     return `does not name each retrieval once; they are ${names.join(", ")}`;
   }
-  if (by === "weights") return undefined;
+  if (by !== "quotas") return undefined;
   const beyond = retrievals.find(
     ({ as, k }) => (parts.find(({ name }) => name === as)?.value ?? 0) > k,
   );
@@ -439,14 +444,15 @@ function readRetrieve(from: HeaderValue): RetrieveStage {
 }
 
 function readMerge(from: HeaderValue): MergeStage {
-  const by = read(from, "by", oneOf("weights", "quotas"));
+  const by = read(from, "by", oneOf("weights", "quotas", "reciprocal-ranks"));
   const value = by === "quotas" ? candidates : weight;
   const parts = read(
     from,
     "parts",
     listOf((part) => ({ name: read(part, "name", text), value: read(part, "value", value) })),
   );
-  return { kind: "merge", by, parts };
+  if (by !== "reciprocal-ranks") return { kind: "merge", by, parts };
+  return { kind: "merge", by, parts, constant: read(from, "constant", rankConstant) };
 }
 
 function readSeen(from: HeaderValue): SeenStage {
@@ -516,6 +522,12 @@ const weight: HeaderReader<number> = (from) => {
   const { value } = from;
   if (typeof value === "number" && value >= 0 && value <= MERGE_WEIGHT_MAX) return value;
   throw refuse(from, `from 0 to ${MERGE_WEIGHT_MAX}`);
+};
+
+const rankConstant: HeaderReader<number> = (from) => {
+  const { value } = from;
+  if (typeof value === "number" && value >= 1 && value <= RANK_CONSTANT_MAX) return value;
+  throw refuse(from, `from 1 to ${RANK_CONSTANT_MAX}`);
 };
 
 const filterReader: HeaderReader<string> = (from) => {

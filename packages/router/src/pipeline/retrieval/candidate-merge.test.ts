@@ -16,6 +16,9 @@ interface Item {
 /** Of one retrieval: a list for each instance, best first. */
 type Lists = readonly (readonly Item[])[];
 
+/** Of reciprocal ranks. */
+const CONSTANT = 3;
+
 /** Of all steps, one after the other. */
 function outcomeOf<Outcome>(steps: Steps<Outcome>): Outcome {
   let step = steps.next();
@@ -41,12 +44,13 @@ function candidatesFrom(lists: Lists, name: string, toIds = idsOf): Candidates {
 }
 
 function mergedFrom(all: readonly Lists[], by: MergeStage["by"], values: readonly number[]) {
+  const how = by === "reciprocal-ranks" ? { by, constant: CONSTANT } : { by };
   const names = all.map((_, at) => `n${at}`);
   const parts = names.map((name, at) => ({ name, value: values[at]! })).toReversed();
   const lists = all.map((list, at) => {
     return { name: names[at]!, candidates: candidatesFrom(list, names[at]!) };
   });
-  return outcomeOf(mergedCandidates(lists, { kind: "merge", by, parts }));
+  return outcomeOf(mergedCandidates(lists, { kind: "merge", parts, ...how }));
 }
 
 function textsOf(values: Tensor | undefined, { ids, lists }: Candidates): string[][] {
@@ -91,6 +95,30 @@ describe("retrieved lists", () => {
           const expected = order.toSorted((a, b) => sumOf(b) - sumOf(a));
           expect(textsOf(merged.ids, merged)[instance]).toEqual(expected);
           expect(scores.map((score) => score + 0)).toEqual(expected.map((id) => sumOf(id) + 0));
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("merged by reciprocal ranks have each item once, by the sum over the lists that have it", () => {
+    const weights = fc.array(fc.constantFrom(0, 0.25, 1, 3), { minLength: 4, maxLength: 4 });
+    fc.assert(
+      fc.property(allLists, weights, (all, values) => {
+        const merged = mergedFrom(all, "reciprocal-ranks", values);
+
+        for (const [instance, { scores }] of merged.lists.entries()) {
+          const found = all.map((lists) => distinct(lists[instance]!).map(({ id }) => id));
+          const order = [...new Set(found.flat())];
+          const sumOf = (id: string): number => {
+            const terms = found.flatMap((ids, at) =>
+              ids.includes(id) ? [values[at]! / (CONSTANT + 1 + ids.indexOf(id))] : [],
+            );
+            return Math.fround(terms.reduce((sum, each) => sum + each, 0));
+          };
+          const expected = order.toSorted((a, b) => sumOf(b) - sumOf(a));
+          expect(textsOf(merged.ids, merged)[instance]).toEqual(expected);
+          expect(scores).toEqual(expected.map((id) => sumOf(id)));
         }
       }),
       { numRuns: 300 },

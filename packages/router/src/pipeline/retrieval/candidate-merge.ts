@@ -3,6 +3,7 @@
 //
 //   weights   score = sum over the retrievals that found the item of weight × score, in float64, rounded to
 //             float32 once; best first, equal scores by the first retrieval that found them, then by rank in it
+//   reciprocal-ranks   the same of weight / (constant + rank), where the rank of a retrieval's first item is 1
 //   quotas    the retrieval that has used the least part of its quota takes its best item not yet taken; of equals, the first
 //
 // An item that a retrieval did not find has the score 0 under that retrieval's name.
@@ -61,8 +62,7 @@ export function* mergedCandidates(
         if (isTurnOver(WORK_OF_LOOKUP)) yield;
       }
     }
-    const takenBy = merge.by === "weights" ? weighed : takenByQuota;
-    const taken = yield* takenBy(entries, values, isTurnOver);
+    const taken = yield* takenFrom(entries, merge, { values, isTurnOver });
     merged.push({
       positions: taken.map(({ key }) => first.get(key)!),
       scores: taken.map(({ score }) => score),
@@ -126,16 +126,36 @@ function* firstPositions(
 
 type Taken = Pick<Entry, "key" | "score">;
 
-/** Every item with its weighted sum, in the order in which items were found. */
-function* weighed(
+/** What the lists of an instance become; `values` are the weights or quotas of the retrievals. */
+function takenFrom(
   entries: readonly (readonly Entry[])[],
-  weights: readonly number[],
+  merge: MergeStage,
+  { values, isTurnOver }: { readonly values: readonly number[]; readonly isTurnOver: Meter },
+): Steps<readonly Taken[]> {
+  switch (merge.by) {
+    case "quotas":
+      return takenByQuota(entries, values, isTurnOver);
+    case "weights":
+      return summed(entries, ({ score }, from) => values[from]! * score, isTurnOver);
+    case "reciprocal-ranks": {
+      const { constant } = merge;
+      const term = (_entry: Entry, from: number, at: number) => values[from]! / (constant + at + 1);
+      return summed(entries, term, isTurnOver);
+    }
+  }
+}
+
+/** Every item with the sum of what its retrievals give it, in the order in which items were found. */
+function* summed(
+  entries: readonly (readonly Entry[])[],
+  term: (entry: Entry, from: number, at: number) => number,
   isTurnOver: Meter,
 ): Steps<readonly Taken[]> {
   const sums = new Map<unknown, number>();
   for (const [from, list] of entries.entries()) {
-    for (const { key, score } of list) {
-      sums.set(key, (sums.get(key) ?? 0) + weights[from]! * score);
+    for (const [at, entry] of list.entries()) {
+      const { key } = entry;
+      sums.set(key, (sums.get(key) ?? 0) + term(entry, from, at));
       if (isTurnOver(WORK_OF_LOOKUP)) yield;
     }
   }
