@@ -34,3 +34,12 @@ test("what is scanned at once is the mean of all scans, whichever worker made th
 
   expect([scannedOf(workers), scannedOf([{}])]).toEqual([3, undefined]);
 });
+
+test("a page that was hidden for hours begins anew, one that was hidden for a minute goes on", () => {
+  const before = withReport([], reportOf([]), 100);
+  const timesOf = (now: number): readonly number[] =>
+    withReport(before, reportOf([]), now).map(({ at }) => at);
+
+  expect(timesOf(160)).toEqual([98, 99, 100, 160]);
+  expect(timesOf(30_000)).toEqual([29_998, 29_999, 30_000]);
+});

@@ -23,6 +23,8 @@ export interface Sample {
 }
 
 const SAMPLES_MAX = 600;
+/** Older samples are dropped: a page that was hidden for hours had no reports meanwhile. */
+const AGE_SECONDS_MAX = 600;
 
 /** The samples and one more. */
 export function withReport(
@@ -31,7 +33,8 @@ export function withReport(
   nowSeconds: number,
 ): readonly Sample[] {
   const { traffic, questions } = report.router;
-  const before = samples.length > 0 ? samples : pastOf(traffic.perSecond, nowSeconds);
+  const recent = samples.filter(({ at }) => at >= nowSeconds - AGE_SECONDS_MAX);
+  const before = recent.length > 0 ? recent : pastOf(traffic.perSecond, nowSeconds);
   const sample: Sample = {
     at: nowSeconds,
     rate: traffic.perSecond.at(-1) ?? 0,
