@@ -288,6 +288,30 @@ describe.skipIf(executablePath === undefined)("the console's page", () => {
     expect(await page.locator("[role=status] #health-sentence").count()).toBe(0);
   });
 
+  test("what was typed for a model stays while it does not answer for a while", async () => {
+    const report = healthyReport();
+    const told = (answers: boolean): Answers => {
+      const models = report.models.map((model) => ({ ...model, answers }));
+      return { ...(answers && METADATA), "/v1/cluster": { json: { ...report, models } } };
+    };
+    const page = await opened(told(true));
+    const field = page.getByLabel("Instances (JSON)");
+    await page.getByRole("list", { name: "Stages of home-feed" }).waitFor();
+    await page.waitForFunction(`document.querySelector("#try-instances").value !== ""`);
+    await field.fill('["7"]');
+
+    for (const answers of [false, true]) {
+      await page.unrouteAll();
+      await page.route("**/*", (route) => answer(route, told(answers)));
+      for (let reports = 0; reports < 2; reports += 1) await page.waitForResponse("**/v1/cluster");
+    }
+    const kept = await field.inputValue();
+    await page.getByLabel("Model", { exact: true }).selectOption("movies");
+    await page.waitForFunction(`document.querySelector("#try-instances").value === '["42"]'`);
+
+    expect(kept).toBe('["7"]');
+  });
+
   test("a key can be typed as soon as the page asks for one", async () => {
     const page = await opened({ "/v1/cluster": { status: 401, json: { error: "no key" } } });
     await page.getByRole("heading", { name: "This router asks for a key" }).waitFor();

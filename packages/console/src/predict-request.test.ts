@@ -136,3 +136,9 @@ describe("an answer", () => {
     expect(answerTables({ outputs: [1] })).toBeUndefined();
   });
 });
+
+test("a cell of an answer is cut where nobody would read on", () => {
+  const [shown] = answerTables({ predictions: [[Array.from({ length: 5000 }, () => 0.5), "é"]] })!;
+
+  expect(shown!.rows.map((cells) => cells[1]!.length)).toEqual([1001, 1]);
+});

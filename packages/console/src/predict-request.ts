@@ -146,6 +146,8 @@ export interface AnswerTable {
 
 const ROWS_MAX = 200;
 const TABLES_MAX = 20;
+/** A cell of many numbers would be wider than anybody reads. */
+const CELL_CHARACTERS_MAX = 1000;
 
 /** `undefined`: the answer is no table, and is shown unchanged. */
 export function answerTables(answer: unknown): AnswerTable[] | undefined {
@@ -173,5 +175,6 @@ function tableOf(prediction: unknown): AnswerTable {
 }
 
 function cellText(value: unknown): string {
-  return typeof value === "string" ? value : JSON.stringify(value);
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return text.length <= CELL_CHARACTERS_MAX ? text : `${text.slice(0, CELL_CHARACTERS_MAX)}…`;
 }

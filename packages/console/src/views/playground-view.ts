@@ -2,7 +2,7 @@
 
 import type { ClusterReport } from "@winnow/router";
 import type { VNode } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import {
   answerTables,
   buildRequest,
@@ -28,7 +28,7 @@ export interface PlaygroundProps {
 type Asked =
   | { readonly kind: "nothing" }
   | { readonly kind: "asking" }
-  | { readonly kind: "told"; readonly answer: Answer<unknown> };
+  | { readonly kind: "told"; readonly shown: VNode };
 
 const NOTHING: Wanted = {
   model: "",
@@ -45,13 +45,8 @@ export function Playground({ client, models, origin, copy }: PlaygroundProps): V
   const [wanted, setWanted] = useState<Wanted>(NOTHING);
   const [asked, setAsked] = useState<Asked>({ kind: "nothing" });
   const model = models.find(({ name }) => name === wanted.model) ?? models[0];
-  const signatures = useSignatures(client, model, (first) =>
-    setWanted((now) => ({
-      ...now,
-      model: model?.name ?? "",
-      signature: first?.name ?? "",
-      instances: first === undefined ? now.instances : exampleInstances(first),
-    })),
+  const signatures = useSignatures(client, model, (told) =>
+    setWanted((now) => (model === undefined ? now : withSignatures(now, model.name, told))),
   );
   if (model === undefined) return section("try", "Try a request", empty("No model is known."));
   const built = buildRequest({ ...wanted, model: model.name });
@@ -59,7 +54,8 @@ export function Playground({ client, models, origin, copy }: PlaygroundProps): V
     event.preventDefault();
     if (built.kind === "wrong") return;
     setAsked({ kind: "asking" });
-    setAsked({ kind: "told", answer: await client.predict(built.path, built.body) });
+    // Made once: the page is drawn anew each second.
+    setAsked({ kind: "told", shown: answerView(await client.predict(built.path, built.body)) });
   };
   const change = (changes: Partial<Wanted>): void => setWanted((now) => ({ ...now, ...changes }));
   const place = { origin, hasKey: client.hasKey };
@@ -87,8 +83,19 @@ export function Playground({ client, models, origin, copy }: PlaygroundProps): V
             ],
       ),
     ),
-    h("div", { class: "answer", role: "status", "aria-label": "Answer" }, answerView(asked)),
+    h("div", { class: "answer", role: "status", "aria-label": "Answer" }, askedView(asked)),
   );
+}
+
+/**
+ * The form for a model's signatures, with an example. What was typed for a signature of this model is kept: the model may
+ * only have been away for a while.
+ */
+function withSignatures(now: Wanted, model: string, told: readonly ToldSignature[]): Wanted {
+  if (now.model === model && told.some(({ name }) => name === now.signature)) return now;
+  const first = told.find(({ name }) => name === "serving_default") ?? told[0];
+  const instances = first === undefined ? now.instances : exampleInstances(first);
+  return { ...now, model, signature: first?.name ?? "", instances };
 }
 
 type Model = ClusterReport["models"][number];
@@ -97,18 +104,22 @@ type Model = ClusterReport["models"][number];
 function useSignatures(
   client: RouterClient,
   model: Model | undefined,
-  onFirst: (first: ToldSignature | undefined) => void,
+  onTold: (signatures: readonly ToldSignature[]) => void,
 ): readonly ToldSignature[] {
   const [signatures, setSignatures] = useState<readonly ToldSignature[]>([]);
+  const shownFor = useRef<string>(undefined);
   const name = model?.name;
   useEffect(() => {
     let isCurrent = true;
     const read = async (chosen: string): Promise<void> => {
       const answer = await client.metadata(chosen);
       if (!isCurrent) return;
+      // While a model has none to tell, those that it had are kept, with what was typed for them.
       const told = answer.kind === "answered" ? signaturesOf(answer.value) : [];
+      if (told.length === 0 && shownFor.current === chosen) return;
+      shownFor.current = chosen;
       setSignatures(told);
-      onFirst(told.find((each) => each.name === "serving_default") ?? told[0]);
+      onTold(told);
     };
     if (name !== undefined) void read(name);
     return () => {
@@ -133,7 +144,7 @@ function choices({ models, model, signatures, wanted, change }: ChoicesParts): V
     chooser("model", "Model", {
       value: model.name,
       options: models.map(({ name }) => [name, name]),
-      onChoice: (name) => change({ model: name, version: "" }),
+      onChoice: (name) => change({ model: name, version: "", signature: "" }),
     }),
     chooser("version", "Version", {
       value: wanted.version,
@@ -238,10 +249,12 @@ function CopyButton({ name, text, copy }: CopyProps): VNode {
   );
 }
 
-function answerView(asked: Asked): VNode | null {
+function askedView(asked: Asked): VNode | null {
   if (asked.kind === "nothing") return null;
-  if (asked.kind === "asking") return h("p", { class: "empty" }, "Asking …");
-  const { answer } = asked;
+  return asked.kind === "asking" ? h("p", { class: "empty" }, "Asking …") : asked.shown;
+}
+
+function answerView(answer: Answer<unknown>): VNode {
   if (answer.kind !== "answered") {
     const status = answer.kind === "failed" ? `${answer.status}: ` : "";
     return h("p", { class: "wrong" }, badge("down", answer.kind), ` ${status}${answer.message}`);
