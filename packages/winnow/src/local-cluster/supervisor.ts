@@ -58,8 +58,8 @@ export class Supervisor {
 
   /** Process ids by name, for people who want to kill one. */
   get processIds(): ReadonlyMap<string, number> {
-    const running = [...this.#children].filter(([, child]) => child.exitCode === null);
-    return new Map(running.map(([name, child]) => [name, child.pid ?? 0]));
+    const running = [...this.#children].filter(([, child]) => isRunning(child));
+    return new Map(running.map(([name, child]) => [name, child.pid!]));
   }
 
   /** Starts a program; resolves when it listens. @throws WinnowError UNAVAILABLE if it exits. */
@@ -87,9 +87,10 @@ export class Supervisor {
   }
 
   #launch(program: Program): Promise<void> {
-    const child = startProcess(program);
-    this.#children.set(program.name, child);
     return new Promise((resolve, reject) => {
+      // Throws where the system has no memory for a process; of other lacks it tells by an event.
+      const child = startProcess(program);
+      this.#children.set(program.name, child);
       let hasListened = false;
       child.on("message", (message) => {
         if (message !== LISTENING_MESSAGE) return this.#onMessage(program.name, message);
@@ -130,9 +131,7 @@ export class Supervisor {
 
   #end(name: string, how = { waitMs: STOP_WAIT_MS, isDrained: false }): Promise<void> {
     const child = this.#children.get(name);
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) {
-      return Promise.resolve();
-    }
+    if (child === undefined || !isRunning(child)) return Promise.resolve();
     return new Promise((resolve) => {
       const force = this.#clock.setTimer(how.waitMs, () => child.kill("SIGKILL"));
       child.once("exit", () => {
@@ -143,6 +142,11 @@ export class Supervisor {
       else child.kill("SIGTERM");
     });
   }
+}
+
+/** Whether it was started, and has not ended by itself or by a signal. */
+function isRunning({ pid, exitCode, signalCode }: ChildProcess): boolean {
+  return pid !== undefined && exitCode === null && signalCode === null;
 }
 
 function startProcess({ nodeFlags = [], script, args, env, sharesPorts }: Program): ChildProcess {
