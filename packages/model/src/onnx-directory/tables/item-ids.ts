@@ -260,18 +260,17 @@ function textOf(element: Uint8Array, { type, region }: StoredArray, row: number)
     checkText(bytes, region, row);
     return bytes;
   }
-  const points: number[] = [];
+  let [text, length] = ["", 0];
   const view = new DataView(element.buffer, element.byteOffset, element.byteLength);
   for (let at = 0; at < element.length; at += CODE_POINT_BYTES) {
     const point = view.getUint32(at, true);
     if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) {
-      const text = `Cannot read ${region.name}: row ${row} holds no text`;
-      throw new WinnowError("DATA_LOSS", text);
+      throw new WinnowError("DATA_LOSS", `Cannot read ${region.name}: row ${row} holds no text`);
     }
-    points.push(point);
+    text += String.fromCodePoint(point);
+    if (point !== 0) length = text.length;
   }
-  while (points.at(-1) === 0) points.pop();
-  return encoder.encode(String.fromCodePoint(...points));
+  return encoder.encode(text.slice(0, length));
 }
 
 /** As `checkUtf8` for lines. */

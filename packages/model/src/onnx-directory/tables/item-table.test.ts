@@ -222,6 +222,11 @@ describe("a file of items is refused", () => {
       npy(["<f4", [4]], float),
       /items\.npy.* is float32 \[4\] where floats of the shape \[items, dim\]/,
     ],
+    [
+      "of texts without a character",
+      npy(["|S0", [2]], float.subarray(0, 0)),
+      /\|S0, all of them empty/,
+    ],
     ["of integers", npy(["<i4", [2, 2]], float), /is int32 \[2,2\] where floats/],
     ["without rows", npy(["<f4", [0, 2]], new Float32Array()), /is float32 \[0,2\] where floats/],
     ["that is truncated", whole.slice(0, -1), /takes 16 bytes, but it has 15; it may be truncated/],
@@ -373,6 +378,8 @@ describe("ids", () => {
     return npy([`|S${width}`, [texts.length]], all);
   };
   const rows = TEXTS.length;
+  const SHORT = TEXTS.slice(1);
+  const LONG = "é".repeat(150_000);
 
   test.each<[string, string, Uint8Array | string, readonly (string | bigint | number)[]]>([
     ["lines", "ids.txt", TEXTS.map((text) => `${text}\n`).join(""), TEXTS],
@@ -380,6 +387,12 @@ describe("ids", () => {
     ["lines of Windows", "ids.txt", TEXTS.map((text) => `${text}\r\n`).join(""), TEXTS],
     ["numpy's code points", "ids.npy", unicode(TEXTS), TEXTS],
     ["numpy's bytes", "ids.npy", bytes(TEXTS), TEXTS],
+    [
+      "one long text among numpy's",
+      "ids.npy",
+      unicode([...SHORT, LONG], 150_000),
+      [...SHORT, LONG],
+    ],
     [
       "int64",
       "ids.npy",

@@ -106,6 +106,8 @@ function npyType(file: RegionFile, descr: string): Pick<StoredArray, "type" | "e
   const type = NPY_TYPES[descr];
   if (type !== undefined) return { type, elementBytes: Number(descr.slice(2)) };
   const [, kind, width] = /^(<U|\|S)(\d{1,6})$/.exec(descr) ?? [];
+  if (Number(width) === 0)
+    throw refused(file, `its elements are ${descr}, all of them empty texts`);
   if (kind === "<U") return { type: "unicode", elementBytes: 4 * Number(width) };
   if (kind === "|S") return { type: "bytes", elementBytes: Number(width) };
   const text = `its elements are ${excerpt(descr)}`;
