@@ -274,6 +274,11 @@ describe("a file of items is refused", () => {
   test.each<[string, Uint8Array, RegExp]>([
     ["with a header of 2^60 bytes", vast, /a header of 11529215046068\d+ bytes/],
     [
+      "with a header that would take minutes to read",
+      withHeader(" ".repeat(2 ** 24 + 1)),
+      /a header of 16777217 bytes, at most 16777216 are read; save the items in a file of their own/,
+    ],
+    [
       "that is truncated",
       safetensors(tensors).slice(0, -1),
       /bytes where \d+ belong; it may be truncated/,

@@ -25,8 +25,8 @@ export interface StoredArray {
   readonly tensor: string;
 }
 
-/** Bytes of a header, at most: safetensors' own limit. */
-const HEADER_BYTES_MAX = 100_000_000;
+/** Bytes of a header, at most: hundreds of thousands of tensors, which are read in ten seconds. */
+const HEADER_BYTES_MAX = 2 ** 24;
 const NPY_HEADER_BYTES_MAX = 2 ** 20;
 const NPY_MAGIC = "\u0093NUMPY";
 const NPY_ARRAY = "array";
@@ -130,12 +130,7 @@ function npyType(file: RegionFile, descr: string): Pick<StoredArray, "type" | "e
 function safetensorsArray(file: RegionFile, { tensor, where }: TensorFile): StoredArray {
   const start = headOf(file, 8, "the start of a .safetensors file");
   const headerBytes = Number(start.getBigUint64(0, true));
-  if (headerBytes > HEADER_BYTES_MAX || 8 + headerBytes > file.size) {
-    throw damaged(file, `a header of ${headerBytes} bytes; the file may be truncated`);
-  }
-  const header = new Uint8Array(headerBytes);
-  file.read(8, header);
-  const root = parsedHeader(file, header);
+  const root = parsedHeader(file, headerBytes);
   const names = [...root.keys()].filter((name) => name !== "__metadata__");
   const name = tensor ?? (names.length === 1 ? names[0]! : undefined);
   const listed = names
@@ -153,7 +148,7 @@ function safetensorsArray(file: RegionFile, { tensor, where }: TensorFile): Stor
   }
   const offset = 8 + headerBytes;
   const ends = names.map((each) => tensorEntry(file, each, root.get(each)!.value).to);
-  const end = offset + Math.max(0, ...ends);
+  const end = offset + ends.reduce((last, to) => Math.max(last, to), 0);
   if (end !== file.size) {
     const text = `it has ${file.size} bytes where ${end} belong; it may be truncated`;
     throw damaged(file, text);
@@ -184,7 +179,16 @@ const SAFETENSORS_BYTES: Readonly<Partial<Record<ArrayType, number>>> = {
 
 type Members = Extract<LocatedJson, { kind: "object" }>["members"];
 
-function parsedHeader(file: RegionFile, header: Uint8Array): Members {
+function parsedHeader(file: RegionFile, headerBytes: number): Members {
+  if (8 + headerBytes > file.size) {
+    throw damaged(file, `a header of ${headerBytes} bytes; the file may be truncated`);
+  }
+  if (headerBytes > HEADER_BYTES_MAX) {
+    const text = `a header of ${headerBytes} bytes, at most ${HEADER_BYTES_MAX} are read`;
+    throw refused(file, `${text}; save the items in a file of their own`);
+  }
+  const header = new Uint8Array(headerBytes);
+  file.read(8, header);
   let root: LocatedJson;
   try {
     root = parseLocatedJson(header, file.name);
