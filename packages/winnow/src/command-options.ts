@@ -163,12 +163,24 @@ export const acceleratorOption = (): Option =>
     .choices(["cpu", "gpu", "reference"])
     .default("cpu");
 
+/** An empty path would be the directory in which the command happens to run. */
+const FILLED_DIRECTORY =
+  "It must name a directory or a URL; . is the directory in which the command runs.";
+
+/** A directory as an argument of a command. */
+export function directoryArgument(text: string): string {
+  if (text.trim() !== "") return text;
+  throw new InvalidArgumentError(FILLED_DIRECTORY);
+}
+
+/** The directory of models. */
+export const modelsOption = (description: string): Option =>
+  filledOption("--models <dir>", FILLED_DIRECTORY, [description, "WINNOW_MODELS"]);
+
 /** Adds the flags for where models are, Winnow's own and TensorFlow Serving's. */
 export function addModelOptions(command: Command): Command {
   return command
-    .addOption(
-      option("--models <dir>", "directory of models: <dir>/<name>/<version>/", "WINNOW_MODELS"),
-    )
+    .addOption(modelsOption("directory of models: <dir>/<name>/<version>/"))
     .addOption(option("--model_name <name>", "serve one model under this name (or MODEL_NAME)"))
     .addOption(
       option(

@@ -3,7 +3,7 @@
 
 import { Command, InvalidArgumentError } from "commander";
 import { WinnowError, systemClock } from "@winnow/core";
-import { option, wholeNumber } from "../command-options.ts";
+import { modelsOption, option, wholeNumber } from "../command-options.ts";
 import { readNamedFile } from "../process/named-file.ts";
 import { addLongCommandOptions, runLongCommand } from "./long-command.ts";
 import type { LongCommandOptions } from "./long-command.ts";
@@ -44,7 +44,7 @@ export function benchCommand(): Command {
       "<url>",
       "the router, such as http://127.0.0.1:8501, or its gRPC port, grpc://127.0.0.1:8500; TensorFlow Serving too",
     )
-    .addOption(option("--models <dir>", "models whose vocabularies give the keys", "WINNOW_MODELS"))
+    .addOption(modelsOption("models whose vocabularies give the keys"))
     .option(
       "--keys <file>",
       "instances to ask for, one JSON value per line, the most popular first",

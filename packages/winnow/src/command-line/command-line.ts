@@ -7,6 +7,7 @@ import {
   REST_PORT,
   addClientOptions,
   addMembershipOptions,
+  directoryArgument,
   modelReplicationOption,
   option,
   partitionBytesOption,
@@ -127,7 +128,7 @@ interface InspectOptions {
 function inspectCommand(): Command {
   return new Command("inspect")
     .description("show what a model directory holds and what each of N workers would hold")
-    .argument("<dir>", "a version, a model, or a directory of models")
+    .argument("<dir>", "a version, a model, or a directory of models", directoryArgument)
     .addOption(
       option("--workers <n>", "workers", "WINNOW_WORKERS")
         .argParser(wholeNumber(1, 1024))
@@ -288,7 +289,7 @@ function demoCommand(): Command {
     .description(
       "write models to try: movies (retrieval), movies-ranking, and two pipelines, home-feed and similar-movies",
     )
-    .argument("<dir>", "where to write them")
+    .argument("<dir>", "where to write them", directoryArgument)
     .option("--items <n>", "movies", wholeNumber(1, INT32_MAX), 10_000)
     .option("--dim <n>", "values per embedding", wholeNumber(1, 4096), 32)
     .option("--users <n>", "users", wholeNumber(1, INT32_MAX), 1000)

@@ -3,6 +3,7 @@
 import type { Command, Option } from "commander";
 import { describe, expect, test } from "vitest";
 import { addClientOptions } from "../command-options.ts";
+import { createCommandLine } from "./command-line.ts";
 import { servingCommands } from "./serving-commands.ts";
 
 /** Texts that may be empty: nothing is less protected, and nothing else is served, than where they are left out. */
@@ -20,7 +21,6 @@ const MAY_BE_EMPTY = new Set([
   "--members",
   "--id",
   "--advertise",
-  "--models",
   "--state-dir",
   "--model-cache-dir",
   "--otlp-endpoint",
@@ -48,6 +48,15 @@ describe.each(commands)("winnow %s", (_, make) => {
   test("takes an empty text only where that protects no less", () => {
     expect(takingEmpty(make()).filter((flag) => !MAY_BE_EMPTY.has(flag))).toEqual([]);
   });
+});
+
+test.each(["inspect", "demo"])("winnow %s takes no empty directory", (name) => {
+  const command = createCommandLine("1.0.0", { command: name })
+    .commands.find((each) => each.name() === name)!
+    .exitOverride()
+    .configureOutput({ writeErr: () => {} });
+
+  expect(() => command.parse([""], { from: "user" })).toThrow(/It must name a directory/);
 });
 
 test("a command takes no empty file of authorities or keys for the router", () => {

@@ -3,7 +3,7 @@
 
 import { Command, InvalidArgumentError } from "commander";
 import { systemClock } from "@winnow/core";
-import { option, wholeNumber } from "../command-options.ts";
+import { modelsOption, wholeNumber } from "../command-options.ts";
 import { addLongCommandOptions, runLongCommand } from "./long-command.ts";
 import type { LongCommandOptions } from "./long-command.ts";
 
@@ -31,13 +31,7 @@ export function verifyCommand(): Command {
       "compare a running cluster's answers with its model files, by brute force, or with another server's (exit code 1: different, 2: could not be checked, 3: answers are missing)",
     )
     .argument("<url>", "the router, such as http://127.0.0.1:8501")
-    .addOption(
-      option(
-        "--models <dir>",
-        "models whose files give the right answers: <dir>/<name>/<version>/",
-        "WINNOW_MODELS",
-      ),
-    )
+    .addOption(modelsOption("models whose files give the right answers: <dir>/<name>/<version>/"))
     .option("--model <name>", "only this model; may be repeated", collect)
     .option(
       "--grpc <host:port>",

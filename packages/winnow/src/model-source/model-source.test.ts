@@ -28,6 +28,7 @@ describe("where models are", () => {
       basePath: "/models/movies",
     });
     expect(modelSource({}, {})).toEqual({ kind: "directory", directory: "/models" });
+    expect(modelSource({ modelBasePath: "" }, {})).toEqual(modelSource({}, {}));
   });
 
   test("URLs of an object store stay as they are, and the model's name joins them", () => {

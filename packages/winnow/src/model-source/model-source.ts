@@ -53,7 +53,8 @@ export function modelSource(
   if (options.models !== undefined) {
     return { kind: "directory", directory: resolved(options.models) };
   }
-  if (options.modelBasePath !== undefined) {
+  // Empty is TensorFlow Serving's default of this flag.
+  if (options.modelBasePath !== undefined && options.modelBasePath !== "") {
     const model = options.modelName ?? environment.MODEL_NAME ?? DEFAULT_MODEL;
     return { kind: "model", model: named(model), basePath: resolved(options.modelBasePath) };
   }
