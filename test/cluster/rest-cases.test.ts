@@ -26,7 +26,7 @@ const DIFFERENT: Readonly<Record<string, { readonly status: number; readonly tex
   // Refused by the signature, not by the operation that fails first in TensorFlow's runtime.
   "err-model-rank-row": {
     status: 400,
-    text: '{\n    "error": "Input \\"input_1\\" must have shape [?], not [1,1]"\n}',
+    text: '{\n    "error": "Input \\"input_1\\" must have shape [?], not [1,1]: each value stands in no list of its own, [1,2] instead of [[1],[2]]"\n}',
   },
 };
 const isDifferent = ({ id }: RecordedCase): boolean => DIFFERENT[id] !== undefined;

@@ -3,9 +3,14 @@
 
 const CONTROLS = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
-/** The text on one line; characters that could control the terminal become U+FFFD. */
+/** Ends of lines, with the spaces after them: errors of graphs and of ONNX Runtime have several lines. */
+const LINE_BREAKS = /[\r\n\u2028\u2029]\s*/g;
+
+/** The text on one line; other characters that could control the terminal become U+FFFD. */
 export function terminalLine(text: string): string {
-  return text.replaceAll(CONTROLS, ({ length }) => "\ufffd".repeat(length));
+  return text
+    .replaceAll(LINE_BREAKS, " ")
+    .replaceAll(CONTROLS, ({ length }) => "\ufffd".repeat(length));
 }
 
 /** The same for a text with line breaks. */

@@ -83,7 +83,22 @@ function checkInput(input: SignatureTensor, tensor: Tensor): void {
 export function checkInputShape(input: SignatureTensor, shape: readonly number[]): void {
   if (isCompatible(input, shape)) return;
   const declared = (input.shape ?? []).map((size) => (size < 0 ? "?" : size)).join(",");
-  throw invalid(`Input "${input.name}" must have shape [${declared}], not [${shape.join(",")}]`);
+  const text = `Input "${input.name}" must have shape [${declared}], not [${shape.join(",")}]`;
+  throw invalid(`${text}${nestingAdvice(input, shape)}`);
+}
+
+/** Whether all sizes but the first are 1. */
+const isOneEach = (sizes: readonly number[]): boolean => sizes.slice(1).every((size) => size === 1);
+
+/** Whether lists of one value each are too many or too few: clients of graphs that take both send either. */
+function nestingAdvice({ shape: declared = [] }: TensorSpec, shape: readonly number[]): string {
+  if (declared.length === 2 && shape.length === 1 && isOneEach(declared)) {
+    return ": each value stands in a list of its own, [[1],[2]] instead of [1,2]";
+  }
+  if (declared.length === 1 && shape.length === 2 && isOneEach(shape)) {
+    return ": each value stands in no list of its own, [1,2] instead of [[1],[2]]";
+  }
+  return "";
 }
 
 function isCompatible(spec: TensorSpec, shape: readonly number[]): boolean {

@@ -15,7 +15,7 @@ test("a model's name moves no cursor, ends no line and turns no direction", () =
     examples: [undefined],
   });
 
-  expect(text).toContain("a\ufffd[31m\ufffdready b\ufffd, version 1: no\ufffdname\n");
+  expect(text).toContain("a\ufffd[31m ready b\ufffd, version 1: no name\n");
 });
 
 test("an example holds the same item, with such characters escaped", () => {
