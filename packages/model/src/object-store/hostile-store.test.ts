@@ -140,3 +140,57 @@ describe("a listing", () => {
     await expect(listed(model, model)).resolves.toBeDefined();
   });
 });
+
+describe.skipIf(!hasSdk("s3"))("a bucket in another region", () => {
+  /** Answers where a request is signed for Ireland, and refuses others; and the regions that were asked in. */
+  function inIreland(refuse: RequestListener): { listener: RequestListener; asked: string[] } {
+    const asked: string[] = [];
+    const right = answering("s3", {});
+    const listener: RequestListener = (request, response) => {
+      const [, region = ""] =
+        /Credential=[^/]+\/\d+\/([^/]+)\//.exec(request.headers.authorization ?? "") ?? [];
+      asked.push(region);
+      (region === "eu-west-1" ? right : refuse)(request, response);
+    };
+    return { listener, asked };
+  }
+
+  const malformed = (more: string): string =>
+    `<Error><Code>AuthorizationHeaderMalformed</Code><Message>the region is wrong</Message>${more}</Error>`;
+
+  const told = { "x-amz-bucket-region": "eu-west-1" };
+  test.each([
+    { how: "moved", status: 301, head: told, more: "" },
+    { how: "signed for another one, told in the head", status: 400, head: told, more: "" },
+    { how: "signed for another one", status: 400, head: {}, more: "<Region>eu-west-1</Region>" },
+  ])("is asked there, from the second request on at once: $how", async ({ status, head, more }) => {
+    const { listener, asked } = inIreland((_request, response) => {
+      response.writeHead(status, head).end(malformed(more));
+    });
+    const variables = DIALECTS.s3.environment(await servedBy(listener));
+    for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
+    vi.stubEnv("AWS_REGION", "us-east-1");
+    const store = objectStores(storeEnvironment());
+    const object = { key: "movies/1/rows", etag: ETAGS.s3 };
+    const range = { start: START, end: END };
+
+    await store.read(parseObjectUrl("s3://models"), object, range);
+    await store.read(parseObjectUrl("s3://models"), object, range);
+
+    expect(asked).toEqual(["us-east-1", "eu-west-1", "eu-west-1"]);
+  });
+
+  test.each([
+    ["none is told", ""],
+    ["what is told is no region", "<Region>x.evil.example/</Region>"],
+  ])("is an error where %s", async (_what, more) => {
+    const { listener, asked } = inIreland((_request, response) => {
+      response.writeHead(400).end(malformed(more));
+    });
+
+    const bytes = read("s3", listener);
+
+    await expect(bytes).rejects.toThrow("AuthorizationHeaderMalformed: the region is wrong");
+    expect(asked).toHaveLength(1);
+  });
+});

@@ -31,10 +31,19 @@ const SOCKETS_MAX = 32;
 
 type Sdk = typeof AwsS3;
 
-/** Has one client, made when it is first used. */
+/** The SDK, and a client of one region. */
+interface OpenedClient {
+  readonly sdk: Sdk;
+  readonly client: S3Client;
+}
+
+/** Has a client for each region, made when it is first used. */
 export class S3Store implements ObjectStore {
   readonly #environment: StoreEnvironment;
-  #opened: Promise<{ readonly sdk: Sdk; readonly client: S3Client }> | undefined;
+  /** By region; `undefined`: that of the environment. */
+  readonly #clients = new Map<string | undefined, Promise<OpenedClient>>();
+  /** Regions of buckets that are not in that of the environment, as the store has told. */
+  readonly #regions = new Map<string, string>();
 
   constructor(environment: StoreEnvironment) {
     this.#environment = environment;
@@ -71,7 +80,6 @@ export class S3Store implements ObjectStore {
   ): Promise<Uint8Array> {
     if (end <= start) return new Uint8Array();
     const what = writtenObject(place, key);
-    const { sdk, client } = await this.#open(what);
     const input = {
       Bucket: place.bucket,
       Key: key,
@@ -79,9 +87,9 @@ export class S3Store implements ObjectStore {
       Range: `bytes=${start}-${end - 1}`,
     };
     for (let attempt = 1; ; attempt += 1) {
-      const answer = await client.send(new sdk.GetObjectCommand(input)).catch((error: unknown) => {
-        throw s3Error(what, error);
-      });
+      const answer = await this.#ask(place, what, ({ sdk, client }) =>
+        client.send(new sdk.GetObjectCommand(input)),
+      );
       // The SDK repeats failed requests, but not those whose body breaks off; nor does it end one that sends the
       // whole object in place of the range.
       const body = answer.Body as Readable;
@@ -101,29 +109,50 @@ export class S3Store implements ObjectStore {
 
   async *#pages(url: ObjectUrl, options: { readonly Delimiter?: string }) {
     const { bucket, prefix } = url;
-    const { sdk, client } = await this.#open(`s3://${bucket}/${prefix}`);
     let token: string | undefined;
     let pages = 0;
     do {
       assertPages(url, (pages += 1));
-      const command = new sdk.ListObjectsV2Command({
+      const input = {
         Bucket: bucket,
         Prefix: prefix === "" ? "" : `${prefix}/`,
         ContinuationToken: token,
         ...options,
-      });
-      const page = await client.send(command).catch((error: unknown) => {
-        throw s3Error(`s3://${bucket}/${prefix}`, error);
-      });
+      };
+      const page = await this.#ask(url, `s3://${bucket}/${prefix}`, ({ sdk, client }) =>
+        client.send(new sdk.ListObjectsV2Command(input)),
+      );
       yield page;
       token = page.NextContinuationToken;
     } while (token !== undefined);
   }
 
+  /** Asks in the region of the bucket. A store that tells another one than it was asked in is asked there from then on. */
+  async #ask<Answer>(
+    place: ObjectBucket,
+    what: string,
+    request: (opened: OpenedClient) => Promise<Answer>,
+  ): Promise<Answer> {
+    const region = this.#regions.get(place.bucket);
+    const opened = await this.#open(what, region);
+    try {
+      return await request(opened);
+    } catch (error) {
+      const told = region === undefined ? toldRegion(error) : undefined;
+      if (told === undefined) throw s3Error(what, error);
+      this.#regions.set(place.bucket, told);
+      return await this.#ask(place, what, request);
+    }
+  }
+
   /** The client, with credentials that it keeps until they end. */
-  async #open(what: string): Promise<{ readonly sdk: Sdk; readonly client: S3Client }> {
-    this.#opened ??= openClient(this.#environment);
-    const opened = await this.#opened;
+  async #open(what: string, region: string | undefined): Promise<OpenedClient> {
+    let opening = this.#clients.get(region);
+    if (opening === undefined) {
+      opening = openClient(this.#environment, region);
+      this.#clients.set(region, opening);
+    }
+    const opened = await opening;
     // A refusal of whoever gives credentials would look like one of the bucket.
     await opened.client.config.credentials().catch((error: unknown) => {
       throw credentialsError(what, error);
@@ -134,19 +163,20 @@ export class S3Store implements ObjectStore {
 
 const isGiven = (value: string | undefined): value is string => value !== undefined && value !== "";
 
-/** Loads the SDK, which only users of S3 install. @throws WinnowError FAILED_PRECONDITION without it */
-async function openClient({
-  AWS_REGION,
-  AWS_DEFAULT_REGION,
-  AWS_ENDPOINT_URL,
-  AWS_ENDPOINT_URL_S3,
-}: StoreEnvironment): Promise<{ readonly sdk: Sdk; readonly client: S3Client }> {
+/**
+ * Loads the SDK, which only users of S3 install. `told`: the region, instead of the environment's.
+ * @throws WinnowError FAILED_PRECONDITION without it
+ */
+async function openClient(
+  { AWS_REGION, AWS_DEFAULT_REGION, AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_S3 }: StoreEnvironment,
+  told: string | undefined,
+): Promise<OpenedClient> {
   const sdk = await import("@aws-sdk/client-s3").catch((cause: unknown) => {
     const text =
       "Cannot read s3://: the package @aws-sdk/client-s3 is not installed; npm install it beside winnow";
     throw new WinnowError("FAILED_PRECONDITION", text, { cause });
   });
-  const region = [AWS_REGION, AWS_DEFAULT_REGION].find(isGiven);
+  const region = [told, AWS_REGION, AWS_DEFAULT_REGION].find(isGiven);
   const endpoint = [AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL].find(isGiven) ?? "";
   assertEndpoint("AWS_ENDPOINT_URL", endpoint);
   const hasEndpoint = endpoint !== "";
@@ -155,7 +185,6 @@ async function openClient({
     ...(region === undefined && hasEndpoint && { region: "us-east-1" }),
     // Only Amazon itself has buckets as host names.
     forcePathStyle: hasEndpoint,
-    followRegionRedirects: true,
     maxAttempts: ATTEMPTS_MAX,
     // Ranges have no checksums; what is read is checked against the model's own.
     responseChecksumValidation: "WHEN_REQUIRED",
@@ -218,11 +247,24 @@ const KNOWN_ERRORS: Readonly<Record<string, readonly [WinnowError["code"], strin
   RequestTimeTooSkewed: ["FAILED_PRECONDITION", "this machine's clock is wrong"],
   PreconditionFailed: REPLACED,
   PermanentRedirect: ["FAILED_PRECONDITION", "the bucket is in another region: set AWS_REGION"],
-  AuthorizationHeaderMalformed: [
-    "FAILED_PRECONDITION",
-    "the bucket is in another region: set AWS_REGION",
-  ],
 };
+
+/** How a store refuses a request that was signed for, or sent to, another region than the bucket's. */
+const REGION_ERRORS = new Set([
+  "PermanentRedirect",
+  "AuthorizationHeaderMalformed",
+  "IllegalLocationConstraintException",
+]);
+/** Part of the name of the host that is asked, and so of nothing but letters, digits and hyphens. */
+const REGION_NAME = /^[a-z0-9-]{1,32}$/;
+
+/** The region of the bucket where a request was refused for its region; `undefined`: it was not, or none is told. */
+function toldRegion(error: unknown): string | undefined {
+  const { name, $metadata, $response, Region } = error as S3ServiceException & { Region?: string };
+  if (!REGION_ERRORS.has(name) && $metadata?.httpStatusCode !== 301) return undefined;
+  const region = $response?.headers["x-amz-bucket-region"] ?? Region;
+  return region !== undefined && REGION_NAME.test(region) ? region : undefined;
+}
 
 /** What the SDK says where nobody has credentials to give. */
 const NO_CREDENTIALS = "Could not load credentials from any providers";
