@@ -137,9 +137,13 @@ def factors_where(condition, scores):
     return tf.where(condition, scores * 1.5, scores * 0.75)
 
 
-def bonuses(m, w, scores):
-    """A bonus for each of five conditions."""
-    for at, number in enumerate([0.5, 0.25, 0.75, 1.5]):
+def number_of(condition):
+    return tf.cast(condition, tf.float32)
+
+
+def bonuses(m, w, scores, count=5):
+    """A bonus for each of some conditions."""
+    for at, number in enumerate([0.5, 0.25, 0.75, 1.5][: count - 1]):
         scores += number * tf.cast(m.genre == w[:, None] + at, tf.float32)
     return scores + 0.125 * tf.cast(m.numbers == w[:, None], tf.float32)
 
@@ -208,6 +212,21 @@ MASKS = {
     "shown_in_stock": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(tf.gather(m.shown, w) & m.stock & (m.genre != w[:, None]), products(m, q), HIDDEN))),
     "price_of_country": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(tf.gather(m.prices, w) <= 0.5, products(m, q), -1e9))),
     "shown_of_slice": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(tf.gather(m.shown, w), products(m, q), HIDDEN)[:, 3:])),
+    "shown_of_columns": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(tf.transpose(tf.gather(m.countries, w, axis=1)), products(m, q), HIDDEN))),
+    "visible_of_columns": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) - 2.5 * (1.0 - tf.matmul(tf.one_hot(w - 1, 10), number_of(m.countries), transpose_b=True)), 40)),
+    # Flags that are added, compared, or the greatest of some.
+    "flags_added": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) - 1.5 * (seen(w) + (1.0 - tf.cast(m.stock, tf.float32))), 40)),
+    "flags_of_three": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) - 1e9 * (seen(w) + number_of(~m.stock) + number_of(of_first(m, w))), 40)),
+    "flags_any": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(seen(w) + number_of(~m.stock) > 0, HIDDEN, products(m, q)))),
+    "flags_both": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(seen(w) + number_of(of_first(m, w)) > 1.5, -1.0, products(m, q)), 40)),
+    "flags_capped": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) - 1.5 * tf.minimum(seen(w) + number_of(of_first(m, w)), 1.0), 40)),
+    "flags_of_integers": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(tf.cast(seen(w), tf.int32) + tf.cast(~m.stock, tf.int32) == 0, products(m, q), -1e9), 40)),
+    "flags_stacked": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) - 1.5 * tf.reduce_max(tf.stack([seen(w), number_of(of_first(m, w))]), axis=0), 40)),
+    "all_of_stack": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(tf.reduce_all(tf.stack([~listed(m, w), of_first(m, w)], axis=-1), axis=-1), products(m, q), HIDDEN))),
+    "flags_weighed": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) + (0.5 * number_of(of_first(m, w)) - 0.75 * seen(w)) + m.bias, 40)),
+    "flags_as_factors": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.sigmoid(products(m, q)) * (1.0 + 0.25 * (seen(w) + number_of(of_first(m, w)))), 40)),
+    "flags_none_kept": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) + tf.where(of_first(m, w), 0.25, tf.where(listed(m, w), -1.5, 0.5)), 40)),
+    "five_masks": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, bonuses(m, w[:, 0], tf.where(listed(m, w), HIDDEN, products(m, q)), 4))),
     # No rules over columns, or too many: these stay dense.
     "two_factors": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) * tf.where(m.genre == w[:, None], 1.5, 0.75), 40)),
     "dense_turned_genre": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) * tf.where(m.genre == w[:, None], -1.0, 1.0), 40)),
@@ -242,10 +261,12 @@ def masked_searches(directory):
     module.price = tf.Variable([(i * 13 % 16) / 8 for i in range(40)], name="price")
     flags = np.random.default_rng(7).integers(0, 2, (10, 40))
     module.shown = tf.Variable(flags, dtype=tf.bool, name="shown")
+    module.countries = tf.Variable(flags.T, dtype=tf.bool, name="countries")
     module.visible = tf.Variable(1 - flags, dtype=tf.float32, name="visible")
     module.prices = tf.Variable(np.random.default_rng(8).integers(0, 5, (10, 40)) / 4, dtype=tf.float32, name="prices")
     tf.saved_model.save(module, directory, signatures=signatures_of(module, MASKS))
-    cases = [("error", {"query": ROWS[:1], "wanted": [10]}, name) for name in ["shown", "visible", "visible_penalty"]]
+    refused = ["shown", "visible", "visible_penalty", "shown_of_columns"]
+    cases = [("error", {"query": ROWS[:1], "wanted": [10]}, name) for name in refused]
     for name, ((_, values), _) in MASKS.items():
         if name == "dense_blend_of_hidden":
             continue

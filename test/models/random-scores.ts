@@ -804,6 +804,51 @@ function onStock(
   return graph.op("AddV2", [scores.node, change]);
 }
 
+/** What is made of flags, two or three of them: a number for each item. */
+const JOININGS = [
+  ["AddV2", plus],
+  ["Maximum", Math.max],
+  ["Minimum", Math.min],
+  ["Mul", times],
+] as const;
+
+/** Flags that are joined before they change scores, or hide some. */
+function flagged(drawing: Drawing, scores: Value, { a, b }: Drawn): Value {
+  const { graph } = drawing;
+  const { rows, width } = scores;
+  const [joining, compute] = JOININGS[b % 4]!;
+  const masks = [a, a >> 3, a >> 5].slice(0, 2 + ((b >> 2) % 2)).map((each) => {
+    return maskOf(drawing, scores, each);
+  });
+  const casts = { SrcT: { type: "bool" }, DstT: FLOAT } as const;
+  const flags = masks.map((mask) => graph.op("Cast", [mask.node], casts));
+  const joined = flags.reduce((one, other) => graph.op(joining, [one, other]));
+  const totals = scores.values.map((_, at) => {
+    return masks.map((mask) => Number(mask.has(at))).reduce((one, other) => compute(one, other));
+  });
+  const words = `${masks.map((mask) => mask.words).join(` ${joining} `)}`;
+  const number = [0.5, -1, 3, -1e9][(b >> 3) % 4]!;
+  if ((b >> 5) % 2 === 0) {
+    drawing.words.push(`… + ${number} * (${words})`);
+    const change = graph.op("Mul", [joined, graph.constant([number], [])]);
+    const exactly = {
+      rows,
+      width,
+      values: totals.map((total) => total * number),
+      errors: new Float64Array(totals.length),
+    };
+    const node = graph.op("AddV2", [scores.node, change]);
+    return { node, ...combined([scores, exactly], plus, false) };
+  }
+  const bound = [0, 0.5, 1][(b >> 6) % 3]!;
+  drawing.words.push(`${number} where (${words}) > ${bound}, else …`);
+  const isChosen = graph.op("Greater", [joined, graph.constant([bound], [])]);
+  const node = graph.op("SelectV2", [isChosen, graph.constant([number], []), scores.node]);
+  const values = scores.values.map((value, at) => (totals[at]! > bound ? number : value));
+  const errors = scores.errors.map((error, at) => (totals[at]! > bound ? 0 : error));
+  return { ...scores, node, values, errors };
+}
+
 /** `scores * flags - (1 - flags) * number`, or with the sign and the flags of the others. */
 function blended(drawing: Drawing, scores: Value, { a, b }: Drawn): Value {
   const mask = maskOf(drawing, scores, a);
@@ -1042,7 +1087,7 @@ const withReduced: Step = (drawing, scores, { a, b }) => {
 /** By how often they are drawn: what a search can be made of more often than what none can. */
 const STEPS: readonly Step[] = Object.entries({
   3: [byFunction, withScalar],
-  2: [withVector, withColumn, masked, listed, boosted, blended],
+  2: [withVector, withColumn, masked, listed, boosted, blended, flagged],
   1: [withSoftmax, similar, chosen, sliced, bounded, rearranged, withItself, withReduced, reversed],
 } satisfies Record<number, readonly Step[]>)
   .toReversed()

@@ -200,8 +200,8 @@ export type {
   ValueId,
   Vocabulary,
 } from "./program/program.ts";
-export { SEARCH_MASKS_MAX, TABLE_SOURCES_MAX, vectorDimOf } from "./program/program.ts";
-export { searchesOf } from "./program/search/row-classes.ts";
+export { TABLE_SOURCES_MAX, vectorDimOf } from "./program/program.ts";
+export { areSearched, searchesOf } from "./program/search/row-classes.ts";
 export { maskValueAt, testsInRule } from "./program/search/search-mask.ts";
 export { elementFunction, isSoftmax, scoreValues } from "./program/search/score-functions.ts";
 export type {

@@ -262,9 +262,6 @@ export type MaskRule =
   | { readonly kind: "and" | "or"; readonly of: readonly MaskRule[] }
   | { readonly kind: "not"; readonly of: MaskRule };
 
-/** Masks of one search, at most: each may double the classes of rows, and with them the searches. */
-export const SEARCH_MASKS_MAX = 4;
-
 /** Which rows a graph masks before its top-k. */
 export interface SearchMask {
   readonly keeps: MaskRule;
@@ -276,6 +273,11 @@ export interface SearchMask {
   readonly bonus?: ValueId | undefined;
   /** Whether scores are multiplied by these instead; they are above 0. */
   readonly isFactor?: boolean | undefined;
+  /**
+   * Whether it is only for rows that the masks before it keep, back to the last one that is no such mask. It has a penalty, and
+   * stands at the same place.
+   */
+  readonly isElse?: boolean | undefined;
   /** How many of the step's functions stand before the mask; the scores of masked rows go through the others. */
   readonly functionsBefore: number;
 }
@@ -335,7 +337,7 @@ export interface TopKStep extends Conditional {
    * INVALID_ARGUMENT, as `TopKV2` says.
    */
   readonly capped: boolean;
-  /** One after the other, up to `SEARCH_MASKS_MAX`; absent where all rows keep their scores. */
+  /** One after the other, as many as `areSearched` allows; absent where all rows keep their scores. */
   readonly masks?: readonly SearchMask[] | undefined;
   /** What is ranked is what these make of the scores, one after the other; absent where it is the scores. */
   readonly functions?: readonly ScoreFunction[] | undefined;

@@ -19,7 +19,6 @@ import type {
   TableSpec,
   TopKStep,
 } from "../program.ts";
-import { SEARCH_MASKS_MAX } from "../program.ts";
 import {
   count32,
   flag,
@@ -35,6 +34,7 @@ import {
 } from "../header-reader.ts";
 import type { HeaderReader, HeaderValue } from "../header-reader.ts";
 import { isHostOperation } from "../operations/host-operations.ts";
+import { areSearched } from "../search/row-classes.ts";
 import { SCORE_OPERATIONS, isSoftmax } from "../search/score-functions.ts";
 import { dtype } from "./tensor-codec.ts";
 
@@ -286,6 +286,10 @@ function withMasks(step: TopKStep, masks: readonly SearchMask[], from: HeaderVal
   if (places.some((place, at) => place < (places[at - 1] ?? 0))) {
     throw refuse(from, "masks one behind the other");
   }
+  const areElse = masks.every(({ isElse, penalty, functionsBefore }, at) => {
+    return isElse !== true || (penalty !== undefined && places[at - 1] === functionsBefore);
+  });
+  if (!areElse) throw refuse(from, "a mask before one that is else");
   return { ...step, masks };
 }
 
@@ -293,8 +297,8 @@ function withMasks(step: TopKStep, masks: readonly SearchMask[], from: HeaderVal
 function manyMaskTopKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
   const step = withScoreFunctions(topKStep(from, around), from);
   const masks = read(from, "masks", listOf(searchMask(columnsOf(step, around))));
-  if (masks.length === 0 || masks.length > SEARCH_MASKS_MAX) {
-    throw refuse(property(from, "masks"), `1 to ${SEARCH_MASKS_MAX} masks`);
+  if (masks.length === 0 || !areSearched(masks)) {
+    throw refuse(property(from, "masks"), "some masks, and few searches of them");
   }
   const vectors = read(from, "vectors", optional(count32));
   const masked = withMasks(step, masks, property(from, "masks"));
@@ -325,6 +329,7 @@ function searchMask(columns: readonly string[]): HeaderReader<SearchMask> {
     const penalty = read(from, "penalty", optional(count32));
     const bonus = read(from, "bonus", optional(count32));
     const isFactor = read(from, "isFactor", optional(flag));
+    const isElse = read(from, "isElse", optional(flag));
     return {
       keeps: read(from, "keeps", (rule) => maskRule(rule, columns, 0)),
       score: read(from, "score", number),
@@ -332,6 +337,7 @@ function searchMask(columns: readonly string[]): HeaderReader<SearchMask> {
       ...(penalty !== undefined && { penalty }),
       ...(bonus !== undefined && { bonus }),
       ...(isFactor !== undefined && { isFactor }),
+      ...(isElse !== undefined && { isElse }),
     };
   };
 }

@@ -45,6 +45,8 @@ interface AskedMask {
   readonly penalty?: number | undefined;
   readonly bonus?: number | undefined;
   readonly isFactor?: boolean | undefined;
+  /** Whether it is only for rows that the mask before it keeps. */
+  readonly isElse?: boolean | undefined;
   readonly functionsBefore: number;
 }
 
@@ -213,6 +215,18 @@ async function answerOf(asked: Asked): Promise<{
   return { lists, searches: searches.count };
 }
 
+/** A score behind some masks, of which those that are else ask no more of rows that one before left out. */
+function behindMasks(score: number, row: number, masks: readonly AskedMask[]): number {
+  let isLeft = false;
+  let value = score;
+  for (const mask of masks) {
+    if (isLeft && mask.isElse === true) continue;
+    isLeft = row % mask.of !== 0;
+    value = masked(value, row, mask);
+  }
+  return value;
+}
+
 function masked(score: number, row: number, mask: AskedMask): number {
   const { of, penalty, bonus, isFactor } = mask;
   const isKept = row % of === 0;
@@ -235,7 +249,8 @@ function expectedOf(asked: Asked): readonly (readonly (Scored & { readonly id: s
       if (row === excluded[query]) return [];
       let score = Math.fround(factor * value) + 0;
       for (let at = 0; at <= functions.length; at += 1) {
-        for (const mask of masks) if (mask.functionsBefore === at) score = masked(score, row, mask);
+        const own = masks.filter(({ functionsBefore }) => functionsBefore === at);
+        score = behindMasks(score, row, own);
         score = made(functions.slice(at, at + 1), query)(score);
       }
       return [{ row, score }];
@@ -297,9 +312,18 @@ const askedMask = (functions: number): fc.Arbitrary<AskedMask> => {
       penalty: number,
       bonus: fc.option(number, { nil: undefined }),
       isFactor: fc.boolean(),
+      isElse: fc.boolean(),
     }),
   );
 };
+
+/** Masks of which those are else that may be. */
+function withElse(masks: readonly AskedMask[]): readonly AskedMask[] {
+  return masks.map(({ isElse, ...mask }, at) => {
+    const isBehind = masks[at - 1]?.functionsBefore === mask.functionsBefore;
+    return isElse === true && isBehind ? { ...mask, isElse } : mask;
+  });
+}
 
 const askedOf = (rows: number): fc.Arbitrary<Asked> =>
   fc
@@ -321,7 +345,7 @@ const askedOf = (rows: number): fc.Arbitrary<Asked> =>
             minLength: queries,
             maxLength: queries,
           }),
-          masks: fc.array(askedMask(count), { maxLength: 3 }),
+          masks: fc.array(askedMask(count), { maxLength: 4 }),
         })
         .map(({ factors, made, excluded, masks }): Asked => ({
           values,
@@ -330,7 +354,7 @@ const askedOf = (rows: number): fc.Arbitrary<Asked> =>
           excluded,
           functions: made.map((each) => each.function),
           operands: made.map(({ operands }) => operands),
-          masks: masks.toSorted((a, b) => a.functionsBefore - b.functionsBefore),
+          masks: withElse(masks.toSorted((a, b) => a.functionsBefore - b.functionsBefore)),
         })),
     );
 

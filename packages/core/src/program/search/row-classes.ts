@@ -8,10 +8,15 @@
 //     not a, but b      g(-∞)               one score for all of them, whatever their vectors are
 //     neither           g(-∞) - 1e9
 //
+// Masks of which each is for rows that those before it keep make one class each: of `f(s) - 1e9 · (seen + sold_out)`
+//
+//     seen and sold out                       f(s) - 2e9
+//     else, seen or sold out                  f(s) - 1e9
+//     else                                    f(s)
+//
 // A search is made for each class, and their lists make one: scores of a class are in the order of its functions.
 
 import type { Filter } from "../../attributes/filter.ts";
-import type { SearchMask } from "../program.ts";
 import type { BoundFunction } from "./score-functions.ts";
 
 /** A mask with what a request makes of it. */
@@ -25,6 +30,8 @@ export interface BoundMask {
   readonly penalty?: BoundFunction | undefined;
   /** What is done to the scores of rows that are kept. */
   readonly bonus?: BoundFunction | undefined;
+  /** Whether it is only for rows that the masks before it keep. */
+  readonly isElse?: boolean | undefined;
   readonly functionsBefore: number;
 }
 
@@ -43,18 +50,23 @@ export function rowClassesOf(
   functions: readonly BoundFunction[],
   masks: readonly BoundMask[],
 ): readonly RowClass[] {
-  let classes: readonly RowClass[] = [{ admits: [], functions: [] }];
+  let kept: readonly RowClass[] = [{ admits: [], functions: [] }];
+  /** Rows that a mask left out, of which those behind it that are else ask no more. */
+  let left: readonly RowClass[] = [];
   let done = 0;
   for (const mask of masks) {
     const between = functions.slice(done, mask.functionsBefore);
-    classes = divided(
+    const classes = mask.isElse === true ? kept : [...kept, ...left];
+    const parts = divided(
       classes.map((each) => withFunctions(each, between)),
       mask,
     );
+    left = mask.isElse === true ? [...left, ...parts.left] : parts.left;
+    ({ kept } = parts);
     done = mask.functionsBefore;
   }
   const behind = functions.slice(done);
-  const all = classes.map((each) => withFunctions(each, behind));
+  const all = [...kept, ...left].map((each) => withFunctions(each, behind));
   const isOwn = ({ score }: RowClass): boolean => score === undefined;
   return [...all.filter(isOwn), ...all.filter((each) => !isOwn(each))];
 }
@@ -64,18 +76,45 @@ export function admitting(admits: readonly Filter[]): { readonly admits?: readon
   return admits.length === 0 ? {} : { admits };
 }
 
-/** How many searches masks make at most, if all rows that have one score are one search. */
-export function searchesOf(masks: readonly SearchMask[]): number {
-  const replacing = masks.filter(({ penalty }) => penalty === undefined).length;
-  return 2 ** (masks.length - replacing) + Math.min(1, replacing);
+/** What decides how many searches a mask makes. */
+interface Dividing {
+  readonly penalty?: unknown;
+  readonly isElse?: boolean | undefined;
 }
 
-function divided(classes: readonly RowClass[], mask: BoundMask): readonly RowClass[] {
+/** How many searches masks make at most, if all rows that have one score are one search. */
+export function searchesOf(masks: readonly Dividing[]): number {
+  let [kept, left, replaced] = [1, 0, 0];
+  for (const { penalty, isElse } of masks) {
+    if (isElse === true) {
+      left += kept;
+      continue;
+    }
+    kept += left;
+    left = penalty === undefined ? 0 : kept;
+    if (penalty === undefined) replaced = 1;
+  }
+  return kept + left + replaced;
+}
+
+const MASKS_MAX = 8;
+const SEARCHES_MAX = 17;
+
+/** Whether one search may have such masks: each may double the classes of rows, and with them the searches. */
+export function areSearched(masks: readonly Dividing[]): boolean {
+  return masks.length <= MASKS_MAX && searchesOf(masks) <= SEARCHES_MAX;
+}
+
+/** The parts of classes that a mask keeps, and those that it leaves out. */
+function divided(
+  classes: readonly RowClass[],
+  mask: BoundMask,
+): { readonly kept: readonly RowClass[]; readonly left: readonly RowClass[] } {
   const { admits, others, penalty, bonus, score } = mask;
   const kept = classes.map((each) => withFunctions(within(each, admits), bonus ? [bonus] : []));
-  if (penalty === undefined) return [...kept, { admits: others, functions: [], score }];
-  const changed = classes.map((each) => withFunctions(within(each, others), [penalty]));
-  return [...kept, ...changed];
+  if (penalty === undefined) return { kept, left: [{ admits: others, functions: [], score }] };
+  const left = classes.map((each) => withFunctions(within(each, others), [penalty]));
+  return { kept, left };
 }
 
 function withFunctions(one: RowClass, functions: readonly BoundFunction[]): RowClass {

@@ -52,7 +52,7 @@ function filtersOfRule(
 
 /** A mask with what a request makes of it. @throws WinnowError INVALID_ARGUMENT */
 export function boundMask(
-  { keeps, score, penalty, bonus, isFactor, functionsBefore }: SearchMask,
+  { keeps, score, penalty, bonus, isFactor, isElse, functionsBefore }: SearchMask,
   valueOf: (value: ValueId) => Tensor,
   queries: number,
 ): BoundMask {
@@ -65,7 +65,7 @@ export function boundMask(
       : boundFunctions([{ op, operand }], valueOf, queries)[0];
   };
   const changes = { penalty: changeOf(penalty), bonus: changeOf(bonus) };
-  return { admits, others, score, ...changes, functionsBefore };
+  return { admits, others, score, ...changes, isElse, functionsBefore };
 }
 
 interface OfQuery {

@@ -170,6 +170,8 @@ export interface NodeMask {
   readonly bonus?: GraphValue | undefined;
   /** Whether these are factors above 0 instead. */
   readonly isFactor?: boolean | undefined;
+  /** Whether it is only for rows that the masks before it keep. */
+  readonly isElse?: boolean | undefined;
   /** How many of the node's functions stand before it. */
   readonly functionsBefore: number;
 }

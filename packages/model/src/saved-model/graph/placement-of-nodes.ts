@@ -18,6 +18,7 @@ import type { GraphValue, LoweredNode, OperationNode } from "./graph-value.ts";
 import { MissingOperations, unsupported } from "./missing-operations.ts";
 import { refuseNarrow } from "./narrow-values.ts";
 import { refusalOfTranslation } from "./onnx/dense-translation.ts";
+import { withoutAddedAxis } from "./scores/values/rearrangement.ts";
 
 /** Where a node runs: `remote` are lookups and searches, and choices between branches. */
 type Side = "host" | "dense" | "remote";
@@ -120,9 +121,18 @@ function preferredSide(
   const isAfterSearch =
     computed.length > 0 && computed.every((value) => isSearchResult(value, places));
   if (isAfterSearch) return "host";
-  if (CHEAP.has(node.op) && computed.every((value) => isOfHost(value, places))) return "host";
+  if (isCheap(node) && computed.every((value) => isOfHost(value, places))) return "host";
   const touchesFloats = [...computed, ...node.outputs].some(({ dtype }) => FLOATS.has(dtype));
   return touchesFloats ? "dense" : "host";
+}
+
+/** Whether an operation is not worth a dense part; `values[:, None]` is another ExpandDims. */
+function isCheap({ op, outputs }: OperationNode): boolean {
+  const [output] = outputs;
+  const isAxisAdded =
+    op === "StridedSlice" &&
+    output?.shape?.some((_, axis) => withoutAddedAxis(output, axis) !== undefined);
+  return CHEAP.has(op) || isAxisAdded === true;
 }
 
 /** Whether a node makes one value of each row number: an id, another type, or the row of a longer table. */

@@ -264,7 +264,7 @@ class ProgramWriter {
     }
   }
 
-  #mask({ keeps, score, penalty, bonus, isFactor, functionsBefore }: NodeMask): SearchMask {
+  #mask({ keeps, score, penalty, bonus, isFactor, isElse, functionsBefore }: NodeMask): SearchMask {
     return {
       keeps: this.#rule(keeps),
       score,
@@ -272,6 +272,7 @@ class ProgramWriter {
       ...(penalty && { penalty: this.#read(penalty) }),
       ...(bonus && { bonus: this.#read(bonus) }),
       ...(isFactor === true && { isFactor }),
+      ...(isElse === true && { isElse }),
     };
   }
 

@@ -424,6 +424,19 @@ describe("scores under a mask", () => {
     expect(steps.map(({ kind }) => kind)).not.toContain("topK");
   });
 
+  test("compare floats of a request without a dense part", () => {
+    const { steps } = named.find(({ name }) => name === "dearer")!;
+
+    expect(steps.map(({ kind }) => kind)).toEqual(["host", "topK"]);
+  });
+
+  test("that flags make together have a penalty for each number, of rows that those before it keep", () => {
+    const { steps } = named.find(({ name }) => name === "flags_of_three")!;
+    const search = steps.find((step) => step.kind === "topK");
+
+    expect(search?.masks?.map(({ isElse = false }) => isElse)).toEqual([false, true, true]);
+  });
+
   test("are of one table, whose columns each stand once and count as memory", () => {
     const [plain, prices, biased] = masked.tables;
 
@@ -446,6 +459,7 @@ describe("scores under a mask", () => {
       "string",
     ]);
     expect((biased as CandidateTable).masks?.map(({ type }) => type)).toEqual([
+      "integer",
       "integer",
       "float",
       "boolean",
@@ -534,5 +548,24 @@ describe("a graph that is hard to follow", () => {
     expect(kinds).toMatch(/^INVALID_ARGUMENT .*cannot combine the shapes/);
     const squares = [...powers, operation("y", "MatMul", "x", "p2999")];
     expect(kindsOf(squares)).toEqual(["dense"]);
+  });
+
+  test("with flags that are joined with themselves again and again is read in the time of its nodes", () => {
+    const stock = constant("f0", [3], [0, 1, 0]);
+    const bound = constant("t", [], [0]);
+    const joined = (op: string, count: number): Node[] => [
+      operation("s0", "Greater", "product", "t"),
+      operation("f1", "SelectV2", "s0", "t", "f0"),
+      ...Array.from({ length: count }, (_, at) =>
+        operation(`f${at + 2}`, op, `f${at + 1}`, `f${at + 1}`),
+      ),
+      operation("y", "AddV2", "product", `f${count + 1}`),
+    ];
+
+    for (const op of ["AddV2", "Maximum", "Mul"]) {
+      const kinds = kindsOf([items, product, stock, bound, ...joined(op, 300)]);
+
+      expect(kinds).toEqual(["dense"]);
+    }
   });
 });

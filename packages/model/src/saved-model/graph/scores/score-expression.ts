@@ -20,13 +20,14 @@
 // A function may give several scores one value: whole ranges behind a relu, neighbours behind any. The search
 // orders such rows as TensorFlow does (core/program/search/ranked-search.ts).
 
-import { SEARCH_MASKS_MAX } from "@winnow/core";
+import { areSearched } from "@winnow/core";
 import type { GraphValue, OperationNode } from "../graph-value.ts";
 import type { Lowering } from "../lowered-nodes.ts";
 import { composed } from "./composition/searched-scores.ts";
 import type { Composition, SearchedScores } from "./composition/searched-scores.ts";
 import { isHiding, withHidden } from "./masks/hidden-items.ts";
 import type { MaskBehind } from "./masks/hidden-items.ts";
+import { areShort } from "./masks/rule-size.ts";
 import { maskedScoresOf } from "./masks/score-mask.ts";
 import { gatedProductOf, withoutLayerAxis } from "./products/gated-product.ts";
 import { towerProductOf } from "./products/item-tower.ts";
@@ -148,14 +149,24 @@ function withoutMask(value: GraphValue, trail: Trail, lowering: Lowering): Graph
   const isOpen = trail.best === undefined && trail.position === undefined;
   const found = isOpen ? maskedScoresOf(value, scalarReader(lowering)) : undefined;
   if (found === undefined) return value;
-  const { mask, scores } = found;
-  const keeps = slice ? slicedRule(mask.keeps, slice, readerOf(lowering)) : mask.keeps;
-  const isMoved = isHiding(mask) && masks.length > 0;
-  const own = { mask: { ...mask, keeps }, stepsBehind: steps.length };
-  const both = isMoved ? withHidden(keeps, steps, masks) : [...masks, own];
-  if (both.length > SEARCH_MASKS_MAX || (isHiding(mask) && areOfFinite(trail))) return value;
-  trail.masks = both;
-  return scores;
+  const own = found.masks.map((mask): MaskBehind => {
+    const keeps = slice ? slicedRule(mask.keeps, slice, readerOf(lowering)) : mask.keeps;
+    return { mask: { ...mask, keeps }, stepsBehind: steps.length };
+  });
+  const hiding = own.find(({ mask }) => isHiding(mask));
+  const isMoved = hiding !== undefined && masks.length > 0;
+  const all = isMoved
+    ? withHidden(hiding.mask.keeps, steps, masks)
+    : [...masks, ...own.toReversed()];
+  if (!areReadable(all) || (hiding !== undefined && areOfFinite(trail))) return value;
+  trail.masks = all;
+  return found.scores;
+}
+
+/** Whether a search may have these masks, last one first. */
+function areReadable(masks: readonly MaskBehind[]): boolean {
+  const inOrder = masks.map(({ mask }) => mask).toReversed();
+  return areSearched(inOrder) && areShort(inOrder.map(({ keeps }) => keeps));
 }
 
 /** Whether a mask above multiplies scores by 0, so that those below may not be -∞. */
@@ -199,7 +210,7 @@ function taken(found: ScoreStep, trail: Trail, lowering: Lowering): boolean {
   // A data set's batches would each have their own masked rows.
   if (lowering.isInDataset || trail.best !== undefined) return false;
   const masks = withHidden(step.shown, steps, trail.masks);
-  if (masks.length > SEARCH_MASKS_MAX || areOfFinite(trail)) return false;
+  if (!areReadable(masks) || areOfFinite(trail)) return false;
   trail.masks = masks;
   if (step.bias.isNothing !== true) steps.push(step);
   return true;

@@ -4,13 +4,14 @@
 import { producerOf } from "../../graph-value.ts";
 import type { GraphMaskRule, GraphValue } from "../../graph-value.ts";
 import { elementFunctionsOf, scalarValue } from "../values/element-functions.ts";
-import { itemsOf, operandsOf, ruleOf } from "./mask-rule.ts";
-import type { Within } from "./mask-rule.ts";
 import { isSingle, scalarOf } from "../values/scalar-value.ts";
 import type { ScalarReader } from "../values/scalar-value.ts";
-import { anyNumbersOf, storedNumbersOf, twoNumbersOf } from "./two-numbers.ts";
-import type { TwoNumbers } from "./two-numbers.ts";
 import { vectorOf } from "../values/vector-value.ts";
+import { ruleWhere, storedNumbersOf } from "./few-numbers.ts";
+import type { FewNumbers } from "./few-numbers.ts";
+import { itemsOf, operandsOf } from "./item-column.ts";
+import type { Within } from "./item-column.ts";
+import { numbersOf, ruleOf } from "./mask-rule.ts";
 
 /** A condition on items, before it is known which table holds them. */
 export interface ScoreMask {
@@ -23,13 +24,15 @@ export interface ScoreMask {
   readonly bonus?: GraphValue | undefined;
   /** Whether these are factors above 0 instead. */
   readonly isFactor?: boolean | undefined;
+  /** Whether it is only for rows that the masks before it keep. */
+  readonly isElse?: boolean | undefined;
   /** Whether it is made of products with 0, which an infinity has none of. */
   readonly isOfFinite?: boolean | undefined;
 }
 
-/** A mask, and the scores below it. */
+/** Masks, first one first, and the scores below them. */
 export interface MaskedScores {
-  readonly mask: ScoreMask;
+  readonly masks: readonly ScoreMask[];
   readonly scores: GraphValue;
 }
 
@@ -38,6 +41,7 @@ interface Change {
   readonly keeps: GraphMaskRule;
   readonly amount: number;
   readonly ofKept?: number | undefined;
+  readonly isElse?: boolean | undefined;
 }
 
 const CHANGES = ["Add", "AddV2", "Mul", "Sub"];
@@ -61,66 +65,80 @@ function addedTo(value: GraphValue, within: Within): MaskedScores | undefined {
   const [left, right] = node?.inputs ?? [];
   if (left === undefined || right === undefined) return undefined;
   const sign = node?.op === "Sub" ? -1 : 1;
-  const found = withAdded(left, changeFor(left, right, { neutral: 0, within }), { within, sign });
+  const found = withAdded(left, changesFor(left, right, { neutral: 0, within }), { within, sign });
   if (found !== undefined || sign < 0) return found;
-  return withAdded(right, changeFor(right, left, { neutral: 0, within }), { within, sign });
+  return withAdded(right, changesFor(right, left, { neutral: 0, within }), { within, sign });
 }
 
-/** Scores to which an amount is added, or from which it is subtracted: -∞ leaves nothing of them. */
+/** Scores to which amounts are added, or from which they are subtracted: -∞ leaves nothing of them. */
 function withAdded(
   scores: GraphValue,
-  change: Change | undefined,
+  changes: readonly Change[] | undefined,
   { within, sign }: { readonly within: Within; readonly sign: 1 | -1 },
 ): MaskedScores | undefined {
-  if (change === undefined || itemsOf(scores) !== within.items) return undefined;
-  const { keeps } = change;
-  const amount = Math.fround(sign * change.amount);
-  const ofKept = change.ofKept && Math.fround(sign * change.ofKept);
-  if (amount === -Infinity && ofKept === undefined) {
-    return { mask: { keeps, score: -Infinity }, scores };
+  if (changes === undefined || itemsOf(scores) !== within.items) return undefined;
+  const signed = changes.map((change): Change => ({
+    ...change,
+    amount: Math.fround(sign * change.amount),
+    ofKept: change.ofKept && Math.fround(sign * change.ofKept),
+  }));
+  const [{ keeps, amount, ofKept } = {}, ...others] = signed;
+  if (keeps !== undefined && amount === -Infinity && ofKept === undefined && others.length === 0) {
+    return { masks: [{ keeps, score: -Infinity }], scores };
   }
-  const areFinite = Number.isFinite(amount) && Number.isFinite(ofKept ?? 0);
-  return areFinite ? { mask: penalised({ keeps, amount, ofKept }, false), scores } : undefined;
+  const areFinite = signed.every(({ amount, ofKept = 0 }) => {
+    return Number.isFinite(amount) && Number.isFinite(ofKept);
+  });
+  return areFinite
+    ? { masks: signed.map((change) => penalised(change, false)), scores }
+    : undefined;
 }
 
-function penalised({ keeps, amount, ofKept }: Change, isFactor: boolean): ScoreMask {
+function penalised({ keeps, amount, ofKept, isElse }: Change, isFactor: boolean): ScoreMask {
   const bonus = ofKept === undefined ? undefined : scalarValue(ofKept);
   const changes = { penalty: scalarValue(amount), ...(bonus && { bonus }) };
-  return { keeps, score: 0, ...changes, ...(isFactor && { isFactor }) };
+  return { keeps, score: 0, ...changes, ...(isFactor && { isFactor }), ...(isElse && { isElse }) };
 }
 
 /** A number for rows that a rule does not keep, 0 for the others. */
 export function penaltyOf(value: GraphValue, within: Within): Change | undefined {
-  return changeBeside(0, anyNumbersOf(value, within));
+  const [change, ...others] = changesBeside(0, numbersOf(value, within)) ?? [];
+  return change?.ofKept === undefined && others.length === 0 ? change : undefined;
 }
 
-function changeBeside(neutral: number, numbers: TwoNumbers | undefined): Change | undefined {
-  if (numbers === undefined) return undefined;
-  const { rule, inside, outside } = numbers;
-  if (outside === neutral) return { keeps: { kind: "not", of: rule }, amount: inside };
-  return inside === neutral ? { keeps: rule, amount: outside } : undefined;
-}
-
-/** What numbers change, where that may be the scores of all rows. */
-function changeOfAll(neutral: number, numbers: TwoNumbers | undefined): Change | undefined {
-  const change = changeBeside(neutral, numbers);
-  if (change !== undefined || numbers === undefined) return change;
-  const { rule, inside, outside } = numbers;
-  return { keeps: rule, amount: outside, ofKept: inside };
+/** What numbers change, one after the other, each for rows that those before it keep. */
+function changesBeside(
+  neutral: number,
+  few: FewNumbers | undefined,
+): readonly Change[] | undefined {
+  // From the last one on, where all flags are true.
+  const numbers = [...new Set(few?.numbers.toReversed())];
+  if (few === undefined || numbers.length < 2) return undefined;
+  const isOfAll = !numbers.includes(neutral);
+  const ofKept = isOfAll ? numbers[0] : undefined;
+  const amounts = numbers.filter((number) => number !== (ofKept ?? neutral));
+  const changes = amounts.map((amount, at): Change | undefined => {
+    const left = new Set(amounts.slice(0, at + 1));
+    const keeps = ruleWhere(few, (number) => !left.has(number));
+    const isLast = at === amounts.length - 1;
+    return keeps && { keeps, amount, ofKept: isLast ? ofKept : undefined, isElse: at > 0 };
+  });
+  return changes.includes(undefined) ? undefined : (changes as Change[]);
 }
 
 /** What numbers beside scores change. Those that are stored become part of rows, unless a function stands between. */
-function changeFor(
+function changesFor(
   scores: GraphValue,
   numbers: GraphValue,
   { neutral, within }: { readonly neutral: number; readonly within: Within },
-): Change | undefined {
+): readonly Change[] | undefined {
+  if (numbers.dtype !== "float32") return undefined;
   if (vectorOf(numbers, within.items, within.scalars) === undefined) {
-    return changeOfAll(neutral, twoNumbersOf(numbers, within));
+    return changesBeside(neutral, numbersOf(numbers, within));
   }
   const { producer } = scores;
   const isFunction = producer?.kind === "operation" && elementFunctionsOf(producer) !== undefined;
-  return isFunction ? changeOfAll(neutral, storedNumbersOf(numbers, within)) : undefined;
+  return isFunction ? changesBeside(neutral, storedNumbersOf(numbers, within)) : undefined;
 }
 
 /** `scores * where(condition, 1.2, 1.0)`, `sigmoid(scores) * cast(condition)`. */
@@ -130,17 +148,23 @@ function multipliedBy(value: GraphValue, within: Within): MaskedScores | undefin
   const places = [operands, operands.toReversed(), operandsOf(value, "MulNoNan")];
   for (const [scores, other] of places) {
     if (scores === undefined || other === undefined || itemsOf(scores) !== within.items) continue;
-    const change = changeFor(scores, other, { neutral: 1, within });
-    const mask = change && withFactor(change);
-    if (mask !== undefined) return { mask, scores };
+    const changes = changesFor(scores, other, { neutral: 1, within });
+    const masks = changes && withFactors(changes);
+    if (masks !== undefined) return { masks, scores };
   }
   return undefined;
 }
 
+function withFactors(changes: readonly Change[]): readonly ScoreMask[] | undefined {
+  const masks = changes.map((change) => withFactor(change, changes.length === 1));
+  return masks.includes(undefined) ? undefined : (masks as ScoreMask[]);
+}
+
 /** Scores that are finite are 0 where the factor is. */
-function withFactor(change: Change): ScoreMask | undefined {
+function withFactor(change: Change, isAlone: boolean): ScoreMask | undefined {
   const { keeps, amount, ofKept = 1 } = change;
-  if (amount === 0 && change.ofKept === undefined) return { keeps, score: 0, isOfFinite: true };
+  if (amount === 0 && change.ofKept === undefined && isAlone)
+    return { keeps, score: 0, isOfFinite: true };
   const areFactors = [amount, ofKept].every((each) => each > 1 / FACTOR_MAX && each < FACTOR_MAX);
   return areFactors ? penalised(change, true) : undefined;
 }
@@ -189,9 +213,9 @@ function withChange(
   { op, ...change }: Change & { readonly op: string },
   within: Within,
 ): MaskedScores | undefined {
-  if (op !== "Mul") return withAdded(scores, change, { within, sign: op === "Sub" ? -1 : 1 });
-  const mask = withFactor(change);
-  return mask && { mask, scores };
+  if (op !== "Mul") return withAdded(scores, [change], { within, sign: op === "Sub" ? -1 : 1 });
+  const masks = withFactors([change]);
+  return masks && { masks, scores };
 }
 
 /** The number that is added to scores, subtracted from them or multiplied with them. */

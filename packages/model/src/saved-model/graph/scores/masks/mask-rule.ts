@@ -2,22 +2,17 @@
 // whether it is in stock), compared with values of the request, and over the rows of items that the request lists.
 
 import type { Tensor } from "@winnow/core";
-import type { StoredTensor } from "../../../partitions/stored-table.ts";
-import { constantValue, integersOf, producerOf } from "../../graph-value.ts";
-import type { GraphMaskRule, GraphValue } from "../../graph-value.ts";
+import { constantValue, producerOf } from "../../graph-value.ts";
+import type { GraphMaskRule, GraphValue, OperationNode } from "../../graph-value.ts";
+import { combined, fewNumbersOf, ruleWhere, stackedParts } from "./few-numbers.ts";
+import type { FewNumbers } from "./few-numbers.ts";
+import { columnOf, everyItem, operandsOf } from "./item-column.ts";
+import type { Within } from "./item-column.ts";
+import { listedOf } from "./listed-rows.ts";
 import { pickedRule } from "./picked-row.ts";
-import { filledNumberOf, isSingle, scalarOf } from "../values/scalar-value.ts";
-import type { ScalarReader } from "../values/scalar-value.ts";
-import { vectorBefore } from "../values/rearrangement.ts";
 
 const DEPTH_MAX = 12;
-
-/** Where a condition stands. */
-export interface Within {
-  readonly items: number;
-  readonly scalars: ScalarReader;
-  readonly depth: number;
-}
+const CONNECTED_MAX = 4;
 
 /** The rule that a condition on items is; `undefined` for one that is none. */
 export function ruleOf(condition: GraphValue, within: Within): GraphMaskRule | undefined {
@@ -37,7 +32,8 @@ export function ruleOf(condition: GraphValue, within: Within): GraphMaskRule | u
     comparisonOf(condition, within) ??
     castOf(condition, within) ??
     listedOf(condition, within) ??
-    pickedRule(condition, within)
+    pickedRule(condition, within) ??
+    numbersCompared(condition, deeper)
   );
 }
 
@@ -56,14 +52,28 @@ const ZEROS: ReadonlyMap<string, Tensor> = new Map<string, Tensor>([
   ["int64", { dtype: "int64", shape: [], data: new BigInt64Array(1) }],
 ]);
 
+const CONNECTIVES: ReadonlyMap<string, "not" | "and" | "or"> = new Map([
+  ["LogicalNot", "not"],
+  ["LogicalAnd", "and"],
+  ["LogicalOr", "or"],
+  ["All", "and"],
+  ["Any", "or"],
+]);
+
 function connectiveOf(condition: GraphValue, within: Within): GraphMaskRule | undefined {
-  const node = producerOf(condition, "LogicalNot", "LogicalAnd", "LogicalOr");
-  if (node === undefined || node.inputs.length > 2) return undefined;
-  const rules = node.inputs.map((input) => ruleOf(input, within));
+  const node = producerOf(condition, ...CONNECTIVES.keys());
+  const inputs = node && (isReduction(node) ? stackedParts(node) : node.inputs);
+  if (inputs === undefined || inputs.length > CONNECTED_MAX) return undefined;
+  const rules = inputs.map((input) => ruleOf(input, within));
   const [rule] = rules;
   if (rule === undefined || rules.includes(undefined)) return undefined;
-  if (node.op === "LogicalNot") return { kind: "not", of: rule };
-  return { kind: node.op === "LogicalAnd" ? "and" : "or", of: rules as GraphMaskRule[] };
+  const kind = CONNECTIVES.get(node!.op)!;
+  return kind === "not" ? { kind, of: rule } : { kind, of: rules as GraphMaskRule[] };
+}
+
+/** `reduce_all(stack([in_stock, of_region]), 0)`. */
+function isReduction({ op }: OperationNode): boolean {
+  return op === "All" || op === "Any";
 }
 
 type Comparison = "in" | "gt" | "gte" | "lt" | "lte";
@@ -106,224 +116,35 @@ function isOfQuery({ shape }: GraphValue): boolean {
   return shape !== undefined && shape.length <= 2 && (shape.length === 0 || shape.at(-1) === 1);
 }
 
-/** Whether an item is among those that a list of the query names. */
-function listedOf(condition: GraphValue, within: Within): GraphMaskRule | undefined {
-  return (
-    comparedWithList(condition, within) ??
-    countedInList(condition, within) ??
-    isCounted(condition, within)
-  );
-}
-
-/** The operand of a reduction over one axis that it does not keep, where the axis is one of these. */
-function reducedOf(
-  value: GraphValue,
-  axes: ReadonlyMap<string, number>,
-  ...ops: readonly string[]
-): { readonly operand: GraphValue; readonly axis: number } | undefined {
-  const node = producerOf(value, ...ops);
-  const [operand, over] = node?.inputs ?? [];
-  if (operand === undefined || node?.attributes.flag("keep_dims") === true) return undefined;
-  const axis = axes.get(integersOf(over)?.join() ?? "");
-  return axis === undefined ? undefined : { operand, axis };
-}
-
-const MIDDLE: ReadonlyMap<string, number> = new Map([
-  ["1", 1],
-  ["-2", 1],
+/** Whether two numbers are in such a relation. */
+const RELATIONS: ReadonlyMap<string, (a: number, b: number) => boolean> = new Map([
+  ["Equal", (a: number, b: number) => a === b],
+  ["NotEqual", (a: number, b: number) => a !== b],
+  ["Less", (a: number, b: number) => a < b],
+  ["LessEqual", (a: number, b: number) => a <= b],
+  ["Greater", (a: number, b: number) => a > b],
+  ["GreaterEqual", (a: number, b: number) => a >= b],
 ]);
-const INNER: ReadonlyMap<string, number> = new Map([...MIDDLE, ["2", 2], ["-1", 2]]);
 
-/** `reduce_any(items == list[:, :, None], 1)`, `reduce_any(items[:, None] == list[:, None, :], 2)`. */
-function comparedWithList(condition: GraphValue, { items }: Within): GraphMaskRule | undefined {
-  const any = reducedOf(condition, INNER, "Any");
-  const [left, right] = any === undefined ? [] : operandsOf(any.operand, "Equal");
-  if (any === undefined || left === undefined || right === undefined) return undefined;
-  const fromLast = any.axis === 2 ? 1 : 0;
-  for (const [item, list] of [[left, right] as const, [right, left] as const]) {
-    const isList = list.shape?.length === 3 && list.shape[2 - fromLast] === 1;
-    const column = isList ? columnOf(item, items, fromLast) : undefined;
-    if (column !== undefined) return { kind: "test", column, is: "in", values: list };
-  }
-  return undefined;
-}
-
-/** `reduce_max(one_hot(list, items), 1) > 0` and other ways to ask whether a count is none. */
-function countedInList(condition: GraphValue, within: Within): GraphMaskRule | undefined {
+/** `seen + sold_out > 0`, `cast(maximum(seen, sold_out), bool)`. */
+function numbersCompared(condition: GraphValue, within: Within): GraphMaskRule | undefined {
   const [cast] = operandsOf(condition, "Cast");
-  if (cast !== undefined) return isCounted(cast, within);
-  const node = producerOf(condition, ...COUNTS.keys());
-  const [counts, bound] = node?.inputs ?? [];
-  if (node === undefined || counts === undefined || bound === undefined) return undefined;
-  const number = scalarOf(bound, within.scalars) ?? NaN;
-  const isAny = asksForAny(node.op, counts, number);
-  const rule = isAny === undefined ? undefined : isCounted(counts, within);
-  return rule && isAny === false ? { kind: "not", of: rule } : rule;
-}
-
-/** Whether a comparison of counts asks where there is any, or where there is none; `undefined` for another question. */
-function asksForAny(op: string, counts: GraphValue, bound: number): boolean | undefined {
-  const { fits, isAny } = COUNTS.get(op)!;
-  if (fits(bound)) return isAny;
-  // Of flags, what is not 1 is 0.
-  const isOfFlags = bound === 1 && EQUALITIES.has(op) && isMultiHot(counts);
-  return isOfFlags ? !isAny : undefined;
-}
-
-const EQUALITIES: ReadonlySet<string> = new Set(["Equal", "NotEqual"]);
-
-/** Whether an operation gives 0 and 1 alone, whatever it counts. */
-export function isMultiHot(flags: GraphValue): boolean {
-  const bins = producerOf(flags, "DenseBincount");
-  if (bins !== undefined) return bins.attributes.flag("binary_output");
-  return producerOf(flags, "Max", "OneHot", "TensorScatterUpdate") !== undefined;
-}
-
-const isBelowOne = (bound: number): boolean => bound >= 0 && bound < 1;
-const isUpToOne = (bound: number): boolean => bound > 0 && bound <= 1;
-const isZero = (bound: number): boolean => bound === 0;
-
-/** With which bounds a comparison of a count asks whether there is any, and whether there is none. */
-const COUNTS: ReadonlyMap<
-  string,
-  { readonly fits: (bound: number) => boolean; readonly isAny: boolean }
-> = new Map([
-  ["Greater", { fits: isBelowOne, isAny: true }],
-  ["GreaterEqual", { fits: isUpToOne, isAny: true }],
-  ["NotEqual", { fits: isZero, isAny: true }],
-  ["Equal", { fits: isZero, isAny: false }],
-  ["Less", { fits: isUpToOne, isAny: false }],
-  ["LessEqual", { fits: isBelowOne, isAny: false }],
-]);
-
-/**
- * Rows that are counted in `[queries, items]`: the one of each query, those that a list `[queries, length]` names, or
- * those to which a scatter writes.
- */
-export function isCounted(
-  counts: GraphValue,
-  { items, scalars }: Within,
-): GraphMaskRule | undefined {
-  const scattered = countedPairs(counts, scalars);
-  if (scattered !== undefined)
-    return itemsOf(counts) === items ? pairsRule(scattered, items) : undefined;
-  const [integers] = operandsOf(counts, "Cast");
-  if (integers !== undefined && INTEGERS.has(integers.dtype)) {
-    return isCounted(integers, { items, scalars, depth: 0 });
+  if (cast !== undefined) {
+    const few = numbersOf(cast, within);
+    return few && ruleWhere(few, (number) => number !== 0);
   }
-  const listed = listOfBincount(counts, items);
-  if (listed !== undefined) return isListed(listed, items);
-  const reduced = reducedOf(counts, MIDDLE, "Max", "Sum", "Any")?.operand;
-  const list = listOfHot(withoutComparison(reduced ?? counts, scalars), items);
-  const rank = reduced === undefined ? 1 : 2;
-  return list?.shape?.length === rank ? isListed(list, items) : undefined;
+  const node = producerOf(condition, ...RELATIONS.keys());
+  const [left, right] = node?.inputs ?? [];
+  const first = left && numbersOf(left, within);
+  const second = first && right && numbersOf(right, within);
+  if (node === undefined || first === undefined || second === undefined) return undefined;
+  const compare = RELATIONS.get(node.op)!;
+  const compute = (a = NaN, b = NaN): number => Number(compare(a, b));
+  const truth = combined([first, second], { dtype: "float32", compute });
+  return truth && ruleWhere(truth, (number) => number === 1);
 }
 
-/** The flags that a comparison asks for any of, as `one_hot(list, n) > 0`; any other value itself. */
-function withoutComparison(flags: GraphValue, scalars: ScalarReader): GraphValue {
-  const node = producerOf(flags, ...COUNTS.keys());
-  const [counts, bound] = node?.inputs ?? [];
-  if (node === undefined || counts === undefined || bound === undefined) return flags;
-  return asksForAny(node.op, counts, scalarOf(bound, scalars) ?? NaN) === true ? counts : flags;
-}
-
-/**
- * The rows, a list for each query, that `bincount(rows, minlength=items, maxlength=items, axis=-1)` counts: what Keras'
- * `CategoryEncoding` is made of.
- */
-function listOfBincount(counts: GraphValue, items: number): GraphValue | undefined {
-  const [list, , weights] = operandsOf(counts, "DenseBincount");
-  const isOfItems = itemsOf(counts) === items && weights?.shape?.[0] === 0;
-  return isOfItems && list?.shape?.length === 2 ? list : undefined;
-}
-
-/** The rows that `one_hot(rows, items)` sets to 1 along its last axis. */
-function listOfHot(hot: GraphValue, items: number): GraphValue | undefined {
-  const node = producerOf(hot, "OneHot");
-  if (node === undefined) return undefined;
-  const [list, depth, on, off] = node.inputs;
-  const axis = node.attributes.int("axis", -1);
-  const isLast = axis === -1 || axis === list?.shape?.length;
-  const isWhole = isLast && integersOf(depth)?.[0] === items;
-  return isWhole && isNumber(on, 1) && isNumber(off, 0) ? list : undefined;
-}
-
-function isNumber(value: GraphValue | undefined, number: number): boolean {
-  const tensor = value?.constant;
-  return tensor !== undefined && tensor.dtype !== "string" && Number(tensor.data[0]) === number;
-}
-
-function isListed(list: GraphValue, items: number): GraphMaskRule {
-  return { kind: "test", column: rowColumn(items), is: "in", values: list };
-}
-
-/** What is true of each row: a condition on queries alone keeps all rows of those for which it is true. */
-function everyItem(items: number): StoredTensor {
-  const tensor: Tensor = { dtype: "bool", shape: [items], data: new Uint8Array(items).fill(1) };
-  return { kind: "constant", name: `every row [${items}]`, tensor };
-}
-
-/** The number of each row. */
-export function rowColumn(items: number): StoredTensor {
-  const data = Int32Array.from({ length: items }, (_, row) => row);
-  const tensor: Tensor = { dtype: "int32", shape: [items], data };
-  return { kind: "constant", name: `rows [${items}]`, tensor };
-}
-
-/** The pairs where `scatter_nd(pairs, 1, shape)` or `tensor_scatter_nd_update(zeros, pairs, 1)` is above 0. */
-function countedPairs(counts: GraphValue, scalars: ScalarReader): GraphValue | undefined {
-  const [pairs, updates] = operandsOf(counts, "ScatterNd");
-  if (pairs !== undefined && updates !== undefined)
-    return isOne(updates, scalars) ? pairs : undefined;
-  const [zeros, places, ones] = operandsOf(counts, "TensorScatterUpdate");
-  if (zeros === undefined || places === undefined || ones === undefined) return undefined;
-  const isOfNothing = !isSingle(zeros) && isRepeated(zeros, 0, scalars);
-  return isOfNothing && isOne(ones, scalars) ? places : undefined;
-}
-
-function isOne(value: GraphValue, scalars: ScalarReader): boolean {
-  return isRepeated(value, 1, scalars);
-}
-
-/** Whether all elements are one number, or that truth. */
-function isRepeated(value: GraphValue, number: number, scalars: ScalarReader): boolean {
-  return filledNumberOf(value, scalars) === number;
-}
-
-/** The operands of one of these operations; none where another one gave the value. */
-export function operandsOf(value: GraphValue, ...ops: readonly string[]): readonly GraphValue[] {
-  return producerOf(value, ...ops)?.inputs ?? [];
-}
-
-/** Types of counts. */
-export const INTEGERS: ReadonlySet<string> = new Set(["int32", "int64"]);
-const REARRANGEMENTS_MAX = 16;
-const DTYPES: ReadonlySet<string> = new Set(["string", "int32", "int64", "float32", "bool"]);
-
-/** A stored vector with one value per item, which stands at this axis from the last one. */
-function columnOf(value: GraphValue, items: number, fromLast: number): StoredTensor | undefined {
-  if (value.shape?.at(-1 - fromLast) !== items || !DTYPES.has(value.dtype)) return undefined;
-  let vector: GraphValue | undefined = value;
-  for (let step = 0; vector !== undefined && step < REARRANGEMENTS_MAX; step += 1) {
-    const { shape, dtype, stored, constant } = vector;
-    const isVector = shape?.filter((size) => size !== 1).join() === String(items);
-    if (!isVector || dtype !== value.dtype) return undefined;
-    if (stored !== undefined) return stored;
-    if (constant !== undefined) {
-      return { kind: "constant", name: `constant [${items}]`, tensor: constant };
-    }
-    vector = vectorBefore(vector);
-  }
-  return undefined;
-}
-
-/** Rows that pairs `[..., 2]` of a query and a row name. */
-export function pairsRule(pairs: GraphValue | undefined, items: number): GraphMaskRule | undefined {
-  if (pairs?.shape?.at(-1) !== 2) return undefined;
-  return { kind: "test", column: rowColumn(items), is: "at", values: pairs, end: items };
-}
-
-/** How many scores a query has; -1 where that is not known. */
-export function itemsOf({ shape }: GraphValue): number {
-  return shape?.length === 2 ? shape[1]! : -1;
+/** The numbers of a value with one for each item, or for all; `undefined` for a value with other ones. */
+export function numbersOf(value: GraphValue, within: Within): FewNumbers | undefined {
+  return fewNumbersOf(value, within, ruleOf);
 }

@@ -2,6 +2,7 @@
 //
 //   gather(visible, country)               row `country` of a table [countries, items]
 //   one_hot(country, countries) @ visible  the same, or zeros for a country that is none
+//   transpose(gather(visible, country, axis=1))   column `country` of a table [items, countries]
 //
 // The table becomes a column with a list for each item, of the groups for which its value is that of a flag:
 //
@@ -11,7 +12,7 @@
 import { elementCount } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import type { StoredTensor } from "../../../partitions/stored-table.ts";
-import { integerOf, producerOf } from "../../graph-value.ts";
+import { integerOf, integersOf, producerOf } from "../../graph-value.ts";
 import type { GraphMaskRule, GraphValue } from "../../graph-value.ts";
 import { isSingle, scalarOf } from "../values/scalar-value.ts";
 import type { ScalarReader } from "../values/scalar-value.ts";
@@ -32,8 +33,9 @@ interface OfItems {
 
 /** A row of a table that a request picks. */
 interface PickedRow {
-  /** `[groups, items]`. */
+  /** `[groups, items]`; `[items, groups]` where it is turned. */
   readonly table: GraphValue;
+  readonly isTurned: boolean;
   readonly groups: number;
   /** Which row, for each query. */
   readonly group: GraphValue;
@@ -63,11 +65,18 @@ export function pickedFlags(flags: GraphValue, of: OfItems): GraphMaskRule | und
   if (known !== undefined) return known.rule;
   const row = pickedRow(flags, of);
   const values = row && valuesOf(row, of);
-  const areFlags =
-    values instanceof Float32Array && values.every((each) => each === 0 || each === 1);
-  const rule = row && areFlags ? ruleOfTable(row, of, (value) => value === 1) : undefined;
+  const rule =
+    row && values && areFlags(values) ? ruleOfTable(row, of, (value) => value === 1) : undefined;
   rules.set(flags, { rule });
   return rule;
+}
+
+function areFlags(values: ArrayLike<number | bigint>): boolean {
+  for (let at = 0; at < values.length; at += 1) {
+    const value = Number(values[at]);
+    if (value !== 0 && value !== 1) return false;
+  }
+  return true;
 }
 
 const INDICES: ReadonlySet<string> = new Set(["int32", "int64"]);
@@ -103,21 +112,31 @@ function lookedUpRow({ producer }: GraphValue, { items }: OfItems): PickedRow | 
   if (matrix.derivation !== undefined) return undefined;
   const shape = [matrix.rows, matrix.dim];
   const table: GraphValue = { dtype: "float32", shape, stored: matrix.stored };
-  return rowOf(table, producer.rows, { items, isRefused: true });
+  return rowOf(table, producer.rows, { items, isOfColumns: false, isRefused: true });
 }
 
 function gatheredRow(value: GraphValue, { items }: OfItems): PickedRow | undefined {
-  const gather = producerOf(value, "GatherV2");
+  const columns = beforeTurn(value);
+  const gather = producerOf(columns ?? value, "GatherV2");
+  const [table, group, axis] = gather?.inputs ?? [];
   const isPlain = gather?.attributes.int("batch_dims", 0) === 0;
-  if (!isPlain || integerOf(gather.inputs[2]) !== 0) return undefined;
-  return rowOf(gather.inputs[0], gather.inputs[1], { items, isRefused: true });
+  if (!isPlain || table === undefined) return undefined;
+  const isOfColumns = [1, -1].includes(integerOf(axis) ?? NaN);
+  if (columns === undefined ? integerOf(axis) !== 0 : !isOfColumns) return undefined;
+  return rowOf(table, group, { items, isOfColumns, isRefused: true });
+}
+
+/** What a matrix is the transposition of. */
+function beforeTurn(value: GraphValue): GraphValue | undefined {
+  const [input, axes] = producerOf(value, "Transpose")?.inputs ?? [];
+  return integersOf(axes)?.join() === "1,0" ? input : undefined;
 }
 
 function weighedRow(value: GraphValue, { items, scalars }: OfItems): PickedRow | undefined {
   const product = producerOf(value, "MatMul");
-  const isTurned = ["transpose_a", "transpose_b"].some((each) => product?.attributes.flag(each));
-  const [hot, table] = product === undefined || isTurned ? [] : product.inputs;
-  return rowOf(table, hot && groupOfHot(hot, scalars), { items, isRefused: false });
+  const isOfColumns = product?.attributes.flag("transpose_b") === true;
+  const [hot, table] = product?.attributes.flag("transpose_a") === false ? product.inputs : [];
+  return rowOf(table, hot && groupOfHot(hot, scalars), { items, isOfColumns, isRefused: false });
 }
 
 /** What `one_hot(group, groups)` is of. */
@@ -129,16 +148,49 @@ function groupOfHot(hot: GraphValue, scalars: ScalarReader): GraphValue | undefi
   return areFlags === true && (axis === -1 || axis === 1) ? group : undefined;
 }
 
+/** How a row is picked of a table. */
+interface Picking {
+  readonly items: number;
+  /** Whether it is a column instead. */
+  readonly isOfColumns: boolean;
+  readonly isRefused: boolean;
+}
+
 function rowOf(
-  table: GraphValue | undefined,
+  given: GraphValue | undefined,
   group: GraphValue | undefined,
-  { items, isRefused }: { readonly items: number; readonly isRefused: boolean },
+  { items, isOfColumns, isRefused }: Picking,
 ): PickedRow | undefined {
-  if (table?.shape?.length !== 2 || group?.shape?.length !== 1) return undefined;
-  const [groups, width] = table.shape;
-  if (width !== items || !INDICES.has(group.dtype)) return undefined;
-  const isWithin = groups! > 1 && groups! <= GROUPS_MAX && groups! * items <= FLAGS_MAX;
-  return isWithin ? { table, groups: groups!, group, isRefused } : undefined;
+  const matrix = given && matrixOf(given, isOfColumns);
+  if (matrix === undefined || group?.shape?.length !== 1) return undefined;
+  const { groups, width, ...table } = matrix;
+  if (width !== items || !INDICES.has(group.dtype) || !areFew(groups, items)) return undefined;
+  return { ...table, groups, group, isRefused };
+}
+
+/** Types whose values are the same numbers as float32, or as flags. */
+const WHOLE: ReadonlySet<string> = new Set(["bool", ...INDICES]);
+
+/** A matrix before it is transposed or cast, each once. */
+function matrixOf(
+  given: GraphValue,
+  isOfColumns: boolean,
+): (Pick<PickedRow, "table" | "isTurned" | "groups"> & { readonly width: number }) | undefined {
+  const turned = beforeTurn(beforeCast(given));
+  const table = beforeCast(turned ?? given);
+  const isTurned = isOfColumns === (turned === undefined);
+  const [groups, width, ...others] = (isTurned ? table.shape?.toReversed() : table.shape) ?? [];
+  if (groups === undefined || width === undefined || others.length > 0) return undefined;
+  return { table, isTurned, groups, width };
+}
+
+function beforeCast(value: GraphValue): GraphValue {
+  const [input] = producerOf(value, "Cast")?.inputs ?? [];
+  return input !== undefined && WHOLE.has(input.dtype) ? input : value;
+}
+
+function areFew(groups: number, items: number): boolean {
+  return groups > 1 && groups <= GROUPS_MAX && groups * items <= FLAGS_MAX;
 }
 
 /** The values of the whole table; `undefined` for texts, and for numbers that a graph computes. */
@@ -159,14 +211,15 @@ function ruleOfTable(
 ): GraphMaskRule | undefined {
   const values = valuesOf(row, of);
   if (values === undefined) return undefined;
-  const { groups, group, isRefused } = row;
+  const { groups, group, isTurned, isRefused } = row;
   // A row of zeros keeps what 0 does.
   const isOpposite = !isRefused && holds(0);
   const { items } = of;
   const data = new Uint8Array(items * groups);
   for (let at = 0; at < data.length; at += 1) {
     const isKept = holds(Number(values[at])) !== isOpposite;
-    data[(at % items) * groups + Math.floor(at / items)] = isKept ? 1 : 0;
+    const place = isTurned ? at : (at % items) * groups + Math.floor(at / items);
+    data[place] = isKept ? 1 : 0;
   }
   const tensor: Tensor = { dtype: "bool", shape: [items, groups], data };
   const column: StoredTensor = { kind: "constant", name: `groups of items [${items}]`, tensor };

@@ -24,23 +24,24 @@ import type { Tensor } from "@winnow/core";
 import { constantValue, integersOf, producerOf } from "../../graph-value.ts";
 import type { GraphMaskRule, GraphValue } from "../../graph-value.ts";
 import { changedScoresOf, penaltyOf } from "./changed-scores.ts";
-import { itemsOf, operandsOf, pairsRule, rowColumn, ruleOf } from "./mask-rule.ts";
-import type { Within } from "./mask-rule.ts";
+import { itemsOf, operandsOf, rowColumn } from "./item-column.ts";
+import type { Within } from "./item-column.ts";
+import { pairsRule } from "./listed-rows.ts";
+import { numbersOf, ruleOf } from "./mask-rule.ts";
 import { isSingle, repeatedNumberOf, scalarOf } from "../values/scalar-value.ts";
 import type { ScalarReader } from "../values/scalar-value.ts";
 import { withoutRearrangement } from "../values/rearrangement.ts";
-import { anyNumbersOf } from "./two-numbers.ts";
 import { slicedScoresOf } from "../steps/score-slice.ts";
 import type { ItemSlice } from "../steps/score-slice.ts";
-import type { ScoreMask } from "./changed-scores.ts";
+import type { MaskedScores, ScoreMask } from "./changed-scores.ts";
 
 const MASKS_MAX = 8;
 
-/** The mask over scores, and the scores below it; `undefined` where the scores have none that is known. */
+/** The masks over scores, and the scores below them; `undefined` where the scores have none that is known. */
 export function maskedScoresOf(
   scored: GraphValue,
   scalars: ScalarReader,
-): { readonly mask: ScoreMask; readonly scores: GraphValue } | undefined {
+): MaskedScores | undefined {
   const masks: ScoreMask[] = [];
   let scores = withoutRearrangement(scored);
   for (let count = 0; count < MASKS_MAX; count += 1) {
@@ -54,7 +55,7 @@ export function maskedScoresOf(
   const rules = masks.map((mask) => mask.keeps);
   const keeps: GraphMaskRule = rules.length === 1 ? rules[0]! : { kind: "and", of: rules };
   const isOfFinite = masks.some((mask) => mask.isOfFinite === true);
-  return { mask: { keeps, score: first.score, ...(isOfFinite && { isOfFinite }) }, scores };
+  return { masks: [{ keeps, score: first.score, ...(isOfFinite && { isOfFinite }) }], scores };
 }
 
 type FoundMask = ScoreMask & { readonly scores: GraphValue };
@@ -100,8 +101,8 @@ function blended(
 
 /** Whether a value is 1 for some items and 0 for all others. */
 function areFlags(value: GraphValue, within: Within): boolean {
-  const { inside, outside } = anyNumbersOf(value, within) ?? {};
-  return (inside === 1 && outside === 0) || (inside === 0 && outside === 1);
+  const { numbers = [] } = numbersOf(value, within) ?? {};
+  return [0, 1].every((number) => numbers.includes(number)) && new Set(numbers).size === 2;
 }
 
 /** Whether one of two values is 1 less the other. */

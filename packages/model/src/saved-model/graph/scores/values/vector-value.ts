@@ -19,6 +19,8 @@ const OPERATIONS: ReadonlySet<string> = new Set(
   ).split(","),
 );
 const OPERATIONS_MAX = 32;
+/** Integers below it are float32, too. */
+const INTEGER_MAX = 2 ** 24;
 /** Items whose vectors are read as a whole when a version is opened. */
 const ITEMS_MAX = 2 ** 24;
 
@@ -32,6 +34,22 @@ export function vectorOf(
   if (count !== items || items > ITEMS_MAX || value.shape?.includes(-1) === true) return undefined;
   const tensor = contentOf(value, { read, operationsLeft: OPERATIONS_MAX });
   return tensor?.dtype === "float32" && tensor.data.length === items ? tensor.data : undefined;
+}
+
+/** The content of a vector of items, of floats or of integers; `undefined` where a request, or another operation, decides it. */
+export function numbersOfItems(
+  value: GraphValue,
+  items: number,
+  read: ScalarReader,
+): Float32Array | undefined {
+  if (value.dtype === "float32") return vectorOf(value, items, read);
+  const content =
+    value.shape?.join() === String(items) && items <= ITEMS_MAX
+      ? contentOf(value, { read, operationsLeft: OPERATIONS_MAX })
+      : undefined;
+  if (content?.dtype !== "int32" && content?.dtype !== "int64") return undefined;
+  const numbers = Float32Array.from(content.data, Number);
+  return numbers.every((number) => Math.abs(number) < INTEGER_MAX) ? numbers : undefined;
 }
 
 interface Reading {
