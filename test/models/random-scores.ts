@@ -826,7 +826,7 @@ function flagged(drawing: Drawing, scores: Value, { a, b }: Drawn): Value {
   const totals = scores.values.map((_, at) => {
     return masks.map((mask) => Number(mask.has(at))).reduce((one, other) => compute(one, other));
   });
-  const words = `${masks.map((mask) => mask.words).join(` ${joining} `)}`;
+  const words = masks.map((mask) => mask.words).join(` ${joining} `);
   const number = [0.5, -1, 3, -1e9][(b >> 3) % 4]!;
   if ((b >> 5) % 2 === 0) {
     drawing.words.push(`… + ${number} * (${words})`);

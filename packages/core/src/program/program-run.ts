@@ -39,7 +39,8 @@ import { manyVectorSearch } from "./search/many-vector-search.ts";
 import type { Search } from "./search/many-vector-search.ts";
 import { classedSearch } from "./search/masked-search.ts";
 import type { Ranking } from "./search/masked-search.ts";
-import { rankedSearch } from "./search/ranked-search.ts";
+import { rankedSearch, settledLists } from "./search/ranked-search.ts";
+import type { RankedLists } from "./search/ranked-search.ts";
 import { rowClassesOf } from "./search/row-classes.ts";
 import type { BoundMask } from "./search/row-classes.ts";
 import { boundFunctions, scoreValues } from "./search/score-functions.ts";
@@ -363,9 +364,9 @@ class ProgramRun {
     step: TopKStep,
     question: TopKQuestion,
     { functions, sums }: Ranking,
-  ): Promise<TopKAnswer> {
+  ): Promise<RankedLists> {
     const ask: Search = (asked) => this.#asked(step, asked);
-    if (functions.length === 0) return await ask(question);
+    if (functions.length === 0) return settledLists(await ask(question));
     const valueOf = scoreValues(functions, sums);
     return await rankedSearch(question, { ask, valueOf, rows: this.#table(step.table).rows });
   }

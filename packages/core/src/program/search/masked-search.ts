@@ -9,7 +9,8 @@
 // The second search finds equal scores and therefore the first rows. It is only made if a list needs it.
 // Where masked rows have a penalty (`scores - 1e9 * seen`), the second search is the first one over the other
 // rows, with the penalty as a function of scores. So it is where they have a factor above 0. Several masks make
-// more classes of rows, and a search for each (row-classes.ts).
+// more classes of rows, and a search for each (row-classes.ts). A penalty may leave one value to all of a class's scores,
+// as `scores - 1e9` does: which of its rows come first is only asked where a list has room for them.
 
 import type { Tensor } from "../../tensor/tensor.ts";
 import { compareCandidates } from "../../top-k.ts";
@@ -17,6 +18,7 @@ import { answerOf, itemsOf, withScore } from "./item-lists.ts";
 import type { ListedItem } from "./item-lists.ts";
 import { admitting } from "./row-classes.ts";
 import type { RowClass } from "./row-classes.ts";
+import type { RankedLists } from "./ranked-search.ts";
 import { scoreValues } from "./score-functions.ts";
 import type { BoundFunction } from "./score-functions.ts";
 import type { SoftmaxSums } from "./softmax-sums.ts";
@@ -31,7 +33,7 @@ export interface Ranking {
 
 /** How rows of some classes are searched. */
 export interface ClassedSearch {
-  readonly ranked: (question: TopKQuestion, ranking: Ranking) => Promise<TopKAnswer>;
+  readonly ranked: (question: TopKQuestion, ranking: Ranking) => Promise<RankedLists>;
   /** Of vectors that are as long as a row. */
   readonly plain: (question: TopKQuestion) => Promise<TopKAnswer>;
   /** Values of a row. */
@@ -47,19 +49,23 @@ export async function classedSearch(
   const { k } = question;
   const queries = question.query.shape[0]!;
   const own = classes.filter(({ score }) => score === undefined);
-  const answers = await Promise.all(
+  const lists = await Promise.all(
     own.map(({ functions, admits }) =>
       ranked({ ...question, ...admitting(admits) }, { functions, sums }),
     ),
   );
+  const known = lists.map(({ answer }) => answer).reduce((a, b) => withMasked(a, b, { k }));
+  const answers = await Promise.all(
+    lists.map(({ settled }) => settled((query, value) => !(value < lastOf(known, query, k)))),
+  );
   let found = answers.reduce((some, others) => withMasked(some, others, { k }));
   for (const { admits, scoreOf } of equalScores(classes, { sums, queries })) {
-    const lists = { k, scoreOf };
-    if (!needsMasked(found, lists)) continue;
+    const masked = { k, scoreOf };
+    if (!needsMasked(found, masked)) continue;
     // Such rows have one score, so a query of zeros gives them in the order of their rows.
     const data = new Float32Array(queries * dim);
     const query: Tensor = { dtype: "float32", shape: [queries, dim], data };
-    found = withMasked(found, await plain({ ...question, query, admits }), lists);
+    found = withMasked(found, await plain({ ...question, query, admits }), masked);
   }
   return found;
 }
@@ -76,6 +82,13 @@ function equalScores(
   });
   if (queries === 0 || found.length < 2) return found;
   return found.toSorted((a, b) => b.scoreOf(0) - a.scoreOf(0) || 0);
+}
+
+/** The score of the last item of a full list; -∞ where there is room. */
+function lastOf({ scores, counts }: TopKAnswer, query: number, k: number): number {
+  const width = scores!.shape[1]!;
+  const count = counts?.[query] ?? width;
+  return count < k ? -Infinity : (scores!.data as Float32Array)[query * width + k - 1]!;
 }
 
 /** How long the lists are, and the score of masked rows for each query. */

@@ -391,6 +391,19 @@ describe("a search that is ranked by functions of scores", () => {
     expect(shared.lists[0]!.map(({ row }) => row)).toEqual([4951, 4952, 4953]);
   });
 
+  test("asks which rows with a penalty come first only where a list has room for them", async () => {
+    const values = Array.from({ length: 5000 }, (_, row) => row / 100);
+    const penalty = { of: 3, score: 0, penalty: -1e12, functionsBefore: 0 } as const;
+    const of = { ...plain, values, factors: [1], functions: [], masks: [penalty] };
+    const many = await answerOf({ ...of, k: 3 });
+    const few = await answerOf({ ...of, k: 1670 });
+
+    expect(many.searches).toBe(2);
+    expect(many.lists[0]!.map(({ row }) => row)).toEqual([4998, 4995, 4992]);
+    expect(few.searches).toBeGreaterThan(2);
+    expect(few.lists[0]!.slice(1666).map(({ row }) => row)).toEqual([0, 1, 2, 4]);
+  });
+
   test("that has one value for a hundred thousand rows finds the first ones in a few searches", async () => {
     const values = Array.from(
       { length: 100_000 },

@@ -40,27 +40,46 @@ const DOUBLED_MAX = 8192;
 /** Items of one search for all its queries, except the first search. */
 const ITEMS_MAX = 65_536;
 
+/** The best items of a search, of which some may have equals that are not known yet. */
+export interface RankedLists {
+  /** The best `k` items of each query by value; those with the value of the last one may be others than the first by row. */
+  readonly answer: TopKAnswer;
+  /** The same, by row among equal values too, for the queries for which items with the value of the last one are wanted. */
+  readonly settled: (isWanted: (query: number, value: number) => boolean) => Promise<TopKAnswer>;
+}
+
+/** Lists of which all is known. */
+export function settledLists(answer: TopKAnswer): RankedLists {
+  return { answer, settled: () => Promise.resolve(answer) };
+}
+
 /** The best `k` items of each query by value, then by row; fewer only if fewer rows are admitted. */
 export async function rankedSearch(
   question: TopKQuestion,
   { ask, valueOf, rows }: RankedSearch,
-): Promise<TopKAnswer> {
+): Promise<RankedLists> {
   const { k } = question;
   const queries = question.query.shape[0]!;
-  if (k === 0 || queries === 0) return await ask(question);
+  if (k === 0 || queries === 0) return settledLists(await ask(question));
   const depth = Math.min(rows, k + moreThan(k));
   const first = await ask({ ...question, k: depth });
   const lists: (readonly ListedItem[])[] = [];
-  let open: OpenQuery[] = [];
+  const unknown: OpenQuery[] = [];
   for (let query = 0; query < queries; query += 1) {
     const found = valued(itemsOf(first, query), valueOf(query));
     lists.push(bestOf(found, k));
-    if (!isWhole(found, { k, depth, rows })) open.push({ query, found, from: 0, to: rows });
+    if (!isWhole(found, { k, depth, rows })) unknown.push({ query, found, from: 0, to: rows });
   }
+  const answer = answerOf(lists, k, first);
   const search = { question, ask, valueOf, rows, lists };
-  if (open.length > 0) open = await deepened(search, open);
-  while (open.length > 0) open = await halved(search, open);
-  return answerOf(lists, k, first);
+  const settled: RankedLists["settled"] = async (isWanted) => {
+    let open = unknown.filter(({ query }) => isWanted(query, lists[query]![k - 1]!.score));
+    if (open.length === 0) return answer;
+    open = await deepened(search, open);
+    while (open.length > 0) open = await halved(search, open);
+    return answerOf(lists, k, first);
+  };
+  return { answer, settled };
 }
 
 /** A query for which it is not yet known which rows share the value of its k-th item. */
