@@ -100,7 +100,7 @@ export interface PartitionReader {
   /**
    * This partition's share of the checksum of each of the table's sources; complete once `chunks`
    * has ended. XOR over all partitions of a table equals the source's `checksum`: partition 0 also
-   * carries the constant of `checksumConstant` (core/checksum.ts).
+   * carries the constant of `checksumConstant` (core/checksum/checksum.ts).
    */
   checksumShares(): readonly number[];
 }

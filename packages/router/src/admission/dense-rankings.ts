@@ -1,5 +1,5 @@
 // What a request may ask of items that a dense part ranks, because their table could not be cut: a `k`, lists of ids and
-// filters, which take the scores of all items out of the dense part (program/uncut-ranking.ts), and attributes. There
+// filters, which take the scores of all items out of the dense part (program/ranking/uncut-ranking.ts), and attributes. There
 // are no vectors of such items, so these are refused, with the operation that keeps the table from being cut.
 
 import { WinnowError, excerpt, rankedIdsOf } from "@winnow/core";

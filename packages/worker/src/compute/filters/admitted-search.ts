@@ -6,12 +6,12 @@ import type { TopKBlock } from "@winnow/core";
 
 import { copyRowsOf, tableRow } from "./admitted-copy.ts";
 import type { AdmittedCopy } from "./admitted-copy.ts";
-import type { Admitted } from "./admission.ts";
+import type { QueryFilter } from "./batch-filters.ts";
 
 /** A search of partitions as the device takes it, without filters. */
 type Search = Omit<TopKQuery, "filters">;
 /** What each query may return. */
-type AdmittedOfQueries = readonly (Admitted | undefined)[];
+type AdmittedOfQueries = readonly (QueryFilter | undefined)[];
 type Searching = (search: TopKQuery) => Promise<TopKBlock>;
 
 /**

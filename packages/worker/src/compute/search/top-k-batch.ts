@@ -13,7 +13,7 @@ import {
 } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
 
-import { admissionOf } from "../filters/admission.ts";
+import { batchFilters } from "../filters/batch-filters.ts";
 import { searchAdmitted } from "../filters/admitted-search.ts";
 import type { PackedStrings, ScanAsk, TopKBatch, TopKScan } from "../compute.ts";
 import { excludedRowsOf } from "../filters/exclusion.ts";
@@ -54,12 +54,12 @@ export async function answerTopK(
   const rows = partitions.reduce((sum, { resident }) => sum + resident.rows, 0);
   const k = Math.min(Math.max(1, rows), Math.max(...batch.asks.map((ask) => ask.k)));
   const excludedRows = excludedRowsOf(batch.asks, partitions, indexes);
-  const admission = admissionOf(batch.asks, { device: accelerator, filters, indexes, partitions });
+  const ofBatch = batchFilters(batch.asks, { device: accelerator, filters, indexes, partitions });
   const residents = partitions.map(({ resident }) => resident);
   const search = { residents, vectors: batch.vectors, k, excludedRows };
-  const asked = { search, admitted: admission.ofQueries };
+  const asked = { search, admitted: ofBatch.ofQueries };
   const searching = searchAdmitted(accelerator, asked, signal);
-  admission.release();
+  ofBatch.release();
   const block = await searching;
   const ids = idsOfRows(wantedRows(block, batch.asks), partitions);
   const attributes = await wantedAttributes(

@@ -17,7 +17,7 @@ import { unpackKeys } from "../packed-keys.ts";
 import type { ResidentPartition } from "../resident-table.ts";
 
 /** The device, the caches and the partitions that a batch uses. */
-export interface AdmissionParts {
+export interface BatchFilterParts {
   readonly device: FilterDevice;
   readonly filters: FilterCache;
   readonly indexes: ExclusionIndexes;
@@ -25,7 +25,7 @@ export interface AdmissionParts {
 }
 
 /** The rows that a query may return. Queries of the same filter share one object. */
-export interface Admitted {
+export interface QueryFilter {
   /** One filter for each partition, in the order of the partitions. */
   readonly filters: readonly RowFilter[];
   /** Copies of all admitted rows, for the partitions that have any; `undefined` where some are not copied. */
@@ -33,15 +33,15 @@ export interface Admitted {
 }
 
 /** The filters of a batch. */
-export interface BatchAdmission {
+export interface BatchFilters {
   /** Per query; `undefined` where all rows may be returned. */
-  readonly ofQueries: readonly (Admitted | undefined)[] | undefined;
+  readonly ofQueries: readonly (QueryFilter | undefined)[] | undefined;
   /** Releases the filters of lists. To be called once all searches have begun: a search keeps what it needs. */
   release(): void;
 }
 
 /** Finds the filters of all queries. @throws WinnowError INVALID_ARGUMENT */
-export function admissionOf(asks: readonly ScanAsk[], parts: AdmissionParts): BatchAdmission {
+export function batchFilters(asks: readonly ScanAsk[], parts: BatchFilterParts): BatchFilters {
   const isFiltered = asks.some(
     ({ filters = [], included = [] }) => filters.length + included.length > 0,
   );
@@ -57,16 +57,16 @@ export function admissionOf(asks: readonly ScanAsk[], parts: AdmissionParts): Ba
 }
 
 class FilterLists {
-  readonly #parts: AdmissionParts;
+  readonly #parts: BatchFilterParts;
   /** Equal filters are one object, so that their queries are searched together; `undefined`: admits all rows. */
-  readonly #byText = new Map<string, Admitted | undefined>();
+  readonly #byText = new Map<string, QueryFilter | undefined>();
   readonly #own: RowFilter[] = [];
 
-  constructor(parts: AdmissionParts) {
+  constructor(parts: BatchFilterParts) {
     this.#parts = parts;
   }
 
-  ofAsk({ queries, filters = [], included = [] }: ScanAsk): (Admitted | undefined)[] {
+  ofAsk({ queries, filters = [], included = [] }: ScanAsk): (QueryFilter | undefined)[] {
     const textOf = (query: number) => filters[filters.length === 1 ? 0 : query];
     const idsOf = (query: number) => included[included.length === 1 ? 0 : query];
     const isOne = filters.length <= 1 && included.length <= 1;
@@ -76,7 +76,7 @@ class FilterLists {
     );
   }
 
-  #admitted(text: string | undefined, ids: PackedKeys | undefined): Admitted | undefined {
+  #admitted(text: string | undefined, ids: PackedKeys | undefined): QueryFilter | undefined {
     if (ids !== undefined) return { filters: this.#ofIds(ids, text), copies: undefined };
     if (text === undefined) return undefined;
     if (!this.#byText.has(text)) this.#byText.set(text, this.#ofText(text));
@@ -84,7 +84,7 @@ class FilterLists {
   }
 
   /** A filter that admits every row is none: masks of all rows would cost the scan a few hundredths. */
-  #ofText(text: string): Admitted | undefined {
+  #ofText(text: string): QueryFilter | undefined {
     const { partitions, filters } = this.#parts;
     const found = partitions.map((partition) => filters.of(partition, text));
     if (found.every(isAll)) return undefined;
