@@ -157,9 +157,10 @@ function columnsOf(file: RegionFile, footer: ThriftStruct): readonly ParquetColu
   const rows = groups.reduce((sum, group) => sum + numberOf(group.get(3)), 0);
   if (rows !== numberOf(footer.get(3)))
     throw damaged(file, "its row groups have other rows than its footer says");
+  const chunks = groups.map((group) => structsOf(group.get(1)));
   const columnAt = (leaf: Leaf, at: number): ParquetColumn => ({
     ...leaf,
-    chunks: groups.map((group) => chunkOf(file, group, at)),
+    chunks: groups.map((group, row) => chunkOf(file, chunks[row]![at], numberOf(group.get(3)))),
   });
   return leaves.map(columnAt);
 }
@@ -231,13 +232,16 @@ function memberOf(union: ThriftValue | undefined): readonly [number, ThriftValue
   return member ?? [0, undefined];
 }
 
-function chunkOf(file: RegionFile, group: ThriftStruct, at: number): ColumnChunk {
-  const chunk = structsOf(group.get(1))[at];
+function chunkOf(
+  file: RegionFile,
+  chunk: ThriftStruct | undefined,
+  rowsOfGroup: number,
+): ColumnChunk {
   const facts = chunk?.get(3);
   if (!(facts instanceof Map))
     throw damaged(file, "its footer lacks a column; it may be encrypted");
   if (chunk?.has(1) === true) throw damaged(file, "its columns lie in other files");
-  const read = chunkFacts(facts, numberOf(group.get(3)));
+  const read = chunkFacts(facts, rowsOfGroup);
   const { offset, bytes, values, rows } = read;
   // The row group of an empty piece has no page, and writers say that it lies at 0.
   if (rows === 0 && values === 0) return { ...read, offset: 0, bytes: 0 };
