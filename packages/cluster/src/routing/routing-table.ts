@@ -41,6 +41,8 @@ export interface RoutedWorker {
   readonly incarnation: Incarnation;
   readonly address: string;
   readonly draining: boolean;
+  /** Whether it has not said yet which versions there are: it has just started. */
+  readonly isLooking: boolean;
 }
 
 /** All versions of one model. */
@@ -234,5 +236,6 @@ function routedWorker(worker: Announcement): RoutedWorker {
     incarnation: worker.incarnation,
     address: worker.address,
     draining: worker.state === "draining",
+    isLooking: worker.state === "starting" && worker.versions.length === 0,
   };
 }

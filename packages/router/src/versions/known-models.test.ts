@@ -59,6 +59,26 @@ describe("a router's start", () => {
   });
 });
 
+test("no model is missing while all workers have just started and have found none; then one is", async () => {
+  const bench = new RouterBench({ held: twice });
+  for (const worker of bench.workers) {
+    worker.state = "starting";
+    worker.versions = [];
+  }
+  bench.announceAll();
+  await bench.clock.advanceSettled(100);
+  await expect(bench.router.pin({ model: "movies" })).rejects.toMatchObject({
+    code: "UNAVAILABLE",
+    message:
+      "The workers have just started, and have not said yet which models there are; try again",
+  });
+  bench.workers[0]!.state = "ready";
+
+  await hold(bench, []);
+
+  await expect(bench.router.pin({ model: "movies" })).rejects.toMatchObject({ code: "NOT_FOUND" });
+});
+
 describe("a router's models", () => {
   test("several versions answer side by side, each by its number, the newest by default", async () => {
     const bench = await RouterBench.started({ held: twice });

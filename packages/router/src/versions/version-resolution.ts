@@ -3,7 +3,13 @@
 // at all (S4).
 
 import { excerpt, WinnowError } from "@winnow/core";
-import type { Announcement, RoutedModel, RoutedVersion, RoutingTable } from "@winnow/cluster";
+import type {
+  Announcement,
+  RoutedModel,
+  RoutedVersion,
+  RoutedWorker,
+  RoutingTable,
+} from "@winnow/cluster";
 import { isSameVersion, isServable } from "@winnow/cluster";
 import type { ModelTarget, VersionStatus } from "../predictor.ts";
 
@@ -27,9 +33,7 @@ export function resolveVersion(target: ModelTarget, context: ResolutionContext):
   const model = context.table.models.get(target.model);
   const isEmpty = model === undefined || model.versions.length === 0;
   if (isEmpty && isUnreachable(target.model, undefined, context)) throw unreachable(target.model);
-  if (context.table.workers.size === 0 && isEmpty) {
-    throw new WinnowError("UNAVAILABLE", "No worker has been reached yet; try again");
-  }
+  if (isEmpty) assertModelsKnown([...context.table.workers.values()]);
   if (model === undefined) throw notFound(target.model, number);
   return number === undefined ? defaultVersion(model) : namedVersion(model, number, context);
 }
@@ -123,6 +127,16 @@ function unreachable(model: string): WinnowError {
     "UNAVAILABLE",
     `Model ${excerpt(model)}: no worker that knows it can be reached; try again`,
   );
+}
+
+/** A client that is told NOT_FOUND would not ask again. @throws WinnowError UNAVAILABLE while models may still be named */
+function assertModelsKnown(workers: readonly RoutedWorker[]): void {
+  if (!workers.every(({ isLooking }) => isLooking)) return;
+  const text =
+    workers.length === 0
+      ? "No worker has been reached yet"
+      : "The workers have just started, and have not said yet which models there are";
+  throw new WinnowError("UNAVAILABLE", `${text}; try again`);
 }
 
 function notFound(model: string, version: number | undefined): WinnowError {
