@@ -1,7 +1,11 @@
-// What `winnow up` tells of models whose names and items others wrote.
+// What `winnow up` tells of models whose names and items others wrote, and how it asks a router that it has started.
 
-import { expect, test } from "vitest";
-import { readyText } from "./up.ts";
+import { nextLoopTurn } from "@winnow/core";
+import { expect, test, vi } from "vitest";
+import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
+import { RestClient } from "../access/rest-client.ts";
+import type { RestAnswer } from "../access/rest-client.ts";
+import { assertAnswered, readyText } from "./up.ts";
 
 const cluster = { processIds: new Map(), workerMetricsUrls: [], url: "http://x" };
 const versionOf = (model: string) => ({ model, version: 1, directory: `/models/${model}/1` });
@@ -55,4 +59,35 @@ test("an example has the header that an experiment needs, quoted for a shell", (
 
   const line = String.raw`curl -H 'X-User'\''s: 42' -d '{"instances":["it'\''s"]}' http://x/v1`;
   expect(text).toContain(line);
+});
+
+/** A router of which only these answers are known: its statuses, or that it was not there. */
+function routerOf(...answers: readonly (number | undefined)[]) {
+  const clock = new ManualClock();
+  const client = new RestClient();
+  const left = answers.values();
+  const ask = vi.spyOn(client, "ask").mockImplementation(() => {
+    const status = left.next().value;
+    if (status === undefined) return Promise.reject(new Error("read ECONNRESET"));
+    return Promise.resolve({ status, text: "", header: () => undefined } satisfies RestAnswer);
+  });
+  const outcome = assertAnswered({ url: "http://x", client }, clock).then(
+    () => "answered",
+    (error: unknown) => String(error),
+  );
+  const end = async (): Promise<string> => {
+    while (ask.mock.calls.length < answers.length) {
+      clock.advance(100);
+      await nextLoopTurn();
+    }
+    return outcome;
+  };
+  return { end };
+}
+
+test("a router that ends once it listens is asked again, and what it then says counts", async () => {
+  expect(await routerOf(undefined, undefined, 200).end()).toBe("answered");
+  expect(await routerOf(undefined, 401).end()).toContain("which wants a key");
+  const never = await routerOf(...Array.from({ length: 100 }, () => undefined)).end();
+  expect(never).toContain("The router listens at http://x and does not answer");
 });

@@ -3,6 +3,7 @@
 
 import { replicationOf } from "@winnow/cluster";
 import {
+  type Clock,
   WinnowError,
   assertDescriptors,
   hostPort,
@@ -100,7 +101,7 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
   endOnSignals({ drain: end, close: end }, log);
   try {
     cluster = await startLocalCluster(shape, log);
-    await assertAnswered(cluster);
+    await assertAnswered(cluster, systemClock);
     say(`loading ${versions.map(({ model }) => terminalLine(model)).join(", ")}`);
     const areNamesFree = config !== undefined || source.kind !== "directory";
     const expected = versions.map((version) => unserved(version, areNamesFree));
@@ -168,9 +169,28 @@ function grpcArgs({ ssl_config_file: file, grpcPort = 0 }: UpOptions): string[] 
   return [`--grpc-port=${grpcPort}`, ...(isGiven(file) ? ["--ssl_config_file", file] : [])];
 }
 
-/** Without a valid key the router would not tell the states of its models. */
-async function assertAnswered({ url, client }: LocalCluster): Promise<void> {
-  const { status } = await client.ask(`${url}/v1/models`);
+/** How often a router that listens is asked anew before its error is told, and the ms between. */
+const ASKED_MAX = 100;
+const ASK_PAUSE_MS = 100;
+
+/**
+ * Without a valid key the router would not tell the states of its models. A router that ends meanwhile is started again.
+ * @throws WinnowError UNAUTHENTICATED. @internal tests call it
+ */
+export async function assertAnswered(
+  { url, client }: Pick<LocalCluster, "url" | "client">,
+  clock: Clock,
+): Promise<void> {
+  let status: number | undefined;
+  for (let asked = 1; status === undefined; asked += 1) {
+    try {
+      ({ status } = await client.ask(`${url}/v1/models`));
+    } catch (cause) {
+      const text = `The router listens at ${url} and does not answer: ${(cause as Error).message}`;
+      if (asked === ASKED_MAX) throw new WinnowError("UNAVAILABLE", text, { cause });
+      await new Promise<void>((resolve) => void clock.setTimer(ASK_PAUSE_MS, resolve));
+    }
+  }
   if (status !== 401 && status !== 403) return;
   const text =
     "winnow up asks its router, which wants a key of --api-keys with the role status: name a file with it (--key-file)";
