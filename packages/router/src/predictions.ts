@@ -180,14 +180,15 @@ export class Predictions {
           request,
           pinned,
           clock: this.#query.environment.clock,
-          ask: (member, asked) => this.#predictAdmitted(member as Pin, asked, { mayMove: false }),
+          ask: (member, asked) =>
+            this.#predictAdmitted(this.#pins.heldBy(member), asked, { mayMove: false }),
           instancesMax: this.#parts.settings.instancesMax,
           describedValuesMax: this.#parts.settings.describedValuesMax,
           limits: this.#parts.settings,
           seenItems: this.#parts.seenItems,
           check: (other, asked) => checkPipelineRequest(other, asked, this.#parts.settings),
-          knows: (member, asked) => this.#knows(member as Pin, asked),
-          itemRows: (member, of) => this.#itemRows(member as Pin, of),
+          knows: (member, asked) => this.#knows(this.#pins.heldBy(member), asked),
+          itemRows: (member, of) => this.#itemRows(this.#pins.heldBy(member), of),
           outlives,
         });
         const members = Array.from(pinned.values(), ({ routed }) => routed.key);
