@@ -2,7 +2,15 @@
 // document, and what must be noticed in answers that are put together from several models.
 
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { writeDemo } from "@winnow/model-writer";
@@ -15,6 +23,7 @@ import { type Spoil, SpoilingProxy } from "./spoiling-proxy.ts";
 const script = path.join(repositoryRoot, "packages/winnow/bin/winnow.js");
 const directory = mkdtempSync(path.join(tmpdir(), "winnow-verify-pipelines-"));
 const models = path.join(directory, "models");
+const recordings = path.join(repositoryRoot, "test/data/savedmodels");
 
 const RETRIEVE =
   "  - retrieve: { model: movies, k: 40, inputs: { input_1: user_id }, as: prior }\n";
@@ -23,7 +32,7 @@ const RANK =
 const SOURCES = `${RETRIEVE}  - retrieve: { model: trending, k: 25, inputs: { input_1: user_id }, as: popular }\n`;
 
 /** Of each pipeline and experiment. `npm run verify:pipelines` asks more. */
-const QUERIES = Number(process.env["VERIFY_QUERIES"] ?? 24);
+const QUERIES = Number(process.env["VERIFY_QUERIES"] ?? 20);
 const VERIFIED_MS_MAX = 300_000 + QUERIES * 2000;
 
 const PIPELINES: Readonly<Record<string, string>> = {
@@ -39,15 +48,25 @@ const PIPELINES: Readonly<Record<string, string>> = {
   fallen: `${RETRIEVE}  - unknown: { user: user_id, pipeline: listed }\n${RANK}  - limit: 6\n`,
   alike: `  - retrieve: { model: movies, k: 30, like: user_id, as: prior }\n  - filter: { year: { $gte: 1960 } }\n${RANK}  - diversify: { mmr: 0.7, count: 9 }\n`,
   "alike-too": `${RETRIEVE}  - retrieve: { model: movies, k: 25, like: movie, as: similar }\n  - merge: { weights: { prior: 1, similar: 0.5 } }\n`,
+  "alike-all": `${RETRIEVE}  - retrieve: { model: movies, k: 25, like: movies, as: similar }\n  - merge: { reciprocal_ranks: { prior: 1, similar: 2 } }\n`,
+  sequence: `  - retrieve: { model: list_features, k: 5, inputs: { input_1: watched } }\n  - rank: { model: keras_rs_ranking, inputs: { user: request.user, history: request.history, numbers: request.numbers, weights: request.weights }, scores: rating }\n`,
   "known-alone": `${RETRIEVE}  - unknown: { user: user_id, answer: error }\n`,
 };
 
 /** Inputs of pipelines that take another one than `user_id`, or more, and a request to such a pipeline. */
 const INPUTS: Readonly<Record<string, string>> = {
   "alike-too": "{ user_id: string, movie: string }",
+  "alike-all": "{ user_id: string, movies: { list: string } }",
+  sequence:
+    "{ watched: { list: string, length: 4 }, user: int32, history: { list: int32, length: 4 }, numbers: { list: float32, length: 3 }, weights: { list: float32, length: 4 } }",
 };
+/** Models of recordings that pipelines name. */
+const RECORDED = ["list_features", "keras_rs_ranking"];
 const BODIES: Readonly<Record<string, string>> = {
   "alike-too": '{"instances":[{"user_id":"1","movie":"none"}]}',
+  "alike-all": '{"instances":[{"user_id":"1","movies":["none"]}]}',
+  sequence:
+    '{"instances":[{"watched":["a","b","c","d"],"user":1,"history":[1,2,3,0],"numbers":[1,2,3],"weights":[1,1,1,1]}]}',
 };
 
 /** Items of the list for unknown users: some of the model's, and one that it lacks. */
@@ -122,6 +141,9 @@ describe("winnow verify", () => {
       const inputs = INPUTS[name] ?? "{ user_id: string }";
       write(name, "pipeline.yaml", `inputs: ${inputs}\nstages:\n${stages}`);
     }
+    for (const name of RECORDED) {
+      cpSync(path.join(recordings, name, "1"), path.join(models, name, "1"), { recursive: true });
+    }
     write("listed", "popular.txt", popularItems());
     for (const [name, text] of Object.entries(EXPERIMENTS)) write(name, "experiment.yaml", text);
     const seen = `${RETRIEVE}  - seen: { key: "seen:{user_id}" }\n`;
@@ -183,7 +205,7 @@ describe("winnow verify", () => {
       expect(report.models.map(({ model }) => model)).toEqual(names.concat("movies").toSorted());
       for (const { progress } of report.models) {
         expect(progress).toMatchObject({ missing: [], files: { different: 0 } });
-        expect(progress!.files["exact"]).toBeGreaterThan(0.75 * QUERIES);
+        expect(progress!.files["exact"]).toBeGreaterThan(0.6 * QUERIES);
         expect(progress!.grpc!["exact"]).toBeGreaterThan(0.5 * QUERIES);
         expect(progress!.grpc!["exact"]! + progress!.grpc!["refused"]!).toBe(QUERIES);
       }

@@ -267,7 +267,7 @@ export { PIECE_BYTES, Transfers } from "./limits/transfers.ts";
 export type { GiveUpReason, HeldMemory, Transfer, TransferLimits } from "./limits/transfers.ts";
 export { dueMsOf } from "./time/due-time.ts";
 export type { Arrival } from "./time/due-time.ts";
-export { checkInputShape } from "./program/step-contract.ts";
+export { checkInputShape, checkInputs } from "./program/step-contract.ts";
 export type { TopKQuestion } from "./program/step-contract.ts";
 export type { TopKAnswer } from "./program/step-contract.ts";
 export type { InlineTable } from "./program/codec/table-codec.ts";

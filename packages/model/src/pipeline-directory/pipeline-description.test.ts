@@ -32,10 +32,34 @@ stages:
 `;
 
 describe("pipeline.yaml", () => {
+  test("takes lists of a length, or of any, where one value is not needed", () => {
+    const inputs = (text: string): string => whole.replace("user: string", `user: string, ${text}`);
+    const read = (text: string) => parse(inputs(text)).inputs.get("watched");
+
+    expect(read("watched: { list: string, length: 10 }")).toEqual({
+      dtype: "string",
+      shape: [-1, 10],
+    });
+    expect(read("watched: { list: float32 }")).toEqual({ dtype: "float32", shape: [-1, -1] });
+    expect(() => read("watched: { list: string, length: 0 }")).toThrow(
+      /inputs\.watched\.length: is not an integer from 1 to 4096/,
+    );
+    expect(() => read("watched: { length: 3 }")).toThrow(/list: is missing/);
+    expect(() => read("watched: [string]")).toThrow(/inputs\.watched: is not a map/);
+    const lists = inputs("watched: { list: string }");
+    const withStage = (stage: string): string => lists.replace("- limit: 7", `- ${stage}`);
+    expect(() => parse(withStage('seen: { key: "seen:{watched}" }'))).toThrow(
+      /seen\.key: names "watched", a list; one value can be in a key/,
+    );
+    expect(() => parse(withStage("unknown: { user: watched, answer: oov }"))).toThrow(
+      /unknown\.user: is "watched", a list; one value tells a user/,
+    );
+  });
+
   test("is a pipeline with TensorFlow Recommenders' names where it gives none", () => {
     const signature = "serving_default";
     expect(parse(whole)).toEqual({
-      inputs: new Map([["user", "string"]]),
+      inputs: new Map([["user", { dtype: "string", shape: [-1] }]]),
       items: "string",
       pipeline: {
         stages: [

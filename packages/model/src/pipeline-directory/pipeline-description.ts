@@ -13,6 +13,7 @@
 import { excerpt, isDtype } from "@winnow/core";
 import type { Dtype, Pipeline } from "@winnow/core";
 import { readStages } from "./stage-reading.ts";
+import type { PipelineInput } from "./stage-reading.ts";
 import { yamlDocument } from "./yaml-fields.ts";
 import type { Field } from "./yaml-fields.ts";
 
@@ -21,9 +22,12 @@ export const PIPELINE_FILE = "pipeline.yaml";
 /** Pipelines that people write are shorter. */
 export const PIPELINE_BYTES_MAX: number = 64 * 1024;
 
+/** The longest list of values that an input may declare for each instance. */
+const LIST_LENGTH_MAX = 4096;
+
 /** The content of the file. */
 export interface PipelineDescription {
-  readonly inputs: ReadonlyMap<string, Dtype>;
+  readonly inputs: ReadonlyMap<string, PipelineInput>;
   /** Dtype of the item ids. */
   readonly items: Dtype;
   readonly pipeline: Pipeline;
@@ -46,7 +50,7 @@ export function parsePipeline(
   const given = fields.needed("inputs");
   const entries = given.members().entries();
   if (entries.length === 0) throw given.refused("names no input");
-  const inputs = new Map(entries.map(([name, field]) => [name, readDtype(field)]));
+  const inputs = new Map(entries.map(([name, field]) => [name, readInputType(field)]));
   const declared = fields.get("items");
   const items = declared === undefined ? "string" : readDtype(declared);
   const stages = readStages(fields.needed("stages"), { inputs, items, readList });
@@ -55,6 +59,14 @@ export function parsePipeline(
     items,
     pipeline: { stages, outputs: readOutputs(fields.get("outputs")) },
   };
+}
+
+/** One value for each instance, or a list of them. */
+function readInputType(field: Field): PipelineInput {
+  if (field.scalar() !== undefined) return { dtype: readDtype(field), shape: [-1] };
+  const fields = field.members(["list", "length"]);
+  const length = fields.get("length")?.integer(1, LIST_LENGTH_MAX) ?? -1;
+  return { dtype: readDtype(fields.needed("list")), shape: [-1, length] };
 }
 
 function readOutputs(field: Field | undefined): Pipeline["outputs"] {

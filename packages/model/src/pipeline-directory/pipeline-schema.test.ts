@@ -62,6 +62,8 @@ describe("the schema and the reader both take", () => {
     whole("diversify: { round_robin: genre }"),
     whole("diversify: { mmr: 0.7, count: 20 }"),
     whole("limit: 4096", "items: int64\noutputs: { ids: what }"),
+    whole("limit: 1").replace("user: string", "user: string, a: { list: int64 }"),
+    whole("limit: 1").replace("user: string", "user: string, a: { list: string, length: 10 }"),
   ])("%s", (text) => {
     expect(isValid(parse(text))).toBe(true);
     expect(() => parsePipeline(Buffer.from(text))).not.toThrow();
@@ -72,6 +74,10 @@ describe("the schema and the reader both refuse", () => {
   test.each([
     "inputs: {}\nstages: []\n",
     "inputs: { user: text }\nstages: [{ limit: 1 }]\n",
+    whole("limit: 1").replace("user: string", "user: string, a: { list: text }"),
+    whole("limit: 1").replace("user: string", "user: string, a: { list: string, length: 0 }"),
+    whole("limit: 1").replace("user: string", "user: string, a: { length: 3 }"),
+    whole("limit: 1").replace("user: string", "user: string, a: { list: string, most: 3 }"),
     "stages: [{ limit: 1 }]\n",
     "inputs: { user: string }\n",
     `inputs: { user: string }\nstages:${`\n  - ${retrieve}`.repeat(17)}\n`,

@@ -29,8 +29,8 @@ function readProgram(files: DirectoryFiles): ModelProgram {
   const { inputs, items, pipeline } = parsePipeline(content, (name) =>
     files.read(name, { where: PIPELINE_FILE, bytesMax: LIST_BYTES_MAX }),
   );
-  const declared = Array.from(inputs, ([name, dtype], value): SignatureTensor => {
-    return { name, dtype, shape: [-1], value, graphTensor: `${name}:0` };
+  const declared = Array.from(inputs, ([name, type], value): SignatureTensor => {
+    return { name, ...type, value, graphTensor: `${name}:0` };
   });
   const { scores, ids } = pipeline.outputs;
   const shape = [-1, -1];

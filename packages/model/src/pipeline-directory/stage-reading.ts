@@ -33,10 +33,16 @@ import type { Field, Members } from "./yaml-fields.ts";
 /** The constant of reciprocal rank fusion in the paper, and where else it is offered. */
 const USUAL_RANK_CONSTANT = 60;
 
+/** Type of an input: `[-1]`, one value for each instance, or `[-1, length]`, a list, where -1 is any length. */
+export interface PipelineInput {
+  readonly dtype: Dtype;
+  readonly shape: readonly number[];
+}
+
 /** What a pipeline says beside its stages. */
 interface PipelineWords {
   /** Inputs of the pipeline. */
-  readonly inputs: ReadonlyMap<string, Dtype>;
+  readonly inputs: ReadonlyMap<string, PipelineInput>;
   /** Dtype of the ids. */
   readonly items: Dtype;
   /** The content of a file beside the pipeline's. */
@@ -190,7 +196,7 @@ function readUnknown(field: Field, around: Surroundings): PipelineStage {
   const of = fields.get("of");
   return {
     kind: "unknown",
-    input: readInput(fields.needed("user"), around.inputs),
+    input: readUser(fields.needed("user"), around.inputs),
     ...(of !== undefined && { of: of.text() }),
     answer: readAnswer(field, fields, around),
   };
@@ -212,11 +218,14 @@ function readAnswer(
 }
 
 function checkKeyInput(key: Field, name: string, inputs: Surroundings["inputs"]): void {
-  const dtype = inputs.get(name);
-  if (dtype === undefined) {
+  const input = inputs.get(name);
+  if (input === undefined) {
     const known = excerpt([...inputs.keys()].join(", "));
     throw key.refused(`names "${excerpt(name)}"; the pipeline's inputs are ${known}`);
   }
+  if (isList(input))
+    throw key.refused(`names "${excerpt(name)}", a list; one value can be in a key`);
+  const { dtype } = input;
   if (KEY_DTYPES.has(dtype)) return;
   throw key.refused(`names "${excerpt(name)}", a ${dtype}; strings and integers can be in a key`);
 }
@@ -309,7 +318,16 @@ function readSource(field: Field, { inputs }: Surroundings): RankSource {
   throw field.refused(`is "${excerpt(text)}"; it can be ${excerpt(choices.join(", "))}`);
 }
 
-function readInput(field: Field, inputs: ReadonlyMap<string, Dtype>): string {
+/** An input that tells a user. */
+function readUser(field: Field, inputs: ReadonlyMap<string, PipelineInput>): string {
+  const name = readInput(field, inputs);
+  if (!isList(inputs.get(name)!)) return name;
+  throw field.refused(`is "${excerpt(name)}", a list; one value tells a user`);
+}
+
+const isList = ({ shape }: PipelineInput): boolean => shape.length > 1;
+
+function readInput(field: Field, inputs: ReadonlyMap<string, PipelineInput>): string {
   const text = field.text();
   if (inputs.has(text)) return text;
   const names = [...inputs.keys()].join(", ");

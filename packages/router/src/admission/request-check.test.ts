@@ -365,12 +365,44 @@ describe("a pipeline that is to be explained", () => {
   const perValue: PipelineStage = { kind: "diversify", by: "at-most", attribute: "a", count: 1 };
   const filter: PipelineStage = { kind: "filter", filter: "" };
 
+  test("has one value, or one list, for each instance in every input", () => {
+    const given = (name: string, ...inner: number[]) => {
+      const shape = [-1, ...inner];
+      return { name, graphTensor: "", value: 0, dtype: "int32", shape } as const;
+    };
+    const inputsOf = [given("user"), given("watched", 3)];
+    const signature = { ...signatureOfK, inputs: inputsOf, steps: [] } as SignatureProgram;
+    const zeros = (...shape: number[]): Tensor => {
+      return tensor("int32", shape, new Int32Array(shape.reduce((all, each) => all * each, 1)));
+    };
+    const asked = (user: Tensor, watched: Tensor) => {
+      const inputs = new Map([
+        ["user", user],
+        ["watched", watched],
+      ]);
+      const pipeline = { stages: [retrieve(1)], outputs: { scores: "scores", ids: "ids" } };
+      checkPipelineRequest(pipeline, { signature, inputs, context }, settings);
+    };
+
+    expect(() => asked(zeros(2), zeros(2, 3))).not.toThrow();
+    expect(() => asked(zeros(1, 2), zeros(1, 3))).toThrow(
+      'Input "user" must have shape [?], not [1,2]',
+    );
+    expect(() => asked(zeros(2), zeros(2, 4))).toThrow(
+      'Input "watched" must have shape [?,3], not [2,4]',
+    );
+    expect(() => asked(zeros(1), zeros(2, 3))).toThrow(
+      'Input "user" has values for 1 instances, not for 2; a pipeline needs them for each',
+    );
+    expect(() => asked(zeros(0), zeros(0, 3))).toThrow('Input "user" has no values');
+  });
+
   test("names at most 1,024 items to which similar ones are retrieved", () => {
     const alike = { ...retrieve(1), like: "user" } as PipelineStage;
 
     expect(() => check(1024, alike)).not.toThrow();
     expect(() => check(1025, alike)).toThrow(
-      "Cannot retrieve items like 1025 items: 1025 instances, 1 retrievals by an item; at most 1024 in all",
+      "Cannot retrieve items like 1025 items: 1025 instances, 1 items of each by 1 retrievals; at most 1024 in all",
     );
     expect(() => check(513, alike, alike)).toThrow("Cannot retrieve items like 1026 items");
   });

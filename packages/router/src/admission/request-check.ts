@@ -5,6 +5,7 @@ import {
   VECTOR_ATTRIBUTE,
   WinnowError,
   attributeNamed,
+  checkInputs,
   depthText,
   rankedIdsOf,
   requestedDepth,
@@ -282,10 +283,12 @@ export function checkPipelineRequest(
     const text = `Cannot apply "${taken.key}": the pipeline has an output "${taken.output}" of its own`;
     throw new WinnowError("INVALID_ARGUMENT", text);
   }
+  checkInputs(signature, inputs);
   const instances = instancesOf(signature, inputs);
   checkInstances(instances, limits, inputs);
+  checkEachInstance(instances, inputs);
   if (k !== undefined) checkK(k, limits);
-  checkLiked(stages, instances);
+  checkLiked(stages, instances, inputs);
   const retrieved = stages.reduce((sum, each) => sum + (each.kind === "retrieve" ? each.k : 0), 0);
   const candidates = instances * retrieved;
   checkDescribed(candidates * attributes.length, limits);
@@ -296,12 +299,30 @@ export function checkPipelineRequest(
   throw new WinnowError("INVALID_ARGUMENT", `${message} in all: send fewer instances`);
 }
 
+/** @throws WinnowError INVALID_ARGUMENT where an input does not have one value, or one list, for each instance */
+function checkEachInstance(instances: number, inputs: ReadonlyMap<string, Tensor>): void {
+  for (const [name, { shape }] of inputs) {
+    const [rows] = shape;
+    if (rows === instances) continue;
+    const own = rows === 0 ? "no values" : `values for ${rows} instances, not for ${instances}`;
+    const text = `Input "${name}" has ${own}`;
+    throw new WinnowError("INVALID_ARGUMENT", `${text}; a pipeline needs them for each`);
+  }
+}
+
 /** @throws WinnowError INVALID_ARGUMENT for more items to which similar ones are retrieved than a request may name */
-function checkLiked(stages: readonly PipelineStage[], instances: number): void {
-  const likes = stages.filter((each) => each.kind === "retrieve" && each.like !== undefined).length;
-  const liked = instances * likes;
+function checkLiked(
+  stages: readonly PipelineStage[],
+  instances: number,
+  inputs: ReadonlyMap<string, Tensor>,
+): void {
+  const likes = stages.flatMap((each) =>
+    each.kind === "retrieve" && each.like !== undefined ? [each.like] : [],
+  );
+  const items = likes.reduce((sum, name) => sum + (inputs.get(name)?.shape[1] ?? 1), 0);
+  const liked = instances * items;
   if (liked <= PIPELINE_LIKED_MAX) return;
-  const text = `Cannot retrieve items like ${liked} items: ${instances} instances, ${likes} retrievals by an item`;
+  const text = `Cannot retrieve items like ${liked} items: ${instances} instances, ${items} items of each by ${likes.length} retrievals`;
   const most = `at most ${PIPELINE_LIKED_MAX} in all`;
   throw new WinnowError("INVALID_ARGUMENT", `${text}; ${most}: send fewer instances`);
 }

@@ -70,6 +70,17 @@ function countOf({ lists }: Candidates): number {
   return lists.reduce((sum, { positions }) => sum + positions.length, 0);
 }
 
+/** Rows of an input of the request, `[rows]` or, of lists, `[rows, length]`. */
+export function takeRows(from: Tensor, rows: ArrayLike<number>): Tensor {
+  const [, length] = from.shape;
+  if (length === undefined) return take(from, rows);
+  const cells = new Uint32Array(rows.length * length);
+  for (let at = 0; at < cells.length; at += 1) {
+    cells[at] = rows[Math.floor(at / length)]! * length + (at % length);
+  }
+  return { ...take(from, cells), shape: [rows.length, length] };
+}
+
 /** The values of a tensor at these positions, as a tensor `[positions]`. */
 export function take(from: Tensor, positions: ArrayLike<number>): Tensor {
   const shape = [positions.length];

@@ -42,8 +42,8 @@ export function inputOf(
 }
 
 /**
- * One value per row, in the shape that the model declares: `[rows]` or `[rows, 1]`. @throws WinnowError
- * FAILED_PRECONDITION
+ * Values in the shape that the model declares: one of each row as `[rows]` or `[rows, 1]`, a list of each row as
+ * `[rows, length]`. @throws WinnowError FAILED_PRECONDITION
  */
 export function fitted(
   values: Tensor,
@@ -54,11 +54,26 @@ export function fitted(
   if (values.dtype !== dtype) {
     throw memberFault(stage, `its input "${excerpt(name)}" takes ${dtype}, not ${values.dtype}`);
   }
-  const rows = values.data.length;
+  const [rows = 0, length] = values.shape;
+  if (length !== undefined) {
+    if (shape === undefined || takesLists(shape, length)) return values;
+    const text = `its input "${excerpt(name)}" has shape [${shape.join(",")}]`;
+    throw memberFault(stage, `${text}; the pipeline gives a list of ${length} for each row`);
+  }
   if (shape === undefined || shape.length === 1) return { ...values, shape: [rows] };
-  if (shape.length === 2 && shape[1] === 1) return { ...values, shape: [rows, 1] };
+  if (takesOne(shape)) return { ...values, shape: [rows, 1] };
   const text = `its input "${excerpt(name)}" has shape [${shape.join(",")}]`;
   throw memberFault(stage, `${text}; a pipeline gives one value for each row`);
+}
+
+/** Whether an input of this shape takes one value for each row. */
+export function takesOne(shape: readonly number[]): boolean {
+  return shape.length === 1 || (shape.length === 2 && shape[1] === 1);
+}
+
+/** Whether an input of this shape takes a list of this length for each row; -1 is any length. */
+export function takesLists([, own, ...deeper]: readonly number[], length: number): boolean {
+  return own !== undefined && deeper.length === 0 && (own < 0 || own === length);
 }
 
 /** An output of an answer. @throws WinnowError FAILED_PRECONDITION */

@@ -167,6 +167,33 @@ describe("a pipeline", () => {
     expect(lack(members)).toBe(text);
   });
 
+  test("lacks inputs of the shape that its models take", () => {
+    const shaped = (model: ModelProgram, shape: readonly number[] | undefined): ModelProgram => {
+      const signatures = model.signatures.map((each) => {
+        return { ...each, inputs: each.inputs.map((given) => ({ ...given, shape })) };
+      });
+      return { ...model, signatures };
+    };
+    const lackBetween = (given: readonly number[], taken: readonly number[] | undefined) =>
+      lackOf(shaped(modelOf({ user_id: "string" }, {}, [retrieve]), given), () =>
+        shaped(movies, taken),
+      );
+    const at = 'stages[0].retrieve: input "user" of model movies takes string of shape';
+
+    expect(lackBetween([-1], [-1, 1])).toBeUndefined();
+    expect(lackBetween([-1], undefined)).toBeUndefined();
+    expect(lackBetween([-1, 10], [-1, 10])).toBeUndefined();
+    expect(lackBetween([-1, 10], [-1, -1])).toBeUndefined();
+    expect(lackBetween([-1, -1], [-1, -1])).toBeUndefined();
+    expect(lackBetween([-1], [-1, 10])).toBe(`${at} [-1,10], not one value for each row`);
+    expect(lackBetween([-1, 9], [-1, 10])).toBe(`${at} [-1,10], not a list of 9 for each row`);
+    expect(lackBetween([-1, -1], [-1, 10])).toBe(
+      `${at} [-1,10], not a list of any length for each row`,
+    );
+    expect(lackBetween([-1, 10], [-1])).toBe(`${at} [-1], not a list of 10 for each row`);
+    expect(lackBetween([-1, 3], [-1, 3, 3])).toBe(`${at} [-1,3,3], not a list of 3 for each row`);
+  });
+
   test("with a filter lacks attributes that its retrieval's items do not have", () => {
     const filter: PipelineStage = { kind: "filter", filter: '["gte","year",[1990]]' };
     const filtered = modelOf({ user_id: "string" }, {}, [retrieve, rank, filter]);

@@ -27,6 +27,7 @@ import {
   toWinnowError,
 } from "@winnow/core";
 import { attributesRanked, denseRankingsOf } from "../admission/dense-rankings.ts";
+import { takesLists, takesOne } from "./member-access.ts";
 import { ITEMS_LACK, searchedItems } from "./retrieval/item-search.ts";
 
 /** The program that answers for a model now, or why there is none. */
@@ -34,8 +35,8 @@ export type MemberOf = (model: string) => ModelProgram | { readonly missing: str
 
 /** What is known after the stages before. */
 interface Found {
-  /** Types of the pipeline's inputs, by name. */
-  readonly given: ReadonlyMap<string, Dtype>;
+  /** The pipeline's inputs, by name. */
+  readonly given: ReadonlyMap<string, SignatureTensor>;
   /** Type of the retrieved ids, if there are any. */
   readonly items: Dtype | undefined;
   /** Type of the ids that the pipeline declares. */
@@ -53,7 +54,7 @@ export function lackOf(
   knowsSeenItems = true,
 ): string | undefined {
   const inputs = program.signatures.flatMap((signature) => signature.inputs);
-  const given = new Map(inputs.map(({ name, dtype }) => [name, dtype]));
+  const given = new Map(inputs.map((input) => [input.name, input]));
   const declared = itemsOf(program);
   let found: Found = {
     given,
@@ -170,15 +171,24 @@ function fallbackLack(
     return `${named} has its own unknown users answered by a pipeline; one after the other is enough`;
   }
   const inputs = signatures.flatMap((signature) => signature.inputs);
-  const other = inputs.find(({ name, dtype }) => found.given.get(name) !== dtype);
+  const other = inputs.find((input) => !isAlike(input, found.given.get(input.name)));
   if (other !== undefined) {
-    return `${named} takes an input "${excerpt(other.name)}" of ${other.dtype}, which this pipeline does not have`;
+    const list = isList(other) ? "lists of " : "";
+    return `${named} takes an input "${excerpt(other.name)}" of ${list}${other.dtype}, which this pipeline does not have`;
   }
   const items = itemsOf(member);
   return items === found.declared
     ? undefined
     : `${named} answers ids of ${items}, not ${found.declared}`;
 }
+
+/** Whether an input has the type of another, and the shape. */
+function isAlike(input: SignatureTensor, other: SignatureTensor | undefined): boolean {
+  if (other?.dtype !== input.dtype) return false;
+  return String(other.shape) === String(input.shape);
+}
+
+const isList = ({ shape }: SignatureTensor): boolean => shape !== undefined && shape.length > 1;
 
 function filterLack({ filter }: FilterStage, found: Found): string | undefined {
   return attributeLack(found, (attributes) => {
@@ -270,7 +280,7 @@ function likeLack(
     return `model ${model} cannot find items like another: ${ITEMS_LACK}`;
   }
   const ids = signature.outputs.find(({ name }) => name === stage.ids)?.dtype;
-  const dtype = given.get(stage.like!);
+  const dtype = given.get(stage.like!)?.dtype;
   if (ids === dtype || (ids === "int32" && dtype === "int64")) return undefined;
   return `model ${model} answers ids of ${ids}, input "${excerpt(stage.like!)}" is ${dtype}`;
 }
@@ -286,10 +296,9 @@ function inputLack(
     if (declared === undefined) {
       return `model ${model} has no input "${excerpt(input.name)}", but ${namesOf(inputs)}`;
     }
-    const dtype = givenType(input.from, found);
-    if (dtype !== undefined && dtype !== declared.dtype) {
-      const text = `input "${excerpt(input.name)}" of model ${model} takes ${declared.dtype}`;
-      return `${text}, not ${dtype}`;
+    const lack = fitLack(declared, input.from, found);
+    if (lack !== undefined) {
+      return `input "${excerpt(input.name)}" of model ${model} takes ${lack}`;
     }
   }
   const unfilled = inputs.find(({ name }) => !stage.inputs.some((input) => input.name === name));
@@ -299,13 +308,33 @@ function inputLack(
   return undefined;
 }
 
-function givenType(
+/** What an input takes instead of what a stage gives it. */
+function fitLack(
+  { dtype, shape }: SignatureTensor,
+  from: ModelStage["inputs"][number]["from"],
+  found: Found,
+): string | undefined {
+  const given = givenBy(from, found);
+  if (given === undefined) return undefined;
+  if (given.dtype !== dtype) return `${dtype}, not ${given.dtype}`;
+  const length = given.shape?.[1];
+  const fits = (taken: readonly number[]): boolean =>
+    length === undefined ? takesOne(taken) : takesLists(taken, length);
+  if (shape === undefined || fits(shape)) return undefined;
+  const told =
+    length === undefined ? "one value" : `a list of ${length < 0 ? "any length" : length}`;
+  return `${dtype} of shape [${shape.join(",")}], not ${told} for each row`;
+}
+
+/** Type of what a stage gives an input; `undefined` where it is not known. */
+function givenBy(
   from: ModelStage["inputs"][number]["from"],
   { given, items }: Found,
-): Dtype | undefined {
+): Pick<SignatureTensor, "dtype" | "shape"> | undefined {
   if (typeof from === "string") return given.get(from);
   if (from.kind === "request") return given.get(from.input);
-  return from.kind === "item" ? items : "float32";
+  if (from.kind === "score") return { dtype: "float32", shape: [-1] };
+  return items && { dtype: items, shape: [-1] };
 }
 
 function namesOf(named: readonly Pick<SignatureTensor, "name">[]): string {

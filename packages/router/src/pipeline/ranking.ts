@@ -3,12 +3,12 @@
 import type { RankSource, RankStage, Tensor } from "@winnow/core";
 import { WinnowError, excerpt } from "@winnow/core";
 import type { Candidates } from "./candidates.ts";
-import { flatPositions, reordered, take, withNamed } from "./candidates.ts";
+import { flatPositions, reordered, take, takeRows, withNamed } from "./candidates.ts";
 import { fitted, inputOf, memberFault, memberOf, outputOf, requestInput } from "./member-access.ts";
 import type { PipelineRun, StageAnswer } from "./pipeline-run.ts";
 import { inTurns, nextTurn } from "../turns/turns.ts";
 
-/** Bytes of the request's strings, repeated for candidates, in one stage of one request. */
+/** Bytes of the request's strings and lists, repeated for candidates, in one stage of one request. */
 const REPEATED_BYTES_MAX = 8 * 2 ** 20;
 /** The same in one question to a ranking model. Other requests run between two questions. */
 const QUESTION_BYTES_MAX = 2 ** 20;
@@ -129,27 +129,33 @@ function oneForEach(
 }
 
 /**
- * Bytes of the request's strings that travel with each candidate. A string of the request is repeated for all
- * candidates of its instance: without a bound, a request of 1 MB would become gigabytes.
+ * Bytes of the request's strings and lists that travel with each candidate. They are repeated for all candidates of their
+ * instance: without a bound, a request of 1 MB would become gigabytes.
  * @throws WinnowError INVALID_ARGUMENT
  */
 function repeatedBytes(run: PipelineRun, stage: RankStage, instances: Int32Array): Float64Array {
-  const texts = stage.inputs.flatMap(({ from }) => {
-    const values = from.kind === "request" ? requestInput(run, from.input) : undefined;
-    return values?.dtype === "string" ? values.data : [];
-  });
-  const bytes = Float64Array.from(instances, (instance) => {
-    let own = 0;
-    for (const { offsets } of texts) own += offsets[instance + 1]! - offsets[instance]!;
-    return own;
-  });
+  const given = stage.inputs.flatMap(({ from }) =>
+    from.kind === "request" ? requestInput(run, from.input) : [],
+  );
+  const bytes = Float64Array.from(instances, (instance) =>
+    given.reduce((sum, values) => sum + bytesOfRow(values, instance), 0),
+  );
   const total = bytes.reduce((sum, each) => sum + each, 0);
   if (total <= REPEATED_BYTES_MAX) return bytes;
-  const text = `Cannot rank ${instances.length} candidates with ${total} bytes of the request's texts, which go with each`;
+  const text = `Cannot rank ${instances.length} candidates with ${total} bytes of the request's texts and lists, which go with each`;
   throw new WinnowError(
     "INVALID_ARGUMENT",
-    `${text}: at most ${REPEATED_BYTES_MAX} are allowed; send shorter texts or fewer instances`,
+    `${text}: at most ${REPEATED_BYTES_MAX} are allowed; send shorter ones or fewer instances`,
   );
+}
+
+/** Bytes of a string, or of a list, of an instance; a number alone counts for none. */
+function bytesOfRow({ dtype, shape: [, length], data }: Tensor, row: number): number {
+  const width = length ?? 1;
+  if (dtype !== "string") return length === undefined ? 0 : width * data.BYTES_PER_ELEMENT;
+  const { offsets } = data;
+  const texts = offsets[(row + 1) * width]! - offsets[row * width]!;
+  return length === undefined ? texts : texts + width * offsets.BYTES_PER_ELEMENT;
 }
 
 /** The end of a question that begins at `from`: as many candidates as fit, at least one. */
@@ -172,7 +178,7 @@ interface RankedRows {
   readonly instances: Int32Array;
 }
 
-/** An input of the model, with one value for each candidate. */
+/** An input of the model, with one value, or one list of the request, for each candidate. */
 function rankInput(run: PipelineRun, from: RankSource, rows: RankedRows): Tensor {
   switch (from.kind) {
     case "item":
@@ -180,6 +186,6 @@ function rankInput(run: PipelineRun, from: RankSource, rows: RankedRows): Tensor
     case "score":
       return { dtype: "float32", shape: [rows.scores.length], data: rows.scores };
     case "request":
-      return take(requestInput(run, from.input), rows.instances);
+      return takeRows(requestInput(run, from.input), rows.instances);
   }
 }

@@ -25,7 +25,7 @@ import { instancesOf } from "../limits/request-limits.ts";
 import { degradedText } from "../predictor.ts";
 import type { Degradation, PredictRequest, UnknownUsers } from "../predictor.ts";
 import type { KnownKeys } from "../program/lookup/known-keys.ts";
-import { joinedInstances, take } from "./candidates.ts";
+import { joinedInstances, takeRows } from "./candidates.ts";
 import type { Candidates } from "./candidates.ts";
 import { unknownNote } from "./explanation.ts";
 import { fitted, inputOf, memberOf, requestInput } from "./member-access.ts";
@@ -126,7 +126,7 @@ function partOf(run: PipelineRun, positions: readonly number[]): PipelineRun {
     list === undefined || list.length <= 1 ? list : positions.map((position) => list[position]!);
   const { exclude, include, filter } = request;
   const inputs = new Map(
-    Array.from(request.inputs, ([name, values]) => [name, take(values, positions)]),
+    Array.from(request.inputs, ([name, values]) => [name, takeRows(values, positions)]),
   );
   const lists = { exclude: part(exclude), include: part(include), filter: part(filter) };
   return { ...run, request: { ...request, inputs, ...lists } };

@@ -253,17 +253,23 @@ export class ReferenceModel implements Reference {
     const step = signature.steps.find((each) => each.kind === "topK");
     if (step === undefined) throw new RangeError("a signature that searches no items");
     const { table, rowsOf } = this.#searched(step.table);
-    const own = Array.from({ length: ids.data.length }, (_, at) => rowsOf(keyAt(ids, at))[0]);
-    const vectors = new Float32Array(own.length * table.dim);
-    for (const [at, row] of own.entries()) {
-      if (row !== undefined) vectors.set(itemVectorOf(table, row)!, at * table.dim);
-    }
-    const query = tensor("float32", [own.length, table.dim], vectors);
+    const [instances, length = 1] = ids.shape as [number, number?];
+    const { dim } = table;
+    const vectors = new Float32Array(instances * dim);
+    const found = Array.from({ length: instances }, (_, instance) => {
+      const keys = Array.from({ length }, (__, at) => keyAt(ids, instance * length + at));
+      const own = keys
+        .flatMap((key) => rowsOf(key)[0] ?? [])
+        .map((row) => itemVectorOf(table, row)!);
+      for (let at = 0; at < dim; at += 1) {
+        const sum = own.reduce((before, vector) => before + (vector[at] ?? 0), 0);
+        vectors[instance * dim + at] = sum / Math.max(1, own.length);
+      }
+      return own.length;
+    });
+    const query = tensor("float32", [instances, dim], vectors);
     const { search } = this.#search(step, { query, k: question.k }, question);
-    return {
-      rows: search.rows.map((rows, at) => (own[at] === undefined ? [] : [...rows])),
-      search,
-    };
+    return { rows: search.rows.map((rows, at) => (found[at] === 0 ? [] : [...rows])), search };
   }
 
   /** What a signature must answer. @throws WinnowError INVALID_ARGUMENT where it must refuse */

@@ -240,7 +240,7 @@ export class ReferencePipeline implements Reference {
     const { reference, signature } = this.#asked(retrieval);
     const { table } = reference.itemsOf(signature);
     const conditions = { ...question, ownFilters: this.#ownFilters(reference, signature) };
-    const instances = [...question.inputs.values()][0]!.data.length;
+    const instances = [...question.inputs.values()][0]!.shape[0]!;
     const asked = { question: conditions, instances };
     const limits = this.#pipeline.stages.flatMap((each) =>
       each.kind === "limit" ? each.count : [],
@@ -345,12 +345,12 @@ export class ReferencePipeline implements Reference {
     if (inputs.length === 0) return question;
     const liked = inputs.map((name) => question.inputs.get(name)!);
     const { exclude = [] } = question;
-    const [{ dtype, data }] = liked as [Tensor];
-    const lists = Array.from({ length: data.length }, (_, at) => {
+    const [{ dtype, shape }] = liked as [Tensor];
+    const lists = Array.from({ length: shape[0]! }, (_, at) => {
       const own = exclude[exclude.length > 1 ? at : 0];
       const count = own?.data.length ?? 0;
       const ids = Array.from({ length: count }, (__, each) => scalarAt(own!, each));
-      const all = [...ids, ...liked.map((values) => scalarAt(values, at))];
+      const all = [...ids, ...liked.flatMap((values) => rowAt(values, at))];
       return tensorOfScalars(dtype, [all.length], all);
     });
     return { ...question, exclude: lists };
@@ -449,19 +449,19 @@ export class ReferencePipeline implements Reference {
     const { reference, signature } = this.#asked(stage);
     const all = lists.flatMap((list, instance) => list.map((item) => ({ item, instance })));
     if (all.length === 0) return lists;
-    const valueOf = (from: RankSource, each: (typeof all)[number]): ScalarValue => {
-      if (from.kind === "item") return each.item.id;
-      if (from.kind === "score") return each.item.score;
-      return scalarAt(question.inputs.get(from.input)!, each.instance);
+    const valuesOf = (from: RankSource, each: (typeof all)[number]): readonly ScalarValue[] => {
+      if (from.kind === "item") return [each.item.id];
+      if (from.kind === "score") return [each.item.score];
+      return rowAt(question.inputs.get(from.input)!, each.instance);
     };
     const inputs = new Map(
       stage.inputs.map(({ name, from }) => {
         const { dtype } = signature.inputs.find((input) => input.name === name)!;
-        const values = all.map((each) => valueOf(from, each));
-        return [
-          name,
-          fitted(tensorOfScalars(dtype, [values.length], values), signature, name),
-        ] as const;
+        const rows = all.map((each) => valuesOf(from, each));
+        const isOne =
+          from.kind !== "request" || question.inputs.get(from.input)!.shape.length === 1;
+        const shape = isOne ? [rows.length] : [rows.length, rows[0]!.length];
+        return [name, fitted(tensorOfScalars(dtype, shape, rows.flat()), signature, name)] as const;
       }),
     );
     const { outputs } = await reference.answer(signature, { inputs });
@@ -478,14 +478,21 @@ export class ReferencePipeline implements Reference {
   }
 }
 
-/** The question for some of its instances, of which it has one value each. */
+/** The values of a row: of a tensor of rank 1, one. */
+function rowAt(values: Tensor, row: number): readonly ScalarValue[] {
+  const [, length = 1] = values.shape;
+  return Array.from({ length }, (_, at) => scalarAt(values, row * length + at));
+}
+
+/** The question for some of its instances. */
 function partOf(question: ReferenceQuestion, positions: readonly number[]): ReferenceQuestion {
   const { inputs, exclude, include } = question;
   const lists = (all: readonly Tensor[] | undefined): readonly Tensor[] | undefined =>
     all === undefined || all.length <= 1 ? all : positions.map((position) => all[position]!);
   const parts = Array.from(inputs, ([name, values]) => {
-    const own = positions.map((position) => scalarAt(values, position));
-    return [name, tensorOfScalars(values.dtype, [own.length], own)] as const;
+    const own = positions.flatMap((position) => rowAt(values, position));
+    const shape = [positions.length, ...values.shape.slice(1)];
+    return [name, tensorOfScalars(values.dtype, shape, own)] as const;
   });
   return { ...question, inputs: new Map(parts), exclude: lists(exclude), include: lists(include) };
 }
@@ -497,8 +504,9 @@ function inputTakenBy(stage: Pipeline["stages"][number], input: string): string 
   return stage.inputs.find(({ from }) => from.kind === "request" && from.input === input)?.name;
 }
 
-/** One value for each row, as the signature declares the input: `[rows]`, or `[rows, 1]`. */
+/** Values as the signature declares the input: one of each row as `[rows]` or `[rows, 1]`, lists as they are. */
 function fitted(values: Tensor, { inputs }: SignatureProgram, name: string): Tensor {
+  if (values.shape.length > 1) return values;
   const rows = values.data.length;
   const isColumn = inputs.find((input) => input.name === name)?.shape?.length === 2;
   return { ...values, shape: isColumn ? [rows, 1] : [rows] };

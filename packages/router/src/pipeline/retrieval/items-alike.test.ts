@@ -56,7 +56,8 @@ const alike: PipelineStage = {
 };
 
 interface Words {
-  readonly items: readonly string[];
+  /** Of each instance, an item or a list of them. */
+  readonly items: readonly (string | readonly string[])[];
   readonly more?: Partial<PredictRequest>;
   readonly bounds?: Partial<PipelineRun>;
   readonly coverages?: readonly number[];
@@ -66,11 +67,13 @@ async function answerOf({ items, more = {}, bounds = {}, coverages = [] }: Words
   const asked: PredictRequest[] = [];
   const clock = new ManualClock();
   const context = new RequestContext(clock, { timeoutMs: 1000 });
+  const lengths = items.flatMap((each) => (typeof each === "string" ? [] : [each.length]));
+  const shapeOfItems = [items.length, ...lengths.slice(0, 1)];
   const { coverage, outputs } = await runPipeline({
     pipeline: { stages: [alike], outputs: { scores: "s", ids: "i" } },
     request: {
       signature: { ...program.signatures[0]!, steps: [], inputs: [spec("item", "string")] },
-      inputs: new Map([["item", stringTensor(items)]]),
+      inputs: new Map([["item", stringTensor(items.flat(), shapeOfItems)]]),
       context,
       ...more,
     },
@@ -166,6 +169,34 @@ describe("items like an item", () => {
     const { lists } = await answerOf({ items: ["nothing", "east", "neither"] });
 
     expect(lists).toEqual([[], ["far east", "north-east", "north"], []]);
+  });
+
+  test("of several items are those with the largest products with the mean of those that the model has", async () => {
+    const { asked, lists } = await answerOf({
+      items: [
+        ["east", "nothing", "north"],
+        ["neither", "nothing", "none"],
+        ["west", "west", "north"],
+      ],
+    });
+
+    expect(asked[1]!.inputs.get("vectors")!.data).toEqual(
+      new Float32Array([0.5, 0.5, 0, 0, 0, 0, -2 / 3, 1 / 3, 0]),
+    );
+    expect(lists).toEqual([["far east", "north-east", "west"], [], ["north-east", "twin", "east"]]);
+  });
+
+  test("of several items are the same however few are looked for at once", async () => {
+    const items = [
+      ["east", "north"],
+      ["west", "nothing"],
+      ["twin", "east"],
+    ];
+
+    const cut = await answerOf({ items, bounds: { describedValuesMax: 1 } });
+
+    expect(cut.lists).toEqual((await answerOf({ items })).lists);
+    expect(cut.asked.length).toBeGreaterThan(6);
   });
 
   test("leave out what the request excludes, in lists for all instances and for each", async () => {

@@ -1,7 +1,7 @@
-// Items like an item that the request names. The model's own search gives the item's vector first; the items whose
-// products with it are largest are those that are like it. Nothing is asked of a user.
+// Items like an item, or like several, that the request names. The model's own search gives the items' vectors first; the
+// items whose products with their mean are largest are those that are like them. Nothing is asked of a user.
 //
-//   ids ─▶ a search of each id alone, with its vector ─▶ vectors ─▶ a search by these, without the ids themselves
+//   ids ─▶ a search of each id alone, with its vector ─▶ means ─▶ a search by these, without the ids themselves
 
 import { VECTOR_ATTRIBUTE, WinnowError, tensor, valuesOfVector } from "@winnow/core";
 import type { RetrieveStage, Tensor } from "@winnow/core";
@@ -16,9 +16,9 @@ import { endOfListed, excludedWith } from "../seen-items.ts";
 
 /** The vectors of the items that the instances name. */
 export interface LikedItems {
-  /** Of some of the instances: `[rows, dim]`, zeros for an item that the model does not have. */
+  /** Of some of the instances, the mean of their items: `[rows, dim]`, zeros where the model has none of them. */
   readonly vectorsOf: (rows: readonly number[]) => Float32Array<ArrayBuffer>;
-  /** The candidates of these instances, without those of items that the model does not have: they are like none. */
+  /** The candidates of these instances, without those of instances of whose items the model has none: they are like nothing. */
   readonly known: (found: Candidates, rows: readonly number[]) => Candidates;
   readonly coverage: number;
 }
@@ -34,66 +34,106 @@ export async function likedItems(
   const { pinned, signature } = memberOf(run, stage);
   const search = searchOfItems(pinned, signature, { ...stage, k: 1 });
   const { dim } = search;
-  const lists = listsOf(run, stage.like);
-  const vectors = new Float32Array(lists.length * dim);
-  const isKnown: boolean[] = [];
+  const items = requestInput(run, stage.like);
+  const ids = Array.from({ length: items.data.length }, (_, at) => idsAt(items, [at]));
+  const means = new Means(items.shape[0] ?? 0, dim);
+  const length = items.shape[1] ?? 1;
   const atOnce = Math.max(1, Math.floor(run.describedValuesMax / valuesOfVector(dim)));
   const { context, allowPartial } = run.request;
   let leastCoverage = 1;
-  while (isKnown.length < lists.length) {
-    const from = isKnown.length;
-    const end = Math.min(lists.length, from + atOnce, endOfListed(from, lists, run.limits));
+  for (let from = 0; from < ids.length;) {
+    const end = Math.min(ids.length, from + atOnce, endOfListed(from, ids, run.limits));
     const answer = await run.ask(pinned, {
       signature: search.signature,
       inputs: search.inputs(new Float32Array((end - from) * dim)),
       context,
       allowPartial,
       k: 1,
-      include: lists.slice(from, end),
+      include: ids.slice(from, end),
       attributes: [VECTOR_ATTRIBUTE],
       vectorBytes: true,
       itemRows: undefined,
     });
     leastCoverage = Math.min(leastCoverage, answer.coverage);
     const scores = outputOf(answer.outputs, stage.scores, stage);
-    const ids = outputOf(answer.outputs, stage.ids, stage);
+    const found = outputOf(answer.outputs, stage.ids, stage);
     const cells = answer.attributes;
     if (cells === undefined) throw new RangeError("an answer without the vectors wanted");
-    const found = await inTurns(vectorsIn(cells), context.signal);
-    for (const { positions } of candidatesOf(scores, ids, stage.model).lists) {
+    const described = await inTurns(vectorsIn(cells), context.signal);
+    for (const [at, { positions }] of candidatesOf(scores, found, stage.model).lists.entries()) {
       const [position] = positions;
-      if (position !== undefined) {
-        const vector = found.values.subarray(position * found.dim, (position + 1) * found.dim);
-        vectors.set(vector, isKnown.length * dim);
-      }
-      isKnown.push(position !== undefined);
+      if (position === undefined) continue;
+      // Without what a search adds to vectors, such as a bias.
+      const first = position * described.dim;
+      const vector = described.values.subarray(first, first + described.dim);
+      means.add(Math.floor((from + at) / length), vector);
     }
+    from = end;
   }
   return {
-    vectorsOf: (rows) => {
-      const taken = new Float32Array(rows.length * dim);
-      for (const [at, row] of rows.entries()) {
-        taken.set(vectors.subarray(row * dim, (row + 1) * dim), at * dim);
-      }
-      return taken;
-    },
+    vectorsOf: (rows) => means.of(rows),
     known: (found, rows) => {
-      const known = found.lists.map((list, at) => (isKnown[rows[at]!] === true ? list : NOTHING));
+      const known = found.lists.map((list, at) => (means.has(rows[at]!) ? list : NOTHING));
       return { ...found, lists: known };
     },
     coverage: leastCoverage,
   };
 }
 
+/** The mean of the vectors of each instance, summed in float64 in the order of its items and rounded to float32 once. */
+class Means {
+  readonly #dim: number;
+  readonly #sums: Float64Array;
+  readonly #counts: Uint32Array;
+
+  constructor(instances: number, dim: number) {
+    this.#dim = dim;
+    this.#sums = new Float64Array(instances * dim);
+    this.#counts = new Uint32Array(instances);
+  }
+
+  add(instance: number, vector: Float32Array): void {
+    const first = instance * this.#dim;
+    for (const [at, value] of vector.entries()) this.#sums[first + at]! += value;
+    this.#counts[instance]! += 1;
+  }
+
+  has(instance: number): boolean {
+    return this.#counts[instance]! > 0;
+  }
+
+  /** `[rows, dim]`, zeros for an instance without vectors. */
+  of(rows: readonly number[]): Float32Array<ArrayBuffer> {
+    const means = new Float32Array(rows.length * this.#dim);
+    for (const [at, row] of rows.entries()) {
+      const count = Math.max(1, this.#counts[row]!);
+      for (let each = 0; each < this.#dim; each += 1) {
+        means[at * this.#dim + each] = this.#sums[row * this.#dim + each]! / count;
+      }
+    }
+    return means;
+  }
+}
+
 const NOTHING: CandidateList = { positions: [], scores: [] };
 
-/** The item that each instance names, integers as int64. */
+/** Ids of items, integers as int64. */
+function idsAt(items: Tensor, positions: readonly number[]): Tensor {
+  const ids = take(items, positions);
+  if (ids.dtype !== "int32") return ids;
+  return tensor("int64", ids.shape, BigInt64Array.from(ids.data, BigInt));
+}
+
+/** The items that each instance names. */
 function listsOf(run: PipelineRun, input: string): readonly Tensor[] {
   const items = requestInput(run, input);
-  return Array.from({ length: items.data.length }, (_, at) => {
-    const id = take(items, [at]);
-    return id.dtype === "int32" ? tensor("int64", [1], BigInt64Array.from(id.data, BigInt)) : id;
-  });
+  const [instances = 0, length = 1] = items.shape;
+  return Array.from({ length: instances }, (_, instance) =>
+    idsAt(
+      items,
+      Array.from({ length }, (__, at) => instance * length + at),
+    ),
+  );
 }
 
 /**

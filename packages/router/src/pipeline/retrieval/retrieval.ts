@@ -7,7 +7,7 @@ import type { Prediction, PredictRequest } from "../../predictor.ts";
 import type { LaterVectors } from "../../item-rows.ts";
 import { instancesOf } from "../../limits/request-limits.ts";
 import type { Candidates } from "../candidates.ts";
-import { candidatesOf, joinedInstances, take, withNamed } from "../candidates.ts";
+import { candidatesOf, joinedInstances, takeRows, withNamed } from "../candidates.ts";
 import { mergedCandidates } from "./candidate-merge.ts";
 import type { StageNotes } from "../explanation.ts";
 import {
@@ -202,7 +202,7 @@ function inputsOf(
   return new Map(
     stage.inputs.map(({ name, from: source }) => {
       const declared = inputOf(signature.inputs, name, stage);
-      return [name, fitted(take(requestInput(run, source), rows), declared, stage)] as const;
+      return [name, fitted(takeRows(requestInput(run, source), rows), declared, stage)] as const;
     }),
   );
 }
