@@ -59,17 +59,12 @@ function tokensOf(reader: JsonReader, value: number): string {
   if (kind === KIND.double) return `d${bitsOf(reader.numbers[value]!)} `;
   if (kind === KIND.object || kind === KIND.array) {
     const [open, close] = kind === KIND.array ? ["[", "]"] : ["{", "}"];
-    return `${open} ${childrenOf(reader, value)
+    return `${open} ${reader
+      .children(value)
       .map((child) => tokensOf(reader, child))
       .join("")}${close}${reader.from[value]} `;
   }
   return `${["n", "f", "t"][kind]} `;
-}
-
-function childrenOf(reader: JsonReader, parent: number): number[] {
-  const children: number[] = [];
-  for (let at = parent + 1; at < reader.to[parent]!; at = reader.next(at)) children.push(at);
-  return children;
 }
 
 /** The value as JSON.parse would give it. */
@@ -77,10 +72,10 @@ function valueOf(reader: JsonReader, value: number): unknown {
   const kind = reader.kinds[value]!;
   if (kind === KIND.string) return Buffer.from(reader.bytesOf(value)).toString("utf8");
   if (kind === KIND.array) {
-    return childrenOf(reader, value).map((child) => valueOf(reader, child));
+    return reader.children(value).map((child) => valueOf(reader, child));
   }
   if (kind === KIND.object) {
-    const children = childrenOf(reader, value).map((child) => valueOf(reader, child));
+    const children = reader.children(value).map((child) => valueOf(reader, child));
     const members = children.flatMap((key, index) =>
       index % 2 === 0 ? [[key as string, children[index + 1]] as const] : [],
     );
@@ -225,7 +220,7 @@ describe("JsonReader", () => {
   test("keeps integers of 64 bits exact in the text", () => {
     const reader = parsed("[9223372036854775807, 18446744073709551615, -9223372036854775809]");
 
-    expect(childrenOf(reader, 0).map((value) => reader.kinds[value])).toEqual([
+    expect(reader.children(0).map((value) => reader.kinds[value])).toEqual([
       KIND.integer,
       KIND.integer,
       KIND.double,

@@ -95,6 +95,14 @@ export class JsonReader {
     return kind === KIND.object || kind === KIND.array ? this.to[value]! : value + 1;
   }
 
+  /** The elements of an array; of an object, names and values by turns. */
+  children(parent: ValueIndex): ValueIndex[] {
+    const children: ValueIndex[] = [];
+    const end = this.to[parent]!;
+    for (let child = parent + 1; child < end; child = this.next(child)) children.push(child);
+    return children;
+  }
+
   /** The first member of this name, or -1. `object` must be an object. */
   member(object: ValueIndex, name: Uint8Array): ValueIndex {
     const end = this.to[object]!;

@@ -55,7 +55,7 @@ export function readExamples(
   const instances = document.from[examples]!;
   if (instances === 0) refuseWhole(document, "'examples' value is an empty array");
   checkInstances(instances, limits);
-  const each = Array.from(childrenOf(document, examples), (one) => serialized(document, one));
+  const each = document.children(examples).map((one) => serialized(document, one));
   const column = exampleColumn(common, each);
   const inputs = new Map([[EXAMPLES_INPUT, tensor("string", [instances], column)]]);
   return { format: "row", instances, inputs };
@@ -73,7 +73,7 @@ function serialized(document: JsonReader, example: ValueIndex): Uint8Array {
   for (let key = example + 1; key < end; key = document.next(key + 1)) {
     const name = document.bytesOf(key);
     const isList = document.kinds[key + 1] === KIND.array;
-    const values = isList ? [...childrenOf(document, key + 1)] : [key + 1];
+    const values = isList ? document.children(key + 1) : [key + 1];
     const kind = checkedKind(document, excerpt(Buffer.from(name).toString("utf8")), values);
     writer.begin(FEATURE).bytes(KEY, name).begin(VALUE);
     if (kind !== undefined) writeValues(writer, kind, { document, values });
@@ -152,11 +152,6 @@ function featureKindOf(document: JsonReader, value: ValueIndex): FeatureKind | u
     default:
       return undefined;
   }
-}
-
-function* childrenOf(document: JsonReader, parent: ValueIndex): Generator<ValueIndex> {
-  const end = document.to[parent]!;
-  for (let child = parent + 1; child < end; child = document.next(child)) yield child;
 }
 
 function refuseWhole(document: JsonReader, problem: string): never {

@@ -194,7 +194,7 @@ function readReturned(fields: FieldReader): readonly string[] | undefined {
   if (found === undefined) return undefined;
   const { document, value } = found;
   const isList = document.kinds[value] === KIND.array;
-  const names = isList ? childrenOf(document, value) : [];
+  const names = isList ? document.children(value) : [];
   const isRight = isList && names.every((name) => document.kinds[name] === KIND.string);
   if (!isRight) {
     refuse(`"return" is ${shownValue(document, value)}; it must be a list of names of attributes`);
@@ -229,7 +229,7 @@ export function returnedNames(names: readonly string[]): readonly string[] {
 }
 
 function listsOf(document: JsonReader, value: ValueIndex, field: IdField): readonly ValueIndex[] {
-  const elements = childrenOf(document, value);
+  const elements = document.children(value);
   const nested = elements.filter((element) => document.kinds[element] === KIND.array);
   if (nested.length === 0) return [value];
   if (nested.length === elements.length) return nested;
@@ -239,7 +239,7 @@ function listsOf(document: JsonReader, value: ValueIndex, field: IdField): reado
 /** Ids are all strings (or base64 objects) or all integers. */
 function idDtypeOf(document: JsonReader, lists: readonly ValueIndex[], field: IdField): Dtype {
   let dtype: Dtype | undefined;
-  for (const id of lists.flatMap((list) => childrenOf(document, list))) {
+  for (const id of lists.flatMap((list) => document.children(list))) {
     const idDtype = dtypeOfId(document, id);
     if (idDtype === undefined) {
       refuse(`"${field}" holds ${shownValue(document, id)}; an id is a string or an integer`);
@@ -254,13 +254,6 @@ function dtypeOfId(document: JsonReader, id: ValueIndex): Dtype | undefined {
   const kind = document.kinds[id];
   if (kind === KIND.integer) return "int64";
   return kind === KIND.string || kind === KIND.object ? "string" : undefined;
-}
-
-function childrenOf(document: JsonReader, parent: ValueIndex): ValueIndex[] {
-  const children: ValueIndex[] = [];
-  const end = document.to[parent]!;
-  for (let child = parent + 1; child < end; child = document.next(child)) children.push(child);
-  return children;
 }
 
 function refuse(message: string): never {

@@ -230,7 +230,7 @@ function readData(
 function readShape(document: JsonReader, input: ValueIndex, name: string): readonly number[] {
   const value = memberOf(document, input, "shape");
   const sizes =
-    value >= 0 && document.kinds[value] === KIND.array ? childrenOf(document, value) : undefined;
+    value >= 0 && document.kinds[value] === KIND.array ? document.children(value) : undefined;
   const shape = sizes?.map((size) =>
     document.kinds[size] === KIND.integer ? document.numbers[size]! : Number.NaN,
   );
@@ -293,7 +293,7 @@ export function readJsonText(
 function listAt(document: JsonReader, object: ValueIndex, key: string): readonly ValueIndex[] {
   const value = memberOf(document, object, key);
   if (value < 0) return [];
-  const elements = document.kinds[value] === KIND.array ? childrenOf(document, value) : undefined;
+  const elements = document.kinds[value] === KIND.array ? document.children(value) : undefined;
   if (elements?.every((element) => document.kinds[element] === KIND.object) === true)
     return elements;
   refuse(`"${key}" must be a list of objects, each with a "name"`);
@@ -330,13 +330,6 @@ function flagAt(document: JsonReader, object: ValueIndex, key: string): boolean 
 /** A member of an object, which may itself be absent. */
 function memberOf(document: JsonReader, object: ValueIndex, key: string): ValueIndex {
   return object < 0 ? NONE : document.member(object, Buffer.from(key));
-}
-
-function childrenOf(document: JsonReader, parent: ValueIndex): ValueIndex[] {
-  const children: ValueIndex[] = [];
-  const end = document.to[parent]!;
-  for (let child = parent + 1; child < end; child = document.next(child)) children.push(child);
-  return children;
 }
 
 /** Runs `work`, and names the input in its errors. */
