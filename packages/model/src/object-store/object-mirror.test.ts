@@ -1,10 +1,11 @@
 // Versions in object stores: what holds of each, and what is one's own.
 
 import { generateKeyPairSync } from "node:crypto";
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { inspect } from "node:util";
-import { parseObjectUrl } from "@winnow/core";
+import { type ObjectUrl, parseObjectUrl } from "@winnow/core";
 import { describe, expect, test, vi } from "vitest";
 import { hasPackage } from "../../../../test/doubles/object-server-process.ts";
 import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
@@ -12,6 +13,7 @@ import { readTracked } from "../../../../test/tracked-files.ts";
 import { STORE_PACKAGES, loadSdk } from "./attempts.ts";
 import { ObjectMirror } from "./object-mirror.ts";
 import { objectStoreCases } from "./object-mirror.cases.ts";
+import type { ByteRange } from "./object-store.ts";
 import { objectStores } from "./object-stores.ts";
 import { RangeReader } from "./range-reader.ts";
 
@@ -131,4 +133,46 @@ test("a key that leads out of its version", async () => {
   await expect(mirror.open("s3://models/movies/1")).rejects.toThrow("leads out of its version");
   mirror.close();
   expect(readdirSync(scratch)).toEqual([]);
+});
+
+test("pieces of files are downloaded eight at a time, several of one file and of several versions", async () => {
+  const pieceBytes = 2 ** 22;
+  const files = {
+    "saved_model.pb": 1,
+    "assets/empty.txt": 0,
+    "assets/words.txt": 4 * pieceBytes + 5,
+  };
+  let reads = 0;
+  let most = 0;
+  const store = {
+    folders: async () => [],
+    objects: async ({ prefix }: ObjectUrl) =>
+      Object.entries(files).map(([name, bytes]) => ({
+        key: `${prefix}/${name}`,
+        bytes,
+        etag: "a",
+      })),
+    read: async (_bucket: unknown, _object: unknown, { start, end }: ByteRange) => {
+      reads += 1;
+      most = Math.max(most, reads);
+      await setImmediate();
+      reads -= 1;
+      return new Uint8Array(end - start).fill(1 + start / pieceBytes);
+    },
+  };
+  const parent = path.join(temporaryDirectory(), "pieces");
+  mkdirSync(parent);
+  const mirror = new ObjectMirror({ store, files: new RangeReader({}), parent });
+
+  const [opened] = await Promise.all(
+    ["s3://models/movies/1", "s3://models/books/1"].map((url) => mirror.open(url)),
+  );
+
+  expect(most).toBe(8);
+  const words = readFileSync(path.join(opened!.directory, "assets/words.txt"));
+  expect(words).toHaveLength(files["assets/words.txt"]);
+  const firsts = Array.from({ length: 5 }, (_, piece) => words[piece * pieceBytes]);
+  expect(firsts).toEqual(Array.from({ length: 5 }, (_, piece) => 1 + piece));
+  expect(readFileSync(path.join(opened!.directory, "assets/empty.txt"))).toHaveLength(0);
+  mirror.close();
 });

@@ -26,7 +26,7 @@ import type { RemoteFile } from "./range-reader.ts";
 /** Files that are read by range, from this size on. */
 const ROWS_FILE = /^variables\/variables\.data-|^[^/]+\.(?:safetensors|npy|parquet)$/;
 const ROWS_FILE_BYTES_MIN = 2 ** 16;
-/** Downloads at the same time, of all versions that are being opened, and bytes of one. */
+/** Pieces that are downloaded at the same time, of all versions that are being opened, and bytes of one. */
 const DOWNLOADS_AT_ONCE = 8;
 const PIECE_BYTES = 2 ** 22;
 /** Bytes that may be downloaded of a version: graphs, vocabularies, attributes. */
@@ -96,7 +96,10 @@ export class ObjectMirror {
       for (const { name, object } of files) {
         const at = placeIn(directory, name);
         makeDirectorySync(path.dirname(at));
-        if (!isRowsFile(name, object)) continue;
+        if (!isRowsFile(name, object)) {
+          makeHole(at, 0);
+          continue;
+        }
         makeHole(at, object.bytes);
         this.#parts.files.add(at, { bucket: place, object });
         holes.push(at);
@@ -132,12 +135,12 @@ export class ObjectMirror {
     directory: string,
     files: readonly NamedObject[],
   ): Promise<void> {
-    const left = files.values();
+    const left = piecesOf(directory, files);
     const failed = new AbortController();
     const downloads = Array.from({ length: DOWNLOADS_AT_ONCE }, async () => {
-      for (const { name, object } of left) {
-        const file = { object, at: placeIn(directory, name) };
-        await this.#downloads.run(() => this.#downloadOne(bucket, file, failed.signal));
+      for (const piece of left) {
+        failed.signal.throwIfAborted();
+        await this.#downloads.run(() => this.#downloadPiece(bucket, piece, failed.signal));
       }
     });
     // Once one has failed, the others end at their next piece: their files are removed, and must take no more room.
@@ -146,22 +149,38 @@ export class ObjectMirror {
     failed.signal.throwIfAborted();
   }
 
-  async #downloadOne(
+  async #downloadPiece(
     bucket: ObjectBucket,
-    { object, at }: { readonly object: StoredObject; readonly at: string },
+    { object, at, start, end }: Piece,
     signal: AbortSignal,
   ): Promise<void> {
-    const file = await open(at, "w");
+    const bytes = await this.#parts.store.read(bucket, object, { start, end });
+    signal.throwIfAborted();
+    const file = await open(at, "r+");
     try {
-      for (let start = 0; start < object.bytes; start += PIECE_BYTES) {
-        const end = Math.min(object.bytes, start + PIECE_BYTES);
-        const bytes = await this.#parts.store.read(bucket, object, { start, end });
-        signal.throwIfAborted();
-        // Unlike `write`, which on a disk that is nearly full writes a part and says so in its result only.
-        await file.writeFile(bytes);
+      // On a disk that is nearly full a write takes a part, and the next one fails.
+      for (let done = 0; done < bytes.length;) {
+        done += (await file.write(bytes, done, bytes.length - done, start + done)).bytesWritten;
       }
     } finally {
       await file.close();
+    }
+  }
+}
+
+/** A part of a file that is downloaded. */
+interface Piece {
+  readonly object: StoredObject;
+  readonly at: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+function* piecesOf(directory: string, files: readonly NamedObject[]): Generator<Piece> {
+  for (const { name, object } of files) {
+    for (let start = 0; start < object.bytes; start += PIECE_BYTES) {
+      const end = Math.min(object.bytes, start + PIECE_BYTES);
+      yield { object, at: placeIn(directory, name), start, end };
     }
   }
 }
