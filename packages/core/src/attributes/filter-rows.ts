@@ -97,10 +97,13 @@ class Evaluation {
     if (found.kind === "rows") return found.bits;
     const { listed } = this.#of;
     const { column, truth } = found;
+    const known = listed === undefined ? knownRows(found) : undefined;
+    if (known !== undefined) return known.slice();
     const bits =
       found.kind === "codes"
         ? scalarRows(column.codes, truth, listed)
         : listRows(found.column, { truth, ofNone: found.ofNone, listed });
+    if (listed === undefined) keepRows(found, bits.slice());
     yield* this.#turnAfter(listed?.length ?? column.codes.length);
     return bits;
   }
@@ -154,7 +157,9 @@ class Evaluation {
       return found;
     }
     const bits = yield* this.bitsOf(found);
-    for (let at = 0; at < bits.length; at += 1) bits[at] = ~bits[at]!;
+    const words = wordsOf(bits);
+    for (let at = 0; at < words.length; at += 1) words[at] = ~words[at]!;
+    for (let at = 4 * words.length; at < bits.length; at += 1) bits[at] = ~bits[at]!;
     return { kind: "rows", bits };
   }
 
@@ -183,6 +188,40 @@ class Evaluation {
   #constant(isAll: boolean): Uint8Array {
     return new Uint8Array(Math.ceil(this.count / 8)).fill(isAll ? 255 : 0);
   }
+}
+
+/** Rows that a part of a filter admits, which other filters have too: those of the classes of a masked search. */
+interface KnownRows {
+  readonly truth: Uint8Array;
+  readonly ofNone: boolean;
+  readonly bits: Uint8Array;
+}
+
+/** For each column the last few, the last one first. */
+const lastRows = new WeakMap<AttributeColumn, readonly KnownRows[]>();
+const KNOWN_MAX = 4;
+/** Columns of fewer codes are read as quickly. */
+const KNOWN_CODES_MIN = 2 ** 14;
+
+type OfCodes = Exclude<Found, { readonly kind: "rows" }>;
+
+function knownRows(found: OfCodes): Uint8Array | undefined {
+  const known = lastRows.get(found.column)?.find(({ truth, ofNone }) => {
+    return ofNone === isOfNone(found) && Buffer.compare(truth, found.truth) === 0;
+  });
+  return known?.bits;
+}
+
+/** Keeps the rows for filters that follow; the truth is no longer changed. */
+function keepRows(found: OfCodes, bits: Uint8Array): void {
+  const { column, truth } = found;
+  if (column.codes.length < KNOWN_CODES_MIN) return;
+  const others = lastRows.get(column)?.slice(0, KNOWN_MAX - 1) ?? [];
+  lastRows.set(column, [{ truth, ofNone: isOfNone(found), bits }, ...others]);
+}
+
+function isOfNone(found: OfCodes): boolean {
+  return found.kind === "elements" && found.ofNone;
 }
 
 /** Columns whose rows were compared with their codes. */
@@ -220,9 +259,18 @@ function joinedBits(
   more: Uint8Array,
 ): Uint8Array {
   if (bits === undefined) return more;
-  if (kind === "and") for (let at = 0; at < bits.length; at += 1) bits[at]! &= more[at]!;
-  else for (let at = 0; at < bits.length; at += 1) bits[at]! |= more[at]!;
+  const [words, others] = [wordsOf(bits), wordsOf(more)];
+  if (kind === "and") for (let at = 0; at < words.length; at += 1) words[at]! &= others[at]!;
+  else for (let at = 0; at < words.length; at += 1) words[at]! |= others[at]!;
+  for (let at = 4 * words.length; at < bits.length; at += 1) {
+    bits[at] = kind === "and" ? bits[at]! & more[at]! : bits[at]! | more[at]!;
+  }
   return bits;
+}
+
+/** The bytes of an array of its own as words, without up to three at the end. */
+function wordsOf({ buffer, byteOffset, length }: Uint8Array): Uint32Array {
+  return new Uint32Array(buffer, byteOffset, length >> 2);
 }
 
 /** Joins what was found of one column, in the table of the first. */
