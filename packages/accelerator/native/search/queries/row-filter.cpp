@@ -38,9 +38,22 @@ RowFilter::RowFilter(const Table& table, const uint8_t* bits, size_t count)
   }
   markUnits(byRow_, hasRows_);
   if (admitted_ == 0) return;
+  // A word stays in a register until it is whole, and four of them do not wait for each other.
   const uint32_t* order = table.order();
-  for (uint32_t position = 0; position < rows_; ++position) {
-    byPosition_[position / 64] |= static_cast<uint64_t>(admits(order[position])) << (position % 64);
+  const uint64_t* byRow = byRow_.data();
+  const uint32_t whole = rows_ / 64;
+  for (uint32_t word = 0; word < whole; ++word, order += 64) {
+    uint64_t parts[4] = {};
+    for (uint32_t at = 0; at < 16; ++at) {
+      for (uint32_t part = 0; part < 4; ++part) {
+        const uint32_t row = order[16 * part + at];
+        parts[part] |= (byRow[row / 64] >> (row % 64) & 1) << at;
+      }
+    }
+    byPosition_[word] = parts[0] | parts[1] << 16 | parts[2] << 32 | parts[3] << 48;
+  }
+  for (uint32_t at = 0; at < rows_ % 64; ++at) {
+    byPosition_[whole] |= static_cast<uint64_t>(admits(order[at])) << at;
   }
   markUnits(byPosition_, hasPositions_);
 }
