@@ -143,9 +143,17 @@ def number_of(condition):
 
 def bonuses(m, w, scores, count=5):
     """A bonus for each of some conditions."""
-    for at, number in enumerate([0.5, 0.25, 0.75, 1.5][: count - 1]):
+    for at, number in enumerate([0.5, 0.25, 0.75, 1.5, 2.5][: count - 1]):
         scores += number * tf.cast(m.genre == w[:, None] + at, tf.float32)
     return scores + 0.125 * tf.cast(m.numbers == w[:, None], tf.float32)
+
+
+def nested(scores, first, second):
+    return tf.where(first & second, scores, tf.where(first, scores - 2.5, HIDDEN))
+
+
+def changed(scores, first, second):
+    return tf.where(first, tf.where(second, scores + 0.5, scores - 0.75), scores)
 
 
 MASKS = {
@@ -226,12 +234,15 @@ MASKS = {
     "flags_weighed": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) + (0.5 * number_of(of_first(m, w)) - 0.75 * seen(w)) + m.bias, 40)),
     "flags_as_factors": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.sigmoid(products(m, q)) * (1.0 + 0.25 * (seen(w) + number_of(of_first(m, w)))), 40)),
     "flags_none_kept": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) + tf.where(of_first(m, w), 0.25, tf.where(listed(m, w), -1.5, 0.5)), 40)),
+    "five_bonuses": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, bonuses(m, w, products(m, q)), 40)),
+    "choice_in_choice": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, nested(products(m, q), of_first(m, w), m.stock))),
+    "changes_in_choice": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, changed(products(m, q), of_first(m, w), listed(m, w)), 40)),
     "five_masks": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, bonuses(m, w[:, 0], tf.where(listed(m, w), HIDDEN, products(m, q)), 4))),
     # No rules over columns, or too many: these stay dense.
     "two_factors": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) * tf.where(m.genre == w[:, None], 1.5, 0.75), 40)),
     "dense_turned_genre": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) * tf.where(m.genre == w[:, None], -1.0, 1.0), 40)),
     "dense_blend_of_two": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, blend(products(m, q), tf.where(m.genre == w[:, None], 2.0, 0.0)), 40)),
-    "dense_five_bonuses": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, bonuses(m, w, products(m, q)), 40)),
+    "dense_six_bonuses": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, bonuses(m, w, products(m, q), 6), 40)),
     # Of hidden items no number is left behind a product with 0.
     "dense_blend_of_hidden": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, blend(tf.where(of_first(m, w), products(m, q), HIDDEN), seen(w)), 40)),
     "dense_weight_of_country": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) + tf.gather(m.prices, w), 40)),

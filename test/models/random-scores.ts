@@ -849,6 +849,32 @@ function flagged(drawing: Drawing, scores: Value, { a, b }: Drawn): Value {
   return { ...scores, node, values, errors };
 }
 
+/** `where(mask, scores, where(other, scores + change, number))`, or with the choices the other way round. */
+function choiceInChoice(drawing: Drawing, scores: Value, { a, b }: Drawn): Value {
+  const { graph } = drawing;
+  const [outer, inner] = [maskOf(drawing, scores, a), maskOf(drawing, scores, a >> 3)];
+  const change = [0.5, -2, -1e9][b % 3]!;
+  const number = [-Infinity, -1, 0.25][(b >> 2) % 3]!;
+  const isTurned = (b >> 4) % 2 === 1;
+  const changed = graph.op("AddV2", [scores.node, graph.constant([change], [])]);
+  const rest = graph.op("SelectV2", [inner.node, changed, graph.constant([number], [])]);
+  const choices = isTurned ? [rest, scores.node] : [scores.node, rest];
+  const node = graph.op("SelectV2", [outer.node, ...choices]);
+  drawing.words.push(
+    `where(${outer.words}, …, where(${inner.words}, … + ${change}, ${number}))${isTurned ? ", turned" : ""}`,
+  );
+  const isKept = (at: number): boolean => outer.has(at) !== isTurned;
+  const values = scores.values.map((value, at) => {
+    if (isKept(at)) return value;
+    return inner.has(at) ? value + change : number;
+  });
+  const errors = scores.errors.map((error, at) => {
+    if (isKept(at)) return error;
+    return inner.has(at) ? error + roundingOf(values[at]!) : 0;
+  });
+  return { ...scores, node, values, errors };
+}
+
 /** `scores * flags - (1 - flags) * number`, or with the sign and the flags of the others. */
 function blended(drawing: Drawing, scores: Value, { a, b }: Drawn): Value {
   const mask = maskOf(drawing, scores, a);
@@ -1087,7 +1113,7 @@ const withReduced: Step = (drawing, scores, { a, b }) => {
 /** By how often they are drawn: what a search can be made of more often than what none can. */
 const STEPS: readonly Step[] = Object.entries({
   3: [byFunction, withScalar],
-  2: [withVector, withColumn, masked, listed, boosted, blended, flagged],
+  2: [withVector, withColumn, masked, listed, boosted, blended, flagged, choiceInChoice],
   1: [withSoftmax, similar, chosen, sliced, bounded, rearranged, withItself, withReduced, reversed],
 } satisfies Record<number, readonly Step[]>)
   .toReversed()

@@ -24,8 +24,8 @@ describe("the searches of masks", () => {
     const many = (count: number, mask: object): object[] =>
       Array.from({ length: count }, () => mask);
 
-    expect(areSearched([...many(4, penalty), replacing])).toBe(true);
-    expect(areSearched(many(5, penalty))).toBe(false);
+    expect(areSearched([...many(5, penalty), replacing])).toBe(true);
+    expect(areSearched(many(6, penalty))).toBe(false);
     expect(areSearched([penalty, ...many(7, other)])).toBe(true);
     expect(areSearched([penalty, ...many(8, other)])).toBe(false);
   });

@@ -98,7 +98,7 @@ export function searchesOf(masks: readonly Dividing[]): number {
 }
 
 const MASKS_MAX = 8;
-const SEARCHES_MAX = 17;
+const SEARCHES_MAX = 33;
 
 /** Whether one search may have such masks: each may double the classes of rows, and with them the searches. */
 export function areSearched(masks: readonly Dividing[]): boolean {

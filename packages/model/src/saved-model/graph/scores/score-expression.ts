@@ -149,16 +149,14 @@ function withoutMask(value: GraphValue, trail: Trail, lowering: Lowering): Graph
   const isOpen = trail.best === undefined && trail.position === undefined;
   const found = isOpen ? maskedScoresOf(value, scalarReader(lowering)) : undefined;
   if (found === undefined) return value;
-  const own = found.masks.map((mask): MaskBehind => {
+  if (found.masks.some(isHiding) && areOfFinite(trail)) return value;
+  let all = masks;
+  for (const mask of found.masks.toReversed()) {
     const keeps = slice ? slicedRule(mask.keeps, slice, readerOf(lowering)) : mask.keeps;
-    return { mask: { ...mask, keeps }, stepsBehind: steps.length };
-  });
-  const hiding = own.find(({ mask }) => isHiding(mask));
-  const isMoved = hiding !== undefined && masks.length > 0;
-  const all = isMoved
-    ? withHidden(hiding.mask.keeps, steps, masks)
-    : [...masks, ...own.toReversed()];
-  if (!areReadable(all) || (hiding !== undefined && areOfFinite(trail))) return value;
+    const own = { mask: { ...mask, keeps }, stepsBehind: steps.length };
+    all = isHiding(mask) && all.length > 0 ? withHidden(keeps, steps, all) : all.concat(own);
+  }
+  if (!areReadable(all)) return value;
   trail.masks = all;
   return found.scores;
 }

@@ -200,7 +200,9 @@ function changeOfOne(
 function changeOfBoth(
   [yes, no]: readonly [GraphValue, GraphValue],
   within: Within,
-): (Omit<Change, "keeps"> & { readonly op: string; readonly scores: GraphValue }) | undefined {
+):
+  | (Omit<Change, "keeps"> & { readonly op: "Add" | "Mul"; readonly scores: GraphValue })
+  | undefined {
   const scores = operandsOf(yes, ...CHANGES).find((each) => itemsOf(each) === within.items);
   const ofKept = scores && numberBeside(yes, scores, within);
   const others = scores && numberBeside(no, scores, within);
@@ -210,12 +212,29 @@ function changeOfBoth(
 
 function withChange(
   scores: GraphValue,
-  { op, ...change }: Change & { readonly op: string },
+  { op, ...change }: Change & { readonly op: "Add" | "Mul" },
   within: Within,
 ): MaskedScores | undefined {
-  if (op !== "Mul") return withAdded(scores, [change], { within, sign: op === "Sub" ? -1 : 1 });
+  if (op === "Add") return withAdded(scores, [change], { within, sign: 1 });
   const masks = withFactors([change]);
   return masks && { masks, scores };
+}
+
+/** The masks that keep no row, where scores are all changed by one number. */
+export function changeOfAll(
+  changed: GraphValue,
+  scores: GraphValue,
+  within: Within,
+): readonly ScoreMask[] | undefined {
+  const found = numberBeside(changed, scores, within);
+  return found && withChange(scores, { ...found, keeps: { kind: "or", of: [] } }, within)?.masks;
+}
+
+/** A mask that changes the scores of rows that it keeps too, as two that do not. */
+export function withoutBonus({ bonus, ...mask }: ScoreMask): readonly ScoreMask[] {
+  if (bonus === undefined) return [mask];
+  const ofKept: ScoreMask = { ...mask, keeps: { kind: "not", of: mask.keeps }, penalty: bonus };
+  return [ofKept, { ...mask, isElse: true }];
 }
 
 /** The number that is added to scores, subtracted from them or multiplied with them. */
@@ -223,14 +242,15 @@ function numberBeside(
   changed: GraphValue,
   scores: GraphValue,
   { scalars }: Within,
-): { readonly op: string; readonly amount: number } | undefined {
+): { readonly op: "Add" | "Mul"; readonly amount: number } | undefined {
   const node = producerOf(changed, ...CHANGES);
   const at = node?.inputs.indexOf(scores) ?? -1;
   const other = node?.inputs[1 - at];
   if (node === undefined || at < 0 || other === undefined) return undefined;
   const amount = isSingle(other) ? scalarOf(other, scalars) : undefined;
+  if (amount === undefined) return undefined;
+  if (node.op === "Mul") return { op: "Mul", amount };
+  if (node.op !== "Sub") return { op: "Add", amount };
   // What is subtracted from may not be the scores.
-  return amount === undefined || (node.op === "Sub" && at === 1)
-    ? undefined
-    : { op: node.op, amount };
+  return at === 0 ? { op: "Add", amount: -amount } : undefined;
 }

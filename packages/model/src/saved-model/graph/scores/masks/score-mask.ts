@@ -14,6 +14,8 @@
 //   s * where(genre == wanted[:, None], 1.2, 1.0)           the same, with a factor
 //   s * where(genre == wanted[:, None], 1.2, 0.8)           the same, with a factor for all others too
 //
+//   where(a & b, s, where(a, s - 5.0, -inf))                a and b: s; else a: a penalty; else -inf
+//
 //   tensor_scatter_nd_update(s, pairs, c)                   not: row in what the pairs have beside the query
 //   where(scatter_nd(pairs, 1, [b, n]) > 0, c, s)           the same
 //   concat([fill([b, 1], c), s[:, 1:]], 1)                  row >= 1
@@ -23,7 +25,7 @@
 import type { Tensor } from "@winnow/core";
 import { constantValue, integersOf, producerOf } from "../../graph-value.ts";
 import type { GraphMaskRule, GraphValue } from "../../graph-value.ts";
-import { changedScoresOf, penaltyOf } from "./changed-scores.ts";
+import { changeOfAll, changedScoresOf, penaltyOf, withoutBonus } from "./changed-scores.ts";
 import { itemsOf, operandsOf, rowColumn } from "./item-column.ts";
 import type { Within } from "./item-column.ts";
 import { pairsRule } from "./listed-rows.ts";
@@ -41,6 +43,7 @@ const MASKS_MAX = 8;
 export function maskedScoresOf(
   scored: GraphValue,
   scalars: ScalarReader,
+  depth = 0,
 ): MaskedScores | undefined {
   const masks: ScoreMask[] = [];
   let scores = withoutRearrangement(scored);
@@ -51,11 +54,59 @@ export function maskedScoresOf(
     scores = withoutRearrangement(found.scores);
   }
   const [first] = masks;
-  if (first === undefined) return changedScoresOf(scores, scalars);
+  if (first === undefined) {
+    return changedScoresOf(scores, scalars) ?? choiceOf(scores, { scalars, depth });
+  }
   const rules = masks.map((mask) => mask.keeps);
   const keeps: GraphMaskRule = rules.length === 1 ? rules[0]! : { kind: "and", of: rules };
   const isOfFinite = masks.some((mask) => mask.isOfFinite === true);
   return { masks: [{ keeps, score: first.score, ...(isOfFinite && { isOfFinite }) }], scores };
+}
+
+/** How many choices may stand in each other, each in two ways. */
+const CHOICES_MAX = 3;
+
+/** `where(condition, scores, masked)`, where what is masked are the same scores: rows that the condition chooses keep them. */
+function choiceOf(
+  value: GraphValue,
+  { scalars, depth }: { readonly scalars: ScalarReader; readonly depth: number },
+): MaskedScores | undefined {
+  const [condition, yes, no] = operandsOf(value, "SelectV2", "Select");
+  const items = itemsOf(value);
+  if (condition === undefined || items < 2 || depth >= CHOICES_MAX) return undefined;
+  for (const [scores, other] of [[yes!, no!] as const, [no!, yes!] as const]) {
+    const masks = masksOver(scores, other, { scalars, depth });
+    const rule = masks && ruleOf(condition, { items, scalars, depth: 0 });
+    if (masks === undefined || rule === undefined) continue;
+    const chosen: GraphMaskRule = scores === yes ? rule : { kind: "not", of: rule };
+    const all = masks.map((mask): ScoreMask => {
+      const keeps: GraphMaskRule = { kind: "or", of: [chosen, mask.keeps] };
+      return Object.assign({}, mask, { keeps });
+    });
+    return { masks: all, scores };
+  }
+  return undefined;
+}
+
+/** The masks, first one first, that lie between scores and a value. */
+function masksOver(
+  scores: GraphValue,
+  value: GraphValue,
+  { scalars, depth }: { readonly scalars: ScalarReader; readonly depth: number },
+): readonly ScoreMask[] | undefined {
+  const items = itemsOf(scores);
+  const masks: ScoreMask[] = [];
+  let below = value;
+  for (let count = 0; count < CHOICES_MAX && below !== scores; count += 1) {
+    const found = maskedScoresOf(below, scalars, depth + 1);
+    if (found === undefined) {
+      const changes = changeOfAll(below, scores, { items, scalars, depth: 0 });
+      return changes && [...changes, ...masks];
+    }
+    masks.unshift(...found.masks.flatMap(withoutBonus));
+    below = withoutRearrangement(found.scores);
+  }
+  return below === scores && masks.length > 0 ? masks : undefined;
 }
 
 type FoundMask = ScoreMask & { readonly scores: GraphValue };
