@@ -11,7 +11,7 @@ import { FuzzSource, mutatedMessage } from "../saved-model/fixtures/model-fuzz.t
 
 const EXPORTS = path.resolve(import.meta.dirname, "../../../../test/data/torch");
 const SEED = Number(process.env["FUZZ_SEED"] ?? 1);
-const INPUTS = Number(process.env["FUZZ_INPUTS"] ?? 2500);
+const INPUTS = Number(process.env["FUZZ_INPUTS"] ?? 1500);
 /** When a run is taken to hang: an input takes some 2 ms on an idle machine. */
 const TIMEOUT_MS = 120_000 + INPUTS * 20;
 const NUMBERS = ["0", "-1", "1", "7", "1e308", "9007199254740993", "18446744073709551616", "null"];

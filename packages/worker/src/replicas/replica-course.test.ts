@@ -164,7 +164,7 @@ describe("a random course of events", () => {
           expect(course.servingReplicas()).toBeGreaterThanOrEqual(1);
         }
       }),
-      { numRuns: 30 },
+      { numRuns: 20 },
     );
   });
 
@@ -195,7 +195,7 @@ describe("a random course of events", () => {
         await course.cluster.clock.advanceSettled(1000);
         expect(course.cluster.clock.pendingTimers).toBe(0);
       }),
-      { numRuns: 30 },
+      { numRuns: 20 },
     );
   });
 });
