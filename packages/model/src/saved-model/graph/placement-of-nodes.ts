@@ -42,6 +42,11 @@ export interface PlacedNodes {
   readonly rankings: ReadonlySet<LoweredNode>;
 }
 
+/** Nodes that are being placed. */
+interface Placing extends PlacedNodes {
+  readonly ofSearches: ReadonlySet<LoweredNode>;
+}
+
 /**
  * Places nodes that stand in order. `rankings` are top-k operations whose results would rather be read on the host: ids
  * are gathered there, as behind a search. @throws WinnowError UNIMPLEMENTED naming all that cannot run
@@ -70,8 +75,10 @@ function placedNodes(
 ): ReadonlyMap<LoweredNode, NodePlace> {
   const places = new Map<LoweredNode, NodePlace>();
   const missing = new MissingOperations();
+  const ofSearches = nodesOfSearches(nodes);
+  const placed = { places, rankings, ofSearches };
   for (const node of nodes) {
-    const side = node.kind === "operation" ? sideOf(node, { places, rankings }, missing) : "remote";
+    const side = node.kind === "operation" ? sideOf(node, placed, missing) : "remote";
     let phase = side === "dense" ? 1 : 0;
     for (const { producer } of dependenciesOf(node)) {
       const place = producer === undefined ? undefined : places.get(producer);
@@ -87,7 +94,7 @@ function placedNodes(
 
 function sideOf(
   node: OperationNode,
-  placed: PlacedNodes,
+  placed: Placing,
   missing: MissingOperations,
 ): Exclude<Side, "remote"> {
   refuseNarrow(node);
@@ -111,7 +118,7 @@ function ofStrangeType({ op, name, attributes }: OperationNode): WinnowError {
 /** The side for an operation that both sides can do. */
 function preferredSide(
   node: OperationNode,
-  { places, rankings }: PlacedNodes,
+  { places, rankings, ofSearches }: Placing,
 ): Exclude<Side, "remote"> {
   const computed = node.inputs.filter(({ constant, stored }) => !constant && !stored);
   const isOfRows = computed.length === 1 && isOfRanking(computed[0]!, { places, rankings });
@@ -121,18 +128,35 @@ function preferredSide(
   const isAfterSearch =
     computed.length > 0 && computed.every((value) => isSearchResult(value, places));
   if (isAfterSearch) return "host";
-  if (isCheap(node) && computed.every((value) => isOfHost(value, places))) return "host";
+  if (isCheap(node, ofSearches) && computed.every((value) => isOfHost(value, places)))
+    return "host";
   const touchesFloats = [...computed, ...node.outputs].some(({ dtype }) => FLOATS.has(dtype));
   return touchesFloats ? "dense" : "host";
 }
 
-/** Whether an operation is not worth a dense part; `values[:, None]` is another ExpandDims. */
-function isCheap({ op, outputs }: OperationNode): boolean {
-  const [output] = outputs;
-  const isAxisAdded =
-    op === "StridedSlice" &&
-    output?.shape?.some((_, axis) => withoutAddedAxis(output, axis) !== undefined);
-  return CHEAP.has(op) || isAxisAdded === true;
+/**
+ * Whether an operation is not worth a dense part. `values[:, None]` is another ExpandDims, where searches alone read it: what
+ * is computed of values on the host stays there.
+ */
+function isCheap(node: OperationNode, ofSearches: ReadonlySet<LoweredNode>): boolean {
+  if (CHEAP.has(node.op)) return true;
+  const [output] = node.outputs;
+  return (
+    node.op === "StridedSlice" &&
+    ofSearches.has(node) &&
+    output?.shape?.some((_, axis) => withoutAddedAxis(output, axis) !== undefined) === true
+  );
+}
+
+/** The nodes whose results searches alone read. */
+function nodesOfSearches(nodes: readonly LoweredNode[]): ReadonlySet<LoweredNode> {
+  const found = new Set<LoweredNode>();
+  const others = new Set<LoweredNode>();
+  for (const node of nodes) {
+    const into = node.kind === "topK" ? found : others;
+    for (const { producer } of dependenciesOf(node)) if (producer !== undefined) into.add(producer);
+  }
+  return new Set([...found].filter((node) => !others.has(node)));
 }
 
 /** Whether a node makes one value of each row number: an id, another type, or the row of a longer table. */
