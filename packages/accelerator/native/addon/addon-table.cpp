@@ -74,7 +74,11 @@ TableShape shapeOf(napi_env env, const napi_value* values) {
   shape.firstRow = toUint32(env, values[2]);
   shape.isSearched = toBoolean(env, values[3]);
   if (shape.dim == 0 || shape.dim > DIM_MAX) throwTypeError(env, "a table of no such dim");
-  if (shape.rows > UINT32_MAX - shape.firstRow) throwTypeError(env, "rows beyond the last number");
+  // The last unit may be a part of one; its end must be a number of 32 bits, too.
+  constexpr uint32_t ROWS_MAX = UINT32_MAX - UNIT_ROWS;
+  if (shape.firstRow > ROWS_MAX || shape.rows > ROWS_MAX - shape.firstRow) {
+    throwTypeError(env, "rows beyond the last number");
+  }
   return shape;
 }
 

@@ -161,6 +161,12 @@ function describeLoading(open: OpenAccelerator): void {
     await expect(load).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
   });
 
+  test("rows that cannot be numbered are refused", async () => {
+    const load = open().load(searchShape(2 ** 32 - 2048, 1), []);
+
+    await expect(load).rejects.toThrow("a table has at most 4294965247");
+  });
+
   test("an aborted load stops and leaves nothing behind", async () => {
     const accelerator = open();
     const controller = new AbortController();

@@ -57,7 +57,10 @@ test.skipIf(loadNativeAddon().addon === undefined)(
 
     expect(() => addon.createTable(2, 0, 0, true)).toThrow("no such dim");
     expect(() => addon.createTable(2, 32_769, 0, true)).toThrow("no such dim");
-    expect(() => addon.tableBytes(2 ** 32 - 1, 1, 1, true)).toThrow("beyond the last number");
+    expect(() => addon.tableBytes(2 ** 32 - 2048, 1, 0, true)).toThrow("beyond the last number");
+    expect(() => addon.tableBytes(2 ** 31, 1, 2 ** 31, true)).toThrow("beyond the last number");
+    expect(() => addon.tableBytes(1, 1, 2 ** 32 - 1, true)).toThrow("beyond the last number");
+    expect(() => addon.tableBytes(2 ** 32 - 2049, 1, 0, true)).not.toThrow();
     expect(() => search(0, 1)).toThrow("needs a query");
     expect(() => search(4, 0)).toThrow("for no rows");
     expect(() => search(4, 3)).toThrow("k exceeds the rows");

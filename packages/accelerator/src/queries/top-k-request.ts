@@ -8,7 +8,8 @@ import type { LoadShape, Resident, TopKQuery } from "../accelerator.ts";
 /** Values per row, at most; in a longer row a sum of the filter scan could exceed 32 bits. */
 const DIM_MAX = 32_768;
 
-const ROWS_MAX = 2 ** 32 - 1;
+/** Rows of a table, at most: scans number them with 32 bits, in units of 2,048. */
+const ROWS_MAX = 2 ** 32 - 1 - 2048;
 
 /** A query whose shapes fit together. */
 export interface CheckedTopKQuery extends TopKQuery {
