@@ -179,8 +179,8 @@ const MUTANTS = [
   [
     "a filter in the order of rows where positions are meant",
     "search/queries/row-filter.cpp",
-    "admits(order[position])",
-    "admits(position)",
+    "const uint32_t row = order[16 * part + at];",
+    "const uint32_t row = 64 * word + 16 * part + at;",
     "searches",
   ],
   [

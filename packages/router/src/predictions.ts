@@ -20,6 +20,7 @@ import type { Pin, Pins } from "./pins.ts";
 import type { KnownQuestion } from "./pipeline/pipeline-run.ts";
 import { runPipeline } from "./pipeline/pipeline-execution.ts";
 import { runOnMembers } from "./pipeline/member-run.ts";
+import { withValuesAlone } from "./pipeline/request-values.ts";
 import type { ModelTarget, Prediction, PredictRequest } from "./predictor.ts";
 import { askingVectors, withVectors } from "./program/item-vectors.ts";
 import { knownKeys } from "./program/lookup/known-keys.ts";
@@ -168,8 +169,9 @@ export class Predictions {
   async #runStages(
     pipeline: Pipeline,
     version: VersionKey,
-    request: PredictRequest,
+    asked: PredictRequest,
   ): Promise<Prediction> {
+    const request = withValuesAlone(asked);
     checkPipelineRequest(pipeline, request, this.#parts.settings);
     return await runOnMembers<Pin, Prediction>({
       pin: async () => this.#pins.pinMembers(pipeline),
@@ -180,14 +182,14 @@ export class Predictions {
           request,
           pinned,
           clock: this.#query.environment.clock,
-          ask: (member, asked) =>
-            this.#predictAdmitted(this.#pins.heldBy(member), asked, { mayMove: false }),
+          ask: (member, question) =>
+            this.#predictAdmitted(this.#pins.heldBy(member), question, { mayMove: false }),
           instancesMax: this.#parts.settings.instancesMax,
           describedValuesMax: this.#parts.settings.describedValuesMax,
           limits: this.#parts.settings,
           seenItems: this.#parts.seenItems,
-          check: (other, asked) => checkPipelineRequest(other, asked, this.#parts.settings),
-          knows: (member, asked) => this.#knows(this.#pins.heldBy(member), asked),
+          check: (other, question) => checkPipelineRequest(other, question, this.#parts.settings),
+          knows: (member, question) => this.#knows(this.#pins.heldBy(member), question),
           itemRows: (member, of) => this.#itemRows(this.#pins.heldBy(member), of),
           outlives,
         });
