@@ -23,14 +23,14 @@ const env = {
 /** GPUs made of software share the processors with everything else, and each search on one takes much of them. */
 const PER_SECOND = 6;
 
-/** Six partitions of the items, for four on each worker. Of dozens, each would cost a GPU made of software as much. */
+/** Three partitions of the items, for two on each worker. Of dozens, each would cost a GPU made of software as much. */
 const PARTITION_BYTES = 2 ** 16;
 
 let cluster: RunningCluster | undefined;
 let redis: RedisProcess | undefined;
 
 beforeAll(async () => {
-  await writeDemo(directory, { items: 3000, dim: 32, users: 400, k: 10, seed: 11 });
+  await writeDemo(directory, { items: 1500, dim: 32, users: 400, k: 10, seed: 11 });
 });
 afterEach(async () => {
   await cluster?.stop();

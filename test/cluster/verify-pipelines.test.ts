@@ -32,7 +32,7 @@ const RANK =
 const SOURCES = `${RETRIEVE}  - retrieve: { model: trending, k: 25, inputs: { input_1: user_id }, as: popular }\n`;
 
 /** Of each pipeline and experiment. `npm run verify:pipelines` asks more. */
-const QUERIES = Number(process.env["VERIFY_QUERIES"] ?? 20);
+const QUERIES = Number(process.env["VERIFY_QUERIES"] ?? 14);
 const VERIFIED_MS_MAX = 300_000 + QUERIES * 2000;
 
 const PIPELINES: Readonly<Record<string, string>> = {

@@ -10,7 +10,8 @@ const { device, reason } = await sharedSoftwareGpu();
 
 if (device !== undefined) {
   const open = (options: AcceleratorOptions) => createGpuAccelerator(device, options);
-  describeAccelerator("gpu", open, device.isSoftware);
+  // `npm run fuzz:gpu` leaves nothing out.
+  describeAccelerator("gpu", open, device.isSoftware && !("FUZZ_SEARCHES" in process.env));
 }
 
 describe.skipIf(device === undefined)(`gpu ${reason}`, () => {
