@@ -24,6 +24,7 @@ export function describeExactness(open: OpenAccelerator, isSlow: boolean): void 
     const divisions = isSlow ? [index % 2 === 0 ? 3 : 1] : [1, 3];
     return { name, family, divisions };
   });
+  // Pairs, so that there are whole tables and cut ones.
   const searched = families.filter((_, index) => !isSlow || (index + seed) % 4 < 2);
   test.each(searched)("I2: $name", async ({ family, divisions }) => {
     const problem = family();

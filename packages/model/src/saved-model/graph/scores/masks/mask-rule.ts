@@ -10,6 +10,7 @@ import { columnOf, everyItem, operandsOf } from "./item-column.ts";
 import type { Within } from "./item-column.ts";
 import { listedOf } from "./listed-rows.ts";
 import { pickedRule } from "./picked-row.ts";
+import { RELATIONS } from "./relations.ts";
 
 const DEPTH_MAX = 12;
 const CONNECTED_MAX = 4;
@@ -115,16 +116,6 @@ function testOf(
 function isOfQuery({ shape }: GraphValue): boolean {
   return shape !== undefined && shape.length <= 2 && (shape.length === 0 || shape.at(-1) === 1);
 }
-
-/** Whether two numbers are in such a relation. */
-const RELATIONS: ReadonlyMap<string, (a: number, b: number) => boolean> = new Map([
-  ["Equal", (a: number, b: number) => a === b],
-  ["NotEqual", (a: number, b: number) => a !== b],
-  ["Less", (a: number, b: number) => a < b],
-  ["LessEqual", (a: number, b: number) => a <= b],
-  ["Greater", (a: number, b: number) => a > b],
-  ["GreaterEqual", (a: number, b: number) => a >= b],
-]);
 
 /** `seen + sold_out > 0`, `cast(maximum(seen, sold_out), bool)`. */
 function numbersCompared(condition: GraphValue, within: Within): GraphMaskRule | undefined {

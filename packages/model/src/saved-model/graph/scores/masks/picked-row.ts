@@ -16,6 +16,7 @@ import { integerOf, integersOf, producerOf } from "../../graph-value.ts";
 import type { GraphMaskRule, GraphValue } from "../../graph-value.ts";
 import { isSingle, scalarOf } from "../values/scalar-value.ts";
 import type { ScalarReader } from "../values/scalar-value.ts";
+import { RELATIONS } from "./relations.ts";
 
 /** Flags of all groups, which every worker reads as a whole. */
 const FLAGS_MAX = 2 ** 24;
@@ -80,22 +81,14 @@ function areFlags(values: ArrayLike<number | bigint>): boolean {
 }
 
 const INDICES: ReadonlySet<string> = new Set(["int32", "int64"]);
-const COMPARISONS: ReadonlyMap<string, (a: number, b: number) => boolean> = new Map([
-  ["Equal", (a: number, b: number) => a === b],
-  ["NotEqual", (a: number, b: number) => a !== b],
-  ["Less", (a: number, b: number) => a < b],
-  ["LessEqual", (a: number, b: number) => a <= b],
-  ["Greater", (a: number, b: number) => a > b],
-  ["GreaterEqual", (a: number, b: number) => a >= b],
-]);
 
 function comparedRow(condition: GraphValue, of: OfItems): GraphMaskRule | undefined {
-  const node = producerOf(condition, ...COMPARISONS.keys());
+  const node = producerOf(condition, ...RELATIONS.keys());
   const [left, right] = node?.inputs ?? [];
   if (node === undefined || left === undefined || right === undefined) return undefined;
   const number = isSingle(right) ? scalarOf(right, of.scalars) : undefined;
   const row = number === undefined ? undefined : pickedRow(left, of);
-  const compare = COMPARISONS.get(node.op)!;
+  const compare = RELATIONS.get(node.op)!;
   return row && ruleOfTable(row, of, (value) => compare(value, number!));
 }
 
