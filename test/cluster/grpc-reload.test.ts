@@ -8,12 +8,12 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
-import { Metadata } from "@grpc/grpc-js";
 import { writeDemo } from "@winnow/model-writer";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   type ServingClient,
   clientOf,
+  whenConnected,
 } from "../../packages/router/src/grpc/fixtures/grpc-client.ts";
 import { RedisProcess, hasRedisServer } from "./redis-process.ts";
 import { RunningCluster, repositoryRoot } from "./running-cluster.ts";
@@ -104,9 +104,7 @@ class OrderedCluster {
 
   reload(...models: readonly Wanted[]): Promise<object> {
     const request = { config: { model_config_list: { config: models } } };
-    // After a router that was killed, the client waits between its tries to connect: this waits for it.
-    const sent = new Metadata({ waitForReady: true });
-    return this.#client.callWith("HandleReloadConfigRequest", request, sent);
+    return this.#client.callWith("HandleReloadConfigRequest", request, whenConnected());
   }
 
   /** The version that answers for a label. */

@@ -1,5 +1,5 @@
-"""Makes SavedModels whose searches ask for more than a fixed k of all items, and one for Classify and Regress, under
-savedmodels/, and records what TensorFlow answers for them.
+"""Makes SavedModels whose searches ask for more than a fixed k of all items, one for Classify and Regress, and
+one of no search at all, under savedmodels/, and records what TensorFlow answers for them.
 
     TF_ENABLE_ONEDNN_OPTS=0 python record_searches.py [name ...]
 
@@ -1561,6 +1561,36 @@ def example_classes(directory):
     text = ",\n".join(json.dumps(request) for request in requests)
     (pathlib.Path(directory).parent / "requests.json").write_text(f"[\n{text}\n]\n")
     return [("known", cases[1][1]), *cases, ("error", {"inputs": [serialized({"age": 1})]})]
+
+
+@model
+def elementwise(directory):
+    """Operations on one value at a time, as in TensorFlow Serving's half_plus_two: they take inputs of any shape."""
+    module = tf.Module()
+    module.a = tf.Variable(0.5)
+    module.b = tf.Variable(2.0)
+
+    @tf.function(input_signature=[spec(tf.float32, None, 1, name="x")])
+    def serve(x):
+        return {"y": module.a * x + module.b}
+
+    @tf.function(input_signature=[spec(tf.float32, 1, name="x")])
+    def one(x):
+        bounded = tf.clip_by_value(x, -1.0, module.b)
+        return {"y": tf.where(x > 0.0, tf.nn.sigmoid(bounded), tf.square(x)), "n": tf.cast(tf.round(x), tf.int64)}
+
+    @tf.function(input_signature=[spec(tf.float32, None, 1, name="x"), spec(tf.float32, None, 1, name="y")])
+    def pair(x, y):
+        return {"z": tf.maximum(x, y) - module.a * y}
+
+    tf.saved_model.save(module, directory, signatures={"serving_default": serve, "one": one, "pair": pair})
+    shapes = [[[1.0], [2.0], [5.0]], [1.0, 2.0, 5.0], [[1.0, -2.5, 3.0], [0.0, 7.5, -0.5]], 1.5, [[[0.25]]]]
+    return [
+        *(("any shape", {"x": x}) for x in shapes),
+        *(("any shape", {"x": x}, "one") for x in shapes),
+        *(("any shape", {"x": x, "y": x}, "pair") for x in shapes),
+        ("any shape", {"x": [[1.0], [2.0]], "y": [3.0, 4.0, -1.0]}, "pair"),
+    ]
 
 
 if __name__ == "__main__":

@@ -68,9 +68,17 @@ export function inputTensors(
     signature.inputs.map(({ name, dtype, shape }) => {
       const value = inputs[name];
       if (value === undefined) throw new Error(`the case has no input ${name}`);
-      return [name, recordedTensor(value, { dtype, rank: shape?.length ?? 1 })];
+      const rank = depthOf(value) ?? shape?.length ?? 1;
+      return [name, recordedTensor(value, { dtype, rank })];
     }),
   );
+}
+
+/** How deep the lists of a value are nested; `undefined`: an empty one tells not. */
+function depthOf(value: Recorded | undefined): number | undefined {
+  if (!Array.isArray(value)) return value === undefined ? undefined : 0;
+  const inner = depthOf((value as readonly Recorded[])[0]);
+  return inner === undefined ? undefined : inner + 1;
 }
 
 /** A recorded value as a tensor of a known rank. */

@@ -155,6 +155,11 @@ export interface SignatureProgram {
   readonly outputs: readonly SignatureTensor[];
   readonly constants: readonly { readonly value: ValueId; readonly tensor: Tensor }[];
   readonly steps: readonly Step[];
+  /**
+   * Whether each value of an output is computed from the values at the same place of the inputs alone. Such a
+   * signature takes inputs of any shape, whatever it declares, as TensorFlow does, which holds no input against it.
+   */
+  readonly isElementwise?: boolean | undefined;
 }
 
 /** One step of a program. */

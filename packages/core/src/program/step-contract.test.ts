@@ -3,7 +3,8 @@
 import { describe, expect, test } from "vitest";
 
 import { WinnowError } from "../errors/errors.ts";
-import { checkInputShape } from "./step-contract.ts";
+import { tensor } from "../tensor/tensor.ts";
+import { checkInputShape, checkInputs } from "./step-contract.ts";
 
 const LIST = "each value stands in a list of its own, [[1],[2]] instead of [1,2]";
 const NO_LIST = "each value stands in no list of its own, [1,2] instead of [[1],[2]]";
@@ -22,4 +23,30 @@ describe("a shape that is not the signature's", () => {
 
     expect(check).toThrow(new WinnowError("INVALID_ARGUMENT", `Input "x" ${text}`));
   });
+});
+
+test("a signature whose operations work on one value at a time takes any shape, but no other type", () => {
+  const input = {
+    name: "x",
+    graphTensor: "x:0",
+    value: 0,
+    shape: [-1, 1],
+    dtype: "float32",
+  } as const;
+  const signature = {
+    name: "s",
+    methodName: "",
+    inputs: [input],
+    outputs: [],
+    constants: [],
+    steps: [],
+  };
+  const sent = new Map([["x", tensor("float32", [3], Float32Array.of(1, 2, 5))]]);
+  const ofIntegers = new Map([["x", tensor("int32", [3], Int32Array.of(1, 2, 5))]]);
+
+  expect(() => checkInputs(signature, sent)).toThrow("must have shape [?,1], not [3]");
+  expect(() => checkInputs({ ...signature, isElementwise: true }, sent)).not.toThrow();
+  expect(() => checkInputs({ ...signature, isElementwise: true }, ofIntegers)).toThrow(
+    'Input "x" must be float32, not int32',
+  );
 });

@@ -59,7 +59,8 @@ export function checkInputs(
   for (const input of signature.inputs) {
     const tensor = inputs.get(input.name);
     if (tensor === undefined) throw invalid(`Missing input "${input.name}"; ${wanted(signature)}`);
-    checkInput(input, tensor);
+    checkInputType(input, tensor);
+    if (signature.isElementwise !== true) checkInputShape(input, tensor.shape);
   }
   if (inputs.size === signature.inputs.length) return;
   const known = new Set(signature.inputs.map(({ name }) => name));
@@ -72,11 +73,9 @@ function wanted(signature: SignatureProgram): string {
   return `signature "${signature.name}" needs ${names === "" ? "none" : names}`;
 }
 
-function checkInput(input: SignatureTensor, tensor: Tensor): void {
-  if (tensor.dtype !== input.dtype) {
-    throw invalid(`Input "${input.name}" must be ${input.dtype}, not ${tensor.dtype}`);
-  }
-  checkInputShape(input, tensor.shape);
+function checkInputType(input: SignatureTensor, tensor: Tensor): void {
+  if (tensor.dtype === input.dtype) return;
+  throw invalid(`Input "${input.name}" must be ${input.dtype}, not ${tensor.dtype}`);
 }
 
 /** Checks the shape of an input against the signature's. @throws WinnowError INVALID_ARGUMENT */

@@ -6,6 +6,7 @@ import { fingerprint } from "../../identity.ts";
 import {
   count,
   count32,
+  flag,
   listOf,
   optional,
   partialSizes,
@@ -174,6 +175,7 @@ function signatureReader(
         })),
       ),
       steps: read(from, "steps", listOf(stepReader(around))),
+      isElementwise: read(from, "isElementwise", optional(flag)),
     };
     // The outputs of a pipeline come from its stages, not from steps.
     if (!around.isPipeline) checkDataflow(signature, from);

@@ -5,7 +5,7 @@
 import { WinnowError, isDtype } from "@winnow/core";
 import type { DenseStep, Dtype, ValueId } from "@winnow/core";
 import type { VersionFiles } from "../version-files.ts";
-import type { GraphValue, OperationNode } from "./graph-value.ts";
+import type { GraphValue, OperationNode, Shape } from "./graph-value.ts";
 import { translate } from "./onnx/dense-translation.ts";
 import { OnnxModel } from "./onnx/onnx-model.ts";
 
@@ -14,6 +14,8 @@ export interface DenseSurroundings {
   readonly files: VersionFiles;
   /** The number of a value in the program; assigned on first use. */
   idOf(value: GraphValue): ValueId;
+  /** The shape that the part takes a value in. */
+  shapeOf(value: GraphValue): Shape;
   /** Whether a step outside this part, or the signature, reads the value. */
   isReadOutside(value: GraphValue): boolean;
 }
@@ -40,7 +42,7 @@ export function makeDensePart(
     const content = contentOf(value, surroundings.files);
     const name =
       content === undefined
-        ? model.input(dataDtype(value, node), value.shape)
+        ? model.input(dataDtype(value, node), surroundings.shapeOf(value))
         : model.constant(content);
     if (content === undefined) inputs.push({ name, value: surroundings.idOf(value) });
     names.set(value, name);

@@ -18,6 +18,7 @@ import type {
 import { programAttributesOf } from "./constant-folding.ts";
 import { contentOf, makeDensePart } from "./dense-part.ts";
 import { dataDtypeOf } from "./definition/graph-dtype.ts";
+import { isElementwiseSignature } from "./elementwise-signature.ts";
 import type { GraphSources } from "./sources/graph-sources.ts";
 import { dependenciesOf, integerOf } from "./graph-value.ts";
 import type {
@@ -73,6 +74,7 @@ export function initialiserProgram(signature: SignatureDefinition): SignaturePro
 class ProgramWriter {
   readonly #graph: SignatureGraph;
   readonly #outputs: ReadonlySet<GraphValue>;
+  readonly #isElementwise: boolean;
   readonly #sources: GraphSources;
   readonly #shared: SharedParts;
   readonly #places: ReadonlyMap<LoweredNode, NodePlace>;
@@ -86,6 +88,7 @@ class ProgramWriter {
   constructor(graph: SignatureGraph, sources: GraphSources, shared: SharedParts) {
     this.#graph = graph;
     this.#outputs = new Set(graph.outputs);
+    this.#isElementwise = isElementwiseSignature(graph);
     this.#sources = sources;
     this.#shared = shared;
     const { places, rankings } = placeNodes(graph.nodes, uncutRankingsOf(graph.nodes));
@@ -114,7 +117,8 @@ class ProgramWriter {
     });
     const { name, methodName } = signature;
     const ends = { inputs: declaredInputs, outputs: declaredOutputs };
-    return { name, methodName, ...ends, constants: this.#constants, steps };
+    const program = { name, methodName, ...ends, constants: this.#constants, steps };
+    return this.#isElementwise ? { ...program, isElementwise: true } : program;
   }
 
   #declared(info: TensorInfo, value: ValueId): SignatureTensor {
@@ -180,6 +184,7 @@ class ProgramWriter {
     const part = makeDensePart(nodes, {
       files: this.#sources.files,
       idOf: (value) => this.#idOf(value),
+      shapeOf: (value) => (this.#isElementwise ? undefined : value.shape),
       isReadOutside: (value) => scores.has(value) || isReadOutside(value),
     });
     const { denseModels } = this.#shared;
