@@ -298,7 +298,7 @@ describe("a pipeline", () => {
       `${at} movies cannot give a list: it does not answer the items of one search as they were found`,
     );
     expect(lackWith(list, knowing([lookup, search], "int64"))).toBe(
-      `${at} movies answers ids of int64, the list has string`,
+      'stages[0].retrieve: model movies answers ids of int64, the pipeline says string; say "items: int64"',
     );
     const fallbackLack = (other?: ModelProgram) =>
       lackWith(pipelineAnswer, knowing([lookup]), other);

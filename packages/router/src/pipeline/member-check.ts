@@ -103,6 +103,9 @@ function behindRetrieval(
   if (found.items !== undefined && items !== found.items) {
     return `model ${excerpt(stage.model)} answers ids of ${items}, the retrieval before it of ${found.items}`;
   }
+  if (found.declared !== undefined && items !== found.declared) {
+    return `model ${excerpt(stage.model)} answers ids of ${items}, the pipeline says ${found.declared}; say "items: ${items}"`;
+  }
   const isSearched = denseRankingsOf(signature).length === 0;
   return {
     ...found,
@@ -151,10 +154,9 @@ function unknownLack(
   const { answer } = stage;
   if (answer.kind === "pipeline") return fallbackLack(answer.model, { found, memberOf });
   if (answer.kind !== "list") return undefined;
-  if (searchedItems(signature, retrieval) === undefined)
-    return `${named} cannot give a list: ${ITEMS_LACK}`;
-  if (found.declared === found.items) return undefined;
-  return `${named} answers ids of ${found.items}, the list has ${found.declared}`;
+  return searchedItems(signature, retrieval) === undefined
+    ? `${named} cannot give a list: ${ITEMS_LACK}`
+    : undefined;
 }
 
 /** What the pipeline that answers unknown users lacks to answer as this one does. */
