@@ -154,6 +154,11 @@ describe("winnow verify", () => {
     for (const [name, text] of Object.entries(EXPERIMENTS)) write(name, "experiment.yaml", text);
     const seen = `${RETRIEVE}  - seen: { key: "seen:{user_id}" }\n`;
     write("unseen", "pipeline.yaml", `inputs: { user_id: string }\nstages:\n${seen}`);
+    write(
+      "numbered",
+      "pipeline.yaml",
+      `inputs: { user_id: string }\nitems: int64\nstages:\n${RETRIEVE}`,
+    );
     const [port] = (await supplyPorts(1)) as [number];
     grpc = `127.0.0.1:${port}`;
     // Keys are looked up by workers alone.
@@ -310,10 +315,14 @@ describe("winnow verify", () => {
     expect(code).toBe(1);
   });
 
-  test("says what no file tells, and exits 2", async () => {
-    const { code, report } = await verify(cluster.url, ...named("unseen"));
+  test("says what no file tells, and which pipeline waits, and exits 2", async () => {
+    const { code, report } = await verify(cluster.url, ...named("numbered", "unseen"));
 
-    expect(report.models[0]!.unchecked).toContain("what users have seen");
+    const [waiting, unseen] = report.models.map(({ unchecked }) => unchecked);
+    expect(waiting).toContain(
+      "the pipeline waits: stages[0].retrieve: model movies answers ids of string, the pipeline says int64",
+    );
+    expect(unseen).toContain("what users have seen");
     expect(code).toBe(2);
   });
 });

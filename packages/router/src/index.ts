@@ -48,6 +48,8 @@ export type {
   WorkerReport,
 } from "./report/report-document.ts";
 export type { WatchedRouter } from "./metrics/router-gauges.ts";
+export { lackOf } from "./pipeline/member-check.ts";
+export type { MemberOf } from "./pipeline/member-check.ts";
 export { createRouter } from "./router.ts";
 export type { Router, RouterCounters, RouterDependencies } from "./router.ts";
 export type { SavedWorkers } from "./workers/worker-links.ts";

@@ -4,8 +4,9 @@
 import path from "node:path";
 import type { DenseEngine } from "@winnow/accelerator";
 import { WinnowError, excerpt, fallbackPipelineOf } from "@winnow/core";
-import type { Experiment, Pipeline } from "@winnow/core";
+import type { Experiment, ModelProgram, Pipeline } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
+import { lackOf } from "@winnow/router";
 import { type ArmModel, ReferenceExperiment } from "./reference-experiment.ts";
 import { ReferenceModel } from "./reference-model.ts";
 import {
@@ -57,6 +58,8 @@ class Opening {
   readonly #versions: ModelVersion[] = [];
   /** By directory: arms and stages may name one model more than once. */
   readonly #models = new Map<string, ReferenceModel>();
+  /** By directory. */
+  readonly #programs = new Map<string, ModelProgram>();
 
   constructor(parts: OpeningParts) {
     this.#parts = parts;
@@ -68,6 +71,7 @@ class Opening {
     if (known !== undefined) return known;
     const version = await this.#parts.open(directory);
     this.#versions.push(version);
+    this.#programs.set(directory, version.program);
     const { pipeline, experiment, fingerprint } = version.program;
     if (pipeline !== undefined) return this.#pipelineOf(version, pipeline);
     if (experiment !== undefined) {
@@ -97,7 +101,13 @@ class Opening {
       }
       members.set(model, { version: located.version, reference });
     }
-    return new ReferencePipeline(version, pipeline, members, await this.#fallbackOf(pipeline));
+    const fallback = await this.#fallbackOf(pipeline);
+    // What answers would be put together wrongly: no server gives any.
+    const lack = lackOf(version.program, (name) =>
+      this.#programs.get(this.#newest(name).directory)!,
+    );
+    if (lack === undefined) return new ReferencePipeline(version, pipeline, members, fallback);
+    throw new WinnowError("FAILED_PRECONDITION", `the pipeline waits: ${lack}`);
   }
 
   /** The pipeline that answers unknown users, which has no such pipeline itself. */
