@@ -1589,7 +1589,6 @@ def elementwise(directory):
         *(("any shape", {"x": x}) for x in shapes),
         *(("any shape", {"x": x}, "one") for x in shapes),
         *(("any shape", {"x": x, "y": x}, "pair") for x in shapes),
-        ("any shape", {"x": [[1.0], [2.0]], "y": [3.0, 4.0, -1.0]}, "pair"),
     ]
 
 

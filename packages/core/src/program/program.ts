@@ -157,7 +157,7 @@ export interface SignatureProgram {
   readonly steps: readonly Step[];
   /**
    * Whether each value of an output is computed from the values at the same place of the inputs alone. Such a
-   * signature takes inputs of any shape, whatever it declares, as TensorFlow does, which holds no input against it.
+   * signature takes inputs of any one shape, whatever it declares, as TensorFlow does, which holds no input against it.
    */
   readonly isElementwise?: boolean | undefined;
 }

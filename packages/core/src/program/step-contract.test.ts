@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 
 import { WinnowError } from "../errors/errors.ts";
-import { tensor } from "../tensor/tensor.ts";
+import { type Tensor, tensor } from "../tensor/tensor.ts";
 import { checkInputShape, checkInputs } from "./step-contract.ts";
 
 const LIST = "each value stands in a list of its own, [[1],[2]] instead of [1,2]";
@@ -25,28 +25,26 @@ describe("a shape that is not the signature's", () => {
   });
 });
 
-test("a signature whose operations work on one value at a time takes any shape, but no other type", () => {
-  const input = {
-    name: "x",
-    graphTensor: "x:0",
-    value: 0,
-    shape: [-1, 1],
-    dtype: "float32",
-  } as const;
-  const signature = {
-    name: "s",
-    methodName: "",
-    inputs: [input],
-    outputs: [],
-    constants: [],
-    steps: [],
+test("a signature whose operations work on one value at a time takes any one shape, but no other type", () => {
+  const x = { name: "x", graphTensor: "x:0", value: 0, shape: [-1, 1], dtype: "float32" } as const;
+  const y = { ...x, name: "y", value: 1 };
+  const parts = { name: "s", methodName: "", outputs: [], constants: [], steps: [] };
+  const signature = { ...parts, inputs: [x, y] };
+  const row = tensor("float32", [3], Float32Array.of(1, 2, 5));
+  const column = tensor("float32", [3, 1], row.data);
+  const check = (isElementwise: boolean, one: Tensor, other: Tensor) => (): void => {
+    const inputs = new Map([
+      ["x", one],
+      ["y", other],
+    ]);
+    checkInputs({ ...signature, isElementwise }, inputs);
   };
-  const sent = new Map([["x", tensor("float32", [3], Float32Array.of(1, 2, 5))]]);
-  const ofIntegers = new Map([["x", tensor("int32", [3], Int32Array.of(1, 2, 5))]]);
 
-  expect(() => checkInputs(signature, sent)).toThrow("must have shape [?,1], not [3]");
-  expect(() => checkInputs({ ...signature, isElementwise: true }, sent)).not.toThrow();
-  expect(() => checkInputs({ ...signature, isElementwise: true }, ofIntegers)).toThrow(
-    'Input "x" must be float32, not int32',
+  expect(check(false, row, row)).toThrow("must have shape [?,1], not [3]");
+  expect(check(true, row, row)).not.toThrow();
+  // Of three rows and three columns nine values would come.
+  expect(check(true, column, row)).toThrow('Input "y" must have shape [?,1], not [3]');
+  expect(check(true, row, tensor("int32", [3], Int32Array.of(1, 2, 5)))).toThrow(
+    'Input "y" must be float32, not int32',
   );
 });

@@ -56,16 +56,22 @@ export function checkInputs(
   signature: SignatureProgram,
   inputs: ReadonlyMap<string, Tensor>,
 ): void {
+  const isOfAnyShape = signature.isElementwise === true && areOfOneShape(inputs);
   for (const input of signature.inputs) {
     const tensor = inputs.get(input.name);
     if (tensor === undefined) throw invalid(`Missing input "${input.name}"; ${wanted(signature)}`);
     checkInputType(input, tensor);
-    if (signature.isElementwise !== true) checkInputShape(input, tensor.shape);
+    if (!isOfAnyShape) checkInputShape(input, tensor.shape);
   }
   if (inputs.size === signature.inputs.length) return;
   const known = new Set(signature.inputs.map(({ name }) => name));
   const stranger = [...inputs.keys()].find((name) => !known.has(name)) ?? "";
   throw invalid(`Unknown input "${excerpt(stranger)}"; ${wanted(signature)}`);
+}
+
+/** Of several shapes the values might be of the product of their sizes. */
+function areOfOneShape(inputs: ReadonlyMap<string, Tensor>): boolean {
+  return new Set(Array.from(inputs.values(), ({ shape }) => shape.join())).size === 1;
 }
 
 function wanted(signature: SignatureProgram): string {
