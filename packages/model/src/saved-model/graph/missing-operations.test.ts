@@ -108,6 +108,13 @@ describe("a refusal of a signature", () => {
     );
   });
 
+  test("names an operation that nothing defines as one that is not supported", () => {
+    const node = operation("DepthToSpace", "pixels", [INPUT]);
+    node.outputs = [{ dtype: "invalid", shape: undefined, producer: node }];
+
+    expect(refusalOf([node]).message).toBe("operation DepthToSpace (node pixels) is not supported");
+  });
+
   test("stays short where thousands of operations are missing", () => {
     const nodes = Array.from({ length: 5000 }, (_, at) => operation(`Op${at}`, `n${at}`, [INPUT]));
 

@@ -17,7 +17,7 @@ import { dependenciesOf } from "./graph-value.ts";
 import type { GraphValue, LoweredNode, OperationNode } from "./graph-value.ts";
 import { MissingOperations, unsupported } from "./missing-operations.ts";
 import { refuseNarrow } from "./narrow-values.ts";
-import { refusalOfTranslation } from "./onnx/dense-translation.ts";
+import { denseOperationNames, refusalOfTranslation } from "./onnx/dense-translation.ts";
 import { withoutAddedAxis } from "./scores/values/rearrangement.ts";
 
 /** Where a node runs: `remote` are lookups and searches, and choices between branches. */
@@ -99,7 +99,8 @@ function sideOf(
 ): Exclude<Side, "remote"> {
   refuseNarrow(node);
   const canHost = isHostOperation(node.op);
-  const isStrange = node.outputs.some(({ dtype }) => dtype === "invalid");
+  const isKnown = canHost || denseOperationNames.includes(node.op);
+  const isStrange = isKnown && node.outputs.some(({ dtype }) => dtype === "invalid");
   const refusal = isNumeric(node) ? refusalOfTranslation(node) : unsupported(node);
   if (isStrange) missing.add(node, ofStrangeType(node));
   else if (refusal !== undefined && !canHost) missing.add(node, refusal);

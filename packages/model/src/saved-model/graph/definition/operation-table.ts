@@ -1,7 +1,7 @@
 // The definitions of operations that came with the graph: which outputs a node has, of which types,
 // and which attributes it left out because they equal the default.
 
-import { WinnowError, excerpt } from "@winnow/core";
+import { WinnowError } from "@winnow/core";
 import type { Attributes } from "./attributes.ts";
 import type { NodeDefinition, OperationDefinition, OutputArgument } from "./graph-definition.ts";
 import { graphDtypeOf } from "./graph-dtype.ts";
@@ -26,13 +26,10 @@ export class OperationTable {
       : node.attributes.withDefaults(operation.defaults);
   }
 
-  /** Element types of all outputs. @throws WinnowError UNIMPLEMENTED for an unknown operation */
+  /** Element types of all outputs; one that is invalid of an operation that nothing defines, which is refused later. */
   outputDtypesOf(node: NodeDefinition): GraphDtype[] {
     const operation = this.#definitionOf(node);
-    if (operation === undefined) {
-      const what = `operation ${excerpt(node.op)} of node ${excerpt(node.name)}`;
-      throw new WinnowError("UNIMPLEMENTED", `The graph does not define ${what}`);
-    }
+    if (operation === undefined) return ["invalid"];
     const attributes = this.attributesOf(node);
     return operation.outputs.flatMap((output) => dtypesOf(output, attributes));
   }
