@@ -160,14 +160,14 @@ test("doctor finds the compiled scan and nothing that is missing", async (contex
   expect(stdout).toContain("Winnow can run here.");
 });
 
-test("its default command serves the model of MODEL_NAME, and leaves in order on SIGTERM", async (context) => {
+test("flags alone, which take the place of its default command, serve MODEL_NAME; it leaves in order on SIGTERM", async (context) => {
   needImage(context);
   const models = path.join(folder, "models");
   await run(process.execPath, [...entry, "demo", models], { cwd: image, env });
   const [rest, grpc] = (await supplyPorts(2)) as [number, number];
   const flags = ["--host", "127.0.0.1", "--port", `${grpc}`, "--rest_api_port", `${rest}`];
   const variables = { MODEL_NAME: "movies-ranking", MODEL_BASE_PATH: models };
-  served = spawn(process.execPath, [...entry, ...execForm("CMD"), ...flags], {
+  served = spawn(process.execPath, [...entry, ...flags], {
     cwd: image,
     env: { ...env, ...variables },
     stdio: "ignore",

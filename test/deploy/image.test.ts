@@ -2,7 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { type RequestListener, createServer } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -29,6 +29,7 @@ describe("deploy/Dockerfile", () => {
 
   test("starts in exec form as an unprivileged user from images pinned by digest", () => {
     expect(instructions).toContainEqual(expect.stringMatching(/^ENTRYPOINT \["node",/));
+    expect(instructions).toContain('CMD ["serve"]');
     for (const image of ["gpu", "cpu"]) expect(stageOf(image)).toContain("USER 1000");
     for (const from of instructions.filter((line) => line.startsWith("FROM "))) {
       expect(from).toMatch(/^FROM (\$\{NODE_IMAGE\}|\$\{NODE_SLIM_IMAGE\}|build|runtime) AS \S+$/);
@@ -90,6 +91,18 @@ describe("deploy/Dockerfile", () => {
     const flags = command.filter((word) => word.startsWith("--")).join(" ");
     expect(keep).toMatch(/^RUN node packages\/winnow\/scripts\/keep-bytecode\.mjs /);
     expect(keep?.split(" build/npm/package ")[1]).toBe(flags);
+  });
+
+  test("has TensorFlow Serving's programs under their names, which start as its entry point does", () => {
+    const file = "deploy/tensorflow_model_server";
+    const entry = instructions.find((line) => line.startsWith("ENTRYPOINT "))!;
+    const command = (JSON.parse(entry.replace("ENTRYPOINT ", "")) as string[]).join(" ");
+    const started = command.replace(" packages/", " /winnow/packages/");
+
+    for (const name of ["tensorflow_model_server", "tf_serving_entrypoint.sh"])
+      expect(stageOf("runtime")).toContain(`COPY ${file} /usr/bin/${name}`);
+    expect(readTracked(file)).toContain(`\nexec ${started} serve "$@"\n`);
+    expect(statSync(path.join(root, file)).mode & 0o111).toBe(0o111);
   });
 
   test("copies only what exists", () => {

@@ -74,6 +74,22 @@ test("winnow serve takes every flag of the model server, and names those without
   expect(idle).not.toContain("--enable_grpc_healthcheck_service");
 });
 
+test.each([
+  [["--model_config_file=/models/models.config"]],
+  [["--enable_batching", "--model_name=movies"]],
+])(
+  "the flags %j alone are those of serve, as a container of TensorFlow Serving takes them",
+  (flags) => {
+    const alone = takeArguments([...SCRIPT, ...flags]);
+
+    expect(alone).toEqual(takeArguments([...SCRIPT, "serve", ...flags]));
+  },
+);
+
+test.each(["--help", "--version", "status"])("%s alone stays what it is", (word) => {
+  expect(takeArguments([...SCRIPT, word]).args).toEqual([...SCRIPT, word]);
+});
+
 test("--version behind a command asks for the version, unless it is false", () => {
   const asked = takeArguments([...SCRIPT, "serve", "--port=8500", "--version"]);
   const denied = takeArguments([...SCRIPT, "serve", "--version=false"]);

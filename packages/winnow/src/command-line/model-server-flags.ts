@@ -61,13 +61,17 @@ export interface TakenArguments {
 
 /**
  * Takes TensorFlow Serving's flags without a meaning here, which are written `--flag=value`, from the arguments of a
- * process. `--version` after a command asks for the version, as it does there.
+ * process. `--version` after a command asks for the version, as it does there. Flags without a command are those of
+ * `serve`: a container is started with nothing but its server's flags.
  * @throws WinnowError INVALID_ARGUMENT for encryption that is asked for and not there
  */
 export function takeArguments(argv: readonly string[]): TakenArguments {
   const idle = new Set<string>();
   let asksVersion = false;
-  const args = argv.filter((arg, index) => {
+  const given = hasFlagsAlone(argv)
+    ? [...argv.slice(0, COMMAND_INDEX), SERVE, ...argv.slice(COMMAND_INDEX)]
+    : argv;
+  const args = given.filter((arg, index) => {
     const [flag = "", value] = arg.split("=");
     if (flag === ALTS && (value === undefined || booleanOf(value) !== false)) {
       const text = `${ALTS}: there is no ALTS here; use --ssl_config_file, or --tls-cert and --tls-key`;
@@ -86,6 +90,12 @@ export function takeArguments(argv: readonly string[]): TakenArguments {
 
 /** Where the command stands: behind Node and the script. */
 const COMMAND_INDEX = 2;
+const SERVE = "serve";
+
+function hasFlagsAlone(argv: readonly string[]): boolean {
+  const first = argv[COMMAND_INDEX] ?? "";
+  return first.startsWith("--") && !["--", VERSION, "--help"].includes(first);
+}
 
 function booleanOf(text: string): boolean | undefined {
   try {
