@@ -13,7 +13,7 @@ import os from "node:os";
 import path from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
-import { StringColumn, WinnowError } from "@winnow/core";
+import { ProtobufWriter, StringColumn, WinnowError } from "@winnow/core";
 import { openModelVersion } from "../model-directory.ts";
 import { RECORDED_MODELS } from "./fixtures/version-directory.ts";
 import type { WrittenMatrix } from "@winnow/model-writer";
@@ -30,6 +30,38 @@ function matrix(rows: number, dim: number): WrittenMatrix {
 
 const words = (count: number, prefix: string): StringColumn =>
   StringColumn.fromText(Array.from({ length: count }, (_, index) => `${prefix}${index}`));
+
+const FLOAT = 1;
+const STRING = 7;
+
+test("a signature written by hand has the types of its placeholders, and any shape where it states none", () => {
+  const directory = path.join(work, "by-hand");
+  mkdirSync(directory);
+  const bytes = new ProtobufWriter()
+    .message(2, (meta) => {
+      meta.message(1, (tags) => tags.text(4, "serve"));
+      meta.message(2, (graph) => {
+        graph.message(1, (node) =>
+          node
+            .text(1, "tf_example")
+            .text(2, "Placeholder")
+            .entry(5, "dtype", (value) => value.int(6, STRING)),
+        );
+      });
+      meta.entry(5, "regress", (signature) => {
+        signature.entry(1, "inputs", (info) => info.text(1, "tf_example:0").int(2, FLOAT));
+        signature.entry(2, "outputs", (info) => info.text(1, "tf_example:0").int(2, STRING));
+      });
+    })
+    .finish();
+  writeFileSync(path.join(directory, "saved_model.pb"), bytes);
+
+  const version = openModelVersion(directory);
+  const [signature] = version.program.signatures;
+  version.close();
+
+  expect(signature?.inputs).toMatchObject([{ name: "inputs", dtype: "string", shape: undefined }]);
+});
 
 describe("models of the writer", () => {
   test("a retrieval model becomes lookup, dense part and search", () => {

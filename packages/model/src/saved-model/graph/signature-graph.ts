@@ -12,6 +12,7 @@ import type { GraphValue, LoweredNode } from "./graph-value.ts";
 import { GraphWalk } from "./graph-walk.ts";
 import { Lowering } from "./lowered-nodes.ts";
 import { visitNode } from "./lowering.ts";
+import type { GraphDefinition } from "./definition/graph-definition.ts";
 import type { SignatureDefinition } from "./definition/meta-graph.ts";
 import { assetValues } from "./sources/table-contents.ts";
 import type { TableRegistry } from "./tables/table-registry.ts";
@@ -31,10 +32,11 @@ export interface SignatureGraph {
 
 /** Lowers a signature. @throws WinnowError for a broken graph or one that cannot be served */
 export function lowerSignature(
-  signature: SignatureDefinition,
+  declared: SignatureDefinition,
   sources: GraphSources,
   registry: TableRegistry,
 ): SignatureGraph {
+  const signature = ofPlaceholders(declared, sources.meta.graph);
   for (const { name, graphTensor } of [...signature.inputs, ...signature.outputs]) {
     if (graphTensor !== "") continue;
     const message = `"${name}" is a composite tensor; dense and sparse ones are served`;
@@ -68,6 +70,21 @@ export function lowerSignature(
     ...tablesReadWhole(nodes, (stored) => registry.isSearched(stored)),
   ];
   return { signature: inFloats, inputs, outputs, nodes, uncutTables };
+}
+
+/**
+ * The signature, with the types that the graph's placeholders have: those of an export that was written by hand, as
+ * TensorFlow Serving's `half_plus_three`, may differ, and TensorFlow holds no serialized tf.Examples against them.
+ */
+function ofPlaceholders(
+  signature: SignatureDefinition,
+  graph: GraphDefinition,
+): SignatureDefinition {
+  const inputs = signature.inputs.map((info) => {
+    const node = graph.nodes.get(info.graphTensor.replace(/:0$/, ""));
+    return node?.op === "Placeholder" ? { ...info, type: node.attributes.type("dtype") } : info;
+  });
+  return { ...signature, inputs };
 }
 
 /** Nodes that outputs and assertions depend on, in order. */

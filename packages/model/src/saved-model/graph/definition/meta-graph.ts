@@ -207,7 +207,7 @@ function readTensorInfo(
 ): TensorInfo & { readonly sparse?: SparseInfo | undefined } {
   let graphTensor = "";
   let type = 0;
-  let shape: readonly number[] | undefined = [];
+  let shape: readonly number[] | undefined;
   let sparse: SparseInfo | undefined;
   while (reader?.next() === true) {
     if (reader.field === 1) graphTensor = reader.text();
