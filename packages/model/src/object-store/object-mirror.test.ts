@@ -117,20 +117,26 @@ test("keys of another account of Azure are told apart before they are used", asy
   });
 });
 
-test("a key that leads out of its version", async () => {
+test.each([
+  ["that leads out of its version", ["../../../escaped"], "leads out of its version"],
+  [
+    "of the file of another",
+    ["assets/words.txt", "assets//words.txt"],
+    "The keys assets/words.txt and assets//words.txt are one file; remove one of them",
+  ],
+])("a key %s", async (_, names, message) => {
   const scratch = path.join(temporaryDirectory(), "scratch");
   mkdirSync(scratch);
-  const key = "movies/1/../../../escaped";
   const store = {
     folders: async () => [],
-    objects: async () => [
-      { key: "movies/1/saved_model.pb", bytes: 1, etag: "a" },
-      { key, bytes: 1, etag: "b" },
-    ],
+    objects: async () =>
+      ["saved_model.pb", ...names].map((name) => {
+        return { key: `movies/1/${name}`, bytes: 1, etag: name };
+      }),
     read: async () => new Uint8Array(1),
   };
   const mirror = new ObjectMirror({ store, files: new RangeReader({}), parent: scratch });
-  await expect(mirror.open("s3://models/movies/1")).rejects.toThrow("leads out of its version");
+  await expect(mirror.open("s3://models/movies/1")).rejects.toThrow(message);
   mirror.close();
   expect(readdirSync(scratch)).toEqual([]);
 });

@@ -78,6 +78,7 @@ export class ObjectMirror {
       object,
       name: object.key.slice(place.prefix.length + 1),
     }));
+    assertDistinctFiles(files.map(({ name }) => name));
     if (!files.some(({ name }) => MODEL_FILES.includes(name))) {
       throw withoutModel(
         url,
@@ -204,6 +205,20 @@ function assertSmall(url: string, files: readonly NamedObject[]): void {
   if (bytes <= DOWNLOAD_BYTES_MAX) return;
   const text = `its files beside those of rows have ${bytes} bytes, at most ${DOWNLOAD_BYTES_MAX} are read`;
   throw new WinnowError("RESOURCE_EXHAUSTED", `Cannot open ${excerpt(url)}: ${text}`);
+}
+
+/** Refuses keys of one file, as `a//b` and `a/b` are: which of them it holds would be chance. @throws WinnowError INVALID_ARGUMENT */
+function assertDistinctFiles(names: readonly string[]): void {
+  const nameAt = new Map<string, string>();
+  for (const name of names) {
+    const at = path.normalize(name);
+    const other = nameAt.get(at);
+    if (other !== undefined) {
+      const text = `The keys ${excerpt(other)} and ${excerpt(name)} are one file; remove one of them`;
+      throw new WinnowError("INVALID_ARGUMENT", text);
+    }
+    nameAt.set(at, name);
+  }
 }
 
 /** A key may be any text, but its file must be within the directory. @throws WinnowError INVALID_ARGUMENT */
