@@ -16,7 +16,7 @@ import { endOfListed, excludedWith } from "../seen-items.ts";
 
 /** The vectors of the items that the instances name. */
 export interface LikedItems {
-  /** Of some of the instances, the mean of their items: `[rows, dim]`, zeros where the model has none of them. */
+  /** Of some of the instances, the mean of their items: `[rows, dim]`, any values where the model has none of them. */
   readonly vectorsOf: (rows: readonly number[]) => Float32Array<ArrayBuffer>;
   /** The candidates of these instances, without those of instances of whose items the model has none: they are like nothing. */
   readonly known: (found: Candidates, rows: readonly number[]) => Candidates;
@@ -102,13 +102,16 @@ class Means {
     return this.#counts[instance]! > 0;
   }
 
-  /** `[rows, dim]`, zeros for an instance without vectors. */
+  /**
+   * `[rows, dim]`. For an instance without vectors ones, because to zeros all rows are alike, and a search of equal scores
+   * can leave out none early.
+   */
   of(rows: readonly number[]): Float32Array<ArrayBuffer> {
-    const means = new Float32Array(rows.length * this.#dim);
+    const means = new Float32Array(rows.length * this.#dim).fill(1);
     for (const [at, row] of rows.entries()) {
-      const count = Math.max(1, this.#counts[row]!);
+      if (!this.has(row)) continue;
       for (let each = 0; each < this.#dim; each += 1) {
-        means[at * this.#dim + each] = this.#sums[row * this.#dim + each]! / count;
+        means[at * this.#dim + each] = this.#sums[row * this.#dim + each]! / this.#counts[row]!;
       }
     }
     return means;
