@@ -46,7 +46,6 @@ export class DirectoryFiles {
   /** The content of a file, which becomes part of the fingerprint. @throws WinnowError */
   read(name: string, { where, bytesMax }: WholeReading): Uint8Array {
     const content = this.stored.readAll(plainName(name, where), bytesMax, excerpt(name));
-    refusePointer(content, name);
     this.#bind(name, digestOf(content));
     return content;
   }
@@ -56,7 +55,6 @@ export class DirectoryFiles {
     const file = this.stored.open(plainName(name, where), excerpt(name));
     try {
       const content = readMessageFile(file, bytesMax);
-      refusePointer(content, name);
       this.#bind(name, digestOf(content));
       return content;
     } finally {
@@ -71,9 +69,7 @@ export class DirectoryFiles {
     if (this.#manifest !== undefined) assertListed(this.#manifest, name);
     const file = this.stored.open(plainName(name, where), excerpt(name));
     this.#open.set(name, file);
-    const head = new Uint8Array(Math.min(file.size, LFS_POINTER.length));
-    file.read(0, head);
-    refusePointer(head, name);
+    file.refusePointer();
     return file;
   }
 
@@ -125,15 +121,6 @@ export class DirectoryFiles {
     }
     this.#digests.set(name, digest);
   }
-}
-
-/** How the text begins that Git has in place of a large file which was not fetched. */
-const LFS_POINTER = Buffer.from("version https://git-lfs.github.com/");
-
-function refusePointer(content: Uint8Array, name: string): void {
-  if (!LFS_POINTER.equals(content.subarray(0, LFS_POINTER.length))) return;
-  const text = `Cannot read ${excerpt(name)}: it is a pointer of Git LFS, not the file`;
-  throw new WinnowError("DATA_LOSS", `${text}; fetch it with "git lfs pull" and copy it again`);
 }
 
 const BYTE_ORDER_MARK = Buffer.from("\uFEFF");

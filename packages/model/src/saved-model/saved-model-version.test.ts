@@ -138,6 +138,17 @@ describe("models of the writer", () => {
 /** Real exports that use many different operations between them. */
 const FUZZED = ["keras3_features", "text_vectorization", "exclusions", "streaming", "tf_example"];
 
+test("a graph that was copied as text says so", () => {
+  const directory = path.join(work, "as-text");
+  cpSync(path.join(RECORDED_MODELS, "dense_only", "1"), directory, { recursive: true });
+  const file = path.join(directory, "saved_model.pb");
+  writeFileSync(file, readFileSync(file).toString("utf8"));
+
+  expect(() => openModelVersion(directory)).toThrow(
+    /^Cannot read saved_model\.pb: .* it was copied as text .* copy it as bytes$/,
+  );
+});
+
 describe.each(FUZZED)("a damaged %s", (name) => {
   const directory = path.join(work, `damaged-${name}`);
   cpSync(path.join(RECORDED_MODELS, name, "1"), directory, { recursive: true });

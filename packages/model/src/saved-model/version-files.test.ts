@@ -73,6 +73,28 @@ describe("a version directory", () => {
     );
   });
 
+  test.each([
+    ["saved_model.pb"],
+    ["variables/variables.index"],
+    ["variables/variables.data-00000-of-00001"],
+    ["assets/words.txt"],
+  ])("with a pointer of Git LFS in place of %s says so", (name) => {
+    const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n";
+    writeVersionOf(directory, [floats("a", [32], new Float32Array(32))]);
+    mkdirSync(file("assets"));
+    writeFileSync(file("assets/words.txt"), "x\n");
+    writeFileSync(file(name), pointer);
+    const read = (): void => {
+      const files = new VersionFiles(directory);
+      files.readTensor("a");
+      files.readTextVocabulary(vocabularyIn("words.txt"));
+    };
+
+    expect(codeOf(read)).toContain(
+      `DATA_LOSS Cannot read ${name}: it is a pointer of Git LFS, not the file; fetch it with`,
+    );
+  });
+
   test("has a fingerprint that only its own content changes", () => {
     const before = new VersionFiles(directory).fingerprint;
     writeFileSync(file("fingerprint.pb"), "anything");

@@ -5,6 +5,7 @@
 
 import { WinnowError, accessDeniedText } from "@winnow/core";
 import type { OpenFile } from "./file-store.ts";
+import { POINTER_HEAD_BYTES, refusePointer } from "./lfs-pointer.ts";
 
 /** Bytes of one system call, at most; Linux reads no more than 2 GiB at once. */
 const READ_BYTES_MAX = 2 ** 28;
@@ -57,6 +58,7 @@ export class RegionFile {
     const name = `${this.name}, tensor "${tensor}"${slice === undefined ? "" : `, ${slice}`}`;
     const end = range.offset + range.size;
     if (end > this.size) {
+      this.refusePointer();
       const why = `it ends at byte ${this.size} instead of ${end}; it may be truncated`;
       throw new WinnowError("DATA_LOSS", `Cannot read ${name}: ${why}`);
     }
@@ -97,7 +99,14 @@ export class RegionFile {
     this.#account.bytesRead += done;
   }
 
-  /** The whole file. @throws WinnowError RESOURCE_EXHAUSTED over `bytesMax` */
+  /** Refuses a pointer of Git LFS. @throws WinnowError DATA_LOSS */
+  refusePointer(): void {
+    const head = new Uint8Array(Math.min(this.size, POINTER_HEAD_BYTES));
+    this.read(0, head);
+    refusePointer(head, this.name);
+  }
+
+  /** The whole file. @throws WinnowError RESOURCE_EXHAUSTED over `bytesMax`, DATA_LOSS for a pointer of Git LFS */
   readAll(bytesMax: number): Uint8Array {
     if (this.size > bytesMax) {
       const why = `it has ${this.size} bytes, at most ${bytesMax} are read`;
@@ -105,6 +114,7 @@ export class RegionFile {
     }
     const bytes = new Uint8Array(this.size);
     this.read(0, bytes);
+    refusePointer(bytes, this.name);
     return bytes;
   }
 

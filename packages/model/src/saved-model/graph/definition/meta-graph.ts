@@ -1,6 +1,7 @@
 // saved_model.pb (tensorflow/core/protobuf/saved_model.proto, meta_graph.proto): the graph tagged
 // "serve" with its signatures, the call that restores variables, and its asset files.
 
+import { isUtf8 } from "node:buffer";
 import { WinnowError } from "@winnow/core";
 import type { ProtobufReader } from "@winnow/core";
 import { messageReader } from "../../message.ts";
@@ -61,6 +62,26 @@ const SERVING_TAG = "serve";
  * no graph is tagged "serve"
  */
 export function readServingGraph(bytes: Uint8Array, file: string): MetaGraph {
+  try {
+    return servingGraphIn(bytes, file);
+  } catch (error) {
+    if (!(error instanceof WinnowError) || !wasText(bytes)) throw error;
+    const why =
+      "it was copied as text (its other bytes are U+FFFD now), as by Maven's resource filtering";
+    throw new WinnowError(error.code, `${error.message}; ${why}: copy it as bytes`, {
+      cause: error,
+    });
+  }
+}
+
+/** Whether a tool has read bytes as text and written the text: what was no UTF-8 became U+FFFD. */
+function wasText(bytes: Uint8Array): boolean {
+  return (
+    isUtf8(bytes) && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes("\uFFFD")
+  );
+}
+
+function servingGraphIn(bytes: Uint8Array, file: string): MetaGraph {
   const reader = messageReader(bytes, file);
   const tags: string[][] = [];
   while (reader.next()) {
