@@ -295,6 +295,8 @@ class OnnxEngine implements DenseEngine {
   /** Loads a slow model into the separate process first, so that its runs go on meanwhile. Never rejects. */
   async #moveLoaded(model: EngineModel): Promise<void> {
     model.isMoving = true;
+    // Once it is loaded there, its runs may have become quick: what was decided by is told.
+    const ms = Math.round(model.meanMs ?? 0);
     try {
       await this.#lanes.apart.load(model);
     } catch {
@@ -303,7 +305,6 @@ class OnnxEngine implements DenseEngine {
     if (this.#models.has(model.number) && model.lane === "main") this.#move(model);
     else if (!this.#models.has(model.number)) this.#lanes.apart.release(model);
     else return;
-    const ms = Math.round(model.meanMs ?? 0);
     this.#observer.setApart?.(model.title, `its runs take ${ms} ms`);
   }
 
