@@ -162,7 +162,7 @@ const INFER = (of: string): object => ({
   },
 });
 
-const document = (operationId: string, summary: string, schema: string): object => ({
+const document = (operationId: string, summary: string, schema: string) => ({
   operationId,
   summary,
   responses: {
@@ -173,8 +173,15 @@ const document = (operationId: string, summary: string, schema: string): object 
     "404": FAILURES["404"],
   },
 });
-const STATUS = (of: string): object =>
-  document(`status${of}`, "States of the versions, descending", "ModelStatus");
+const STATUS = (of: string): object => {
+  const told = document(`status${of}`, "States of the versions, descending", "ModelStatus");
+  const content = json({ $ref: "#/components/schemas/ModelStatus" });
+  const starting = {
+    description: "The same, before the router is ready for the first time",
+    content,
+  };
+  return { ...told, responses: { ...told.responses, "503": starting } };
+};
 const METADATA = (of: string): object =>
   document(`metadata${of}`, "Signatures of a version", "ModelMetadata");
 const PLAIN = (operationId: string, summary: string, responses: object): object => ({

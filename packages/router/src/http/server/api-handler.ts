@@ -4,7 +4,7 @@
 import type { IncomingMessage } from "node:http";
 import { Transfers, WinnowError, excerpt } from "@winnow/core";
 import type { Clock, HeldMemory } from "@winnow/core";
-import type { Degradation, Predictor, UnknownUsers } from "../../predictor.ts";
+import type { Degradation, Predictor, UnknownUsers, VersionStatus } from "../../predictor.ts";
 import { BodyParser } from "../predict/body-parser.ts";
 import { emptyAnswer, errorAnswer, jsonAnswer, pageAnswer, textAnswer } from "../http-answer.ts";
 import type { HttpAnswer } from "../http-answer.ts";
@@ -244,13 +244,23 @@ export class ApiHandler {
     if (versions === undefined || versions.length === 0) {
       throw new WinnowError("NOT_FOUND", `Could not find any versions of model ${model}`);
     }
-    if (version === undefined) return jsonAnswer(statusDocument(versions));
+    if (version === undefined) return this.#stateAnswer(versions);
     const wanted = versions.filter((status) => status.version === version);
     if (wanted.length === 0 || target.unsafeVersion !== undefined) {
       const digits = target.unsafeVersion ?? String(version);
       throw new WinnowError("NOT_FOUND", `Could not find version ${digits} of model ${model}`);
     }
-    return jsonAnswer(statusDocument(wanted));
+    return this.#stateAnswer(wanted);
+  }
+
+  /**
+   * Until the router is ready for the first time its states are a 503: TensorFlow Serving's port is closed until its
+   * models are loaded, and probes of its manifests ask this path.
+   */
+  #stateAnswer(versions: readonly VersionStatus[]): HttpAnswer {
+    const answer = jsonAnswer(statusDocument(versions));
+    const isStarting = !this.#predictor.ready && !this.#host.isDraining();
+    return isStarting ? { ...answer, status: 503 } : answer;
   }
 
   #list(): HttpAnswer {

@@ -231,6 +231,21 @@ describe("own paths", () => {
     expect((await get("/readyz")).status).toBe(503);
   });
 
+  test("the state is a 503 with the same document until the router is ready, as a probe on it needs", async () => {
+    const { port, predictor } = await start();
+    const paths = ["/v1/models/retrieval", "/v1/models/retrieval/versions/1"];
+    const ask = (): Promise<{ status: number; text: string }[]> =>
+      Promise.all(paths.map((path) => send(port, { method: "GET", path })));
+
+    const ready = await ask();
+    predictor.ready = false;
+    const starting = await ask();
+
+    expect(ready.map(({ status }) => status)).toEqual([200, 200]);
+    expect(starting.map(({ status }) => status)).toEqual([503, 503]);
+    expect(starting.map(({ text }) => text)).toEqual(ready.map(({ text }) => text));
+  });
+
   test("tell how the cluster is, to nobody's cache; any other path than that is malformed", async () => {
     const report = { json: () => Buffer.from('{"health":{}}\n') };
     const { port, answered } = await start({ cors: true }, {}, { report });
