@@ -40,6 +40,30 @@ describe("operations answer alike in a dense part and on the host", () => {
     await expectAgreement({ op, inputs: [floats([3, 4], 1)] });
   });
 
+  test("Sigmoid, with all digits of small probabilities", async () => {
+    const data = Float32Array.of(
+      -80,
+      -30,
+      -18,
+      -17,
+      -10,
+      -5,
+      -0,
+      5,
+      30,
+      90,
+      Infinity,
+      -Infinity,
+      NaN,
+    );
+
+    await expectAgreement({
+      op: "Sigmoid",
+      inputs: [{ dtype: "float32", shape: [data.length], data }],
+      isRelative: true,
+    });
+  });
+
   test.each(UNARY_POSITIVE.split(","))("%s", async (op) => {
     await expectAgreement({ op, inputs: [positive([3, 4], 1)] });
   });

@@ -25,6 +25,8 @@ export interface Question {
   readonly constants?: readonly number[];
   readonly settings?: Settings;
   readonly outputs?: readonly Tensor["dtype"][];
+  /** Whether values must agree to 1e-5 of their size also where they are small. */
+  readonly isRelative?: boolean;
 }
 
 function attributesOf(op: string, settings: Settings): Attributes {
@@ -79,7 +81,7 @@ function onHost(question: Question): Tensor[] {
   return runHostStep({ kind: "host", op, node: op, attributes, ...numbers }, inputs, []);
 }
 
-/** Both sides give the same types, shapes and, to 1e-5, values. */
+/** Both sides give the same types, shapes and, to 1e-5 of 1 or of their size, values. */
 export async function expectAgreement(question: Question): Promise<void> {
   const [dense, host] = [await onDense(question), onHost(question)];
   for (const [index, expected] of host.slice(0, dense.length).entries()) {
@@ -88,10 +90,12 @@ export async function expectAgreement(question: Question): Promise<void> {
     expect(got.shape).toEqual(expected.shape);
     const [a, b] = [got, expected].map(({ data }) => Array.from(data as Float32Array, Number));
     for (const [at, value] of b!.entries()) {
-      const isClose = Object.is(a![at], value) || Math.abs(a![at]! - value) <= tolerance(value);
+      const isClose =
+        Object.is(a![at], value) || Math.abs(a![at]! - value) <= tolerance(value, question);
       expect(isClose, `${question.op}[${at}]: ${a![at]} for ${value}`).toBe(true);
     }
   }
 }
 
-const tolerance = (value: number): number => 1e-5 * Math.max(1, Math.abs(value));
+const tolerance = (value: number, { isRelative = false }: Question): number =>
+  1e-5 * Math.max(isRelative ? 0 : 1, Math.abs(value));

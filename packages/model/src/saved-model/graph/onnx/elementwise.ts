@@ -51,7 +51,6 @@ const RENAMED: Readonly<Record<string, string>> = {
   Rint: "Round",
   Round: "Round",
   Selu: "Selu",
-  Sigmoid: "Sigmoid",
   Sign: "Sign",
   Sin: "Sin",
   Sinh: "Sinh",
@@ -92,6 +91,7 @@ export const elementwise: Translators = {
     t.node("Clip", [t.name(0), t.model.scalar(t.dtype(0), 0), t.model.scalar(t.dtype(0), 6)]),
   Rsqrt: (t) => t.node("Reciprocal", [t.node("Sqrt", t.names)]),
   Select: select,
+  Sigmoid: sigmoid,
   SelectV2: (t) => chosen(t, ...t.names),
   Xdivy: (t) => unlessFirstZero(t, t.node("Div", t.names)),
   Xlogy: (t) => unlessFirstZero(t, t.node("Mul", [t.name(0), t.node("Log", [t.name(1)])])),
@@ -130,6 +130,16 @@ function atan2(t: Translation): string {
   const atOrigin = t.node("Where", [isNegative(x), halfTurn, y]);
   const onAxis = t.node("Where", [isZero(y), atOrigin, upright]);
   return t.node("Where", [isZero(x), onAxis, turned]);
+}
+
+/**
+ * ONNX Runtime's Sigmoid is right to 6 · 10⁻⁸ whatever it gives, so that 10⁻⁵ is wrong in the third digit and 10⁻⁸ is 0.
+ * As a probability it must have all digits; gates of a recurrent layer, in the graph of a loop, need not, and are many.
+ */
+function sigmoid(t: Translation): string {
+  if (t.model.isInner) return t.node("Sigmoid", t.names);
+  const power = t.node("Exp", [t.node("Neg", t.names)]);
+  return t.node("Reciprocal", [t.node("Add", [one(t), power])]);
 }
 
 function one(t: Translation): string {
