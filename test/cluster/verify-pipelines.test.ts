@@ -50,6 +50,7 @@ const PIPELINES: Readonly<Record<string, string>> = {
   "alike-too": `${RETRIEVE}  - retrieve: { model: movies, k: 25, like: movie, as: similar }\n  - merge: { weights: { prior: 1, similar: 0.5 } }\n`,
   "alike-all": `${RETRIEVE}  - retrieve: { model: movies, k: 25, like: movies, as: similar }\n  - merge: { reciprocal_ranks: { prior: 1, similar: 2 } }\n`,
   "only-alike": `  - retrieve: { model: movies, k: 20, like: movies }\n`,
+  apart: `  - retrieve: { model: movies, k: 20, like: movies, unlike: skipped }\n`,
   "fallen-alike": `${RETRIEVE}  - unknown: { user: user_id, pipeline: only-alike }\n${RANK}  - limit: 9\n`,
   sequence: `  - retrieve: { model: list_features, k: 5, inputs: { input_1: watched } }\n  - rank: { model: keras_rs_ranking, inputs: { user: request.user, history: request.history, numbers: request.numbers, weights: request.weights }, scores: rating }\n`,
   "known-alone": `${RETRIEVE}  - unknown: { user: user_id, answer: error }\n`,
@@ -61,6 +62,7 @@ const INPUTS: Readonly<Record<string, string>> = {
   "alike-all": "{ user_id: string, movies: { list: string } }",
   "only-alike": "{ movies: { list: string } }",
   "fallen-alike": "{ user_id: string, movies: { list: string } }",
+  apart: "{ movies: { list: string }, skipped: { list: string } }",
   sequence:
     "{ watched: { list: string, length: 4 }, user: int32, history: { list: int32, length: 4 }, numbers: { list: float32, length: 3 }, weights: { list: float32, length: 4 } }",
 };
@@ -71,6 +73,7 @@ const BODIES: Readonly<Record<string, string>> = {
   "alike-all": '{"instances":[{"user_id":"1","movies":["none"]}]}',
   "only-alike": '{"instances":[["none"]]}',
   "fallen-alike": '{"instances":[{"user_id":"1","movies":["none"]}]}',
+  apart: '{"instances":[{"movies":["none"],"skipped":["none"]}]}',
   sequence:
     '{"instances":[{"watched":["a","b","c","d"],"user":1,"history":[1,2,3,0],"numbers":[1,2,3],"weights":[1,1,1,1]}]}',
 };

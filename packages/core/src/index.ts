@@ -108,6 +108,7 @@ export {
   STAGE_BUDGET_MS_MAX,
   asksModel,
   fallbackPipelineOf,
+  itemInputsOf,
   modelsOf,
   orderFault,
   retrievalOf,

@@ -91,9 +91,11 @@ describe("pipeline.yaml", () => {
   });
 
   test("retrieves items like an item, without inputs of the model", () => {
-    const text = whole.replace("inputs: { user_id: user }", "like: user");
+    const like = whole.replace("inputs: { user_id: user }", "like: user");
+    const unlike = whole.replace("inputs: { user_id: user }", "like: user, unlike: user");
 
-    expect(parse(text).pipeline.stages[0]).toMatchObject({ inputs: [], like: "user", k: 50 });
+    expect(parse(like).pipeline.stages[0]).toMatchObject({ inputs: [], like: "user", k: 50 });
+    expect(parse(unlike).pipeline.stages[0]).toMatchObject({ like: "user", unlike: "user" });
   });
 
   test("names scores, and orders by an expression over them", () => {
@@ -232,6 +234,8 @@ describe("pipeline.yaml", () => {
     ["k: 50", "k: 4097", /line 3, stages\[0\]\.retrieve\.k/],
     ["k: 50, ", "", /line 3, k: is missing/],
     ["k: 50", "k: 50, like: user", /line 3, stages\[0\]\.retrieve: has `inputs` and `like`/],
+    ["k: 50", "k: 50, unlike: user", /line 3, stages\[0\]\.retrieve: has `unlike` and no `like`/],
+    ["inputs: { user_id: user }", "like: user, unlike: u", /line 3, .*unlike: is "u"/],
     [
       "inputs: { user_id: user }",
       "like: movie",

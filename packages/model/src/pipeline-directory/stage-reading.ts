@@ -23,6 +23,7 @@ import type {
   Dtype,
   PipelineStage,
   RankSource,
+  RetrieveStage,
   RankStage,
   SeenType,
   UnknownAnswer,
@@ -106,25 +107,47 @@ function readRetrieve(field: Field, { inputs, scores }: Surroundings): PipelineS
     "k",
     "inputs",
     "like",
+    "unlike",
     "scores",
     "ids",
     "as",
   ]);
   const as = fields.get("as");
-  const like = fields.get("like");
-  if (like !== undefined && fields.get("inputs") !== undefined) {
-    throw field.refused("has `inputs` and `like`; items like an item are found without inputs");
-  }
-  const given = like === undefined ? fields.needed("inputs").members().entries() : [];
   return {
     kind: "retrieve",
     ...memberOf(fields),
     k: readCandidates(fields.needed("k")),
-    inputs: given.map(([name, value]) => ({ name, from: readInput(value, inputs) })),
-    ...(like !== undefined && { like: readInput(like, inputs) }),
+    ...readWanted(field, fields, inputs),
     scores: fields.get("scores")?.text() ?? "output_1",
     ids: fields.get("ids")?.text() ?? "output_2",
     ...(as !== undefined && { as: readNewScore(as, as.text(), scores) }),
+  };
+}
+
+/** By what a retrieval finds items: the model's inputs, or items that they are like, and unlike. */
+function readWanted(
+  field: Field,
+  fields: Members,
+  inputs: Surroundings["inputs"],
+): Pick<RetrieveStage, "inputs" | "like" | "unlike"> {
+  const like = fields.get("like");
+  const unlike = fields.get("unlike");
+  if (like === undefined) {
+    if (unlike !== undefined) {
+      throw field.refused(
+        "has `unlike` and no `like`; items are found by those that they are like",
+      );
+    }
+    const given = fields.needed("inputs").members().entries();
+    return { inputs: given.map(([name, value]) => ({ name, from: readInput(value, inputs) })) };
+  }
+  if (fields.get("inputs") !== undefined) {
+    throw field.refused("has `inputs` and `like`; items like an item are found without inputs");
+  }
+  return {
+    inputs: [],
+    like: readInput(like, inputs),
+    ...(unlike !== undefined && { unlike: readInput(unlike, inputs) }),
   };
 }
 

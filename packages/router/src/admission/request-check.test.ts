@@ -402,7 +402,10 @@ describe("a pipeline that is to be explained", () => {
 
     expect(() => check(1024, alike)).not.toThrow();
     expect(() => check(1025, alike)).toThrow(
-      "Cannot retrieve items like 1025 items: 1025 instances, 1 items of each by 1 retrievals; at most 1024 in all",
+      "Cannot retrieve items like 1025 items: 1025 instances, 1 items of each in 1 inputs of retrievals; at most 1024 in all",
+    );
+    expect(() => check(513, { ...alike, unlike: "user" } as PipelineStage)).toThrow(
+      "2 items of each in 2 inputs",
     );
     expect(() => check(513, alike, alike)).toThrow("Cannot retrieve items like 1026 items");
   });

@@ -7,6 +7,7 @@ import {
   attributeNamed,
   checkInputs,
   depthText,
+  itemInputsOf,
   rankedIdsOf,
   requestedDepth,
   valuesOfVector,
@@ -316,13 +317,11 @@ function checkLiked(
   instances: number,
   inputs: ReadonlyMap<string, Tensor>,
 ): void {
-  const likes = stages.flatMap((each) =>
-    each.kind === "retrieve" && each.like !== undefined ? [each.like] : [],
-  );
-  const items = likes.reduce((sum, name) => sum + (inputs.get(name)?.shape[1] ?? 1), 0);
+  const names = stages.flatMap(itemInputsOf);
+  const items = names.reduce((sum, name) => sum + (inputs.get(name)?.shape[1] ?? 1), 0);
   const liked = instances * items;
   if (liked <= PIPELINE_LIKED_MAX) return;
-  const text = `Cannot retrieve items like ${liked} items: ${instances} instances, ${items} items of each by ${likes.length} retrievals`;
+  const text = `Cannot retrieve items like ${liked} items: ${instances} instances, ${items} items of each in ${names.length} inputs of retrievals`;
   const most = `at most ${PIPELINE_LIKED_MAX} in all`;
   throw new WinnowError("INVALID_ARGUMENT", `${text}; ${most}: send fewer instances`);
 }

@@ -337,6 +337,12 @@ describe("a pipeline", () => {
     expect(lackWith(answers({ ids: 2 }, "int64"))).toBe(
       'stages[0].retrieve: model movies answers ids of int64, input "user_id" is string',
     );
+    const apart = modelOf({ user_id: "string", other: "int64" }, {}, [
+      { ...alike, unlike: "other" },
+    ]);
+    expect(lackOf(apart, () => answers({ ids: 2 }))).toBe(
+      'stages[0].retrieve: model movies answers ids of string, input "other" is int64',
+    );
     expect(lackWith(answers({ ids: 7 }))).toBe(
       "stages[0].retrieve: model movies cannot find items like another: it does not answer the items of one search as they were found",
     );

@@ -21,6 +21,7 @@ import {
   bindFilter,
   excerpt,
   fallbackPipelineOf,
+  itemInputsOf,
   keyLookupsOf,
   parseFilterText,
   retrievalOf,
@@ -282,9 +283,12 @@ function likeLack(
     return `model ${model} cannot find items like another: ${ITEMS_LACK}`;
   }
   const ids = signature.outputs.find(({ name }) => name === stage.ids)?.dtype;
-  const dtype = given.get(stage.like!)?.dtype;
-  if (ids === dtype || (ids === "int32" && dtype === "int64")) return undefined;
-  return `model ${model} answers ids of ${ids}, input "${excerpt(stage.like!)}" is ${dtype}`;
+  const other = itemInputsOf(stage).find((name) => {
+    const dtype = given.get(name)?.dtype;
+    return ids !== dtype && !(ids === "int32" && dtype === "int64");
+  });
+  if (other === undefined) return undefined;
+  return `model ${model} answers ids of ${ids}, input "${excerpt(other)}" is ${given.get(other)?.dtype}`;
 }
 
 function inputLack(

@@ -1,6 +1,7 @@
 // A request that works, for the lines that `winnow up` prints when it is ready: built from the signature's inputs with
 // keys the model really knows.
 
+import { itemInputsOf } from "@winnow/core";
 import type {
   Pipeline,
   RetrieveStage,
@@ -78,7 +79,10 @@ function addKeys(keys: Map<string, unknown>, more: KnownKeys): void {
 function keysOfRetrieval(version: ModelVersion, stage: RetrieveStage): KnownKeys {
   const signature = version.program.signatures.find(({ name }) => name === stage.signature);
   if (signature === undefined) return new Map();
-  if (stage.like !== undefined) return new Map([[stage.like, firstItem(version, signature)]]);
+  const items = itemInputsOf(stage);
+  if (items.length > 0) {
+    return new Map(items.map((name, at) => [name, itemAt(version, signature, at)]));
+  }
   const keys = stage.inputs.map(({ name, from }) => {
     const input = signature.inputs.find((each) => each.name === name);
     return [from, input && knownKey(version, signature, input)] as const;
@@ -86,12 +90,13 @@ function keysOfRetrieval(version: ModelVersion, stage: RetrieveStage): KnownKeys
   return new Map(keys);
 }
 
-/** The id of an item that a signature searches. */
-function firstItem(version: ModelVersion, { steps }: SignatureProgram): unknown {
+/** The id of one of the first items that a signature searches. */
+function itemAt(version: ModelVersion, { steps }: SignatureProgram, place: number): unknown {
   const search = steps.find(({ kind }) => kind === "topK");
   if (search?.kind !== "topK") return undefined;
   const { ids } = version.openPartition(search.table, 0);
-  return ids === undefined ? 0 : firstValue(ids);
+  if (ids === undefined) return place;
+  return valueAt(ids, Math.min(place, ids.data.length - 1));
 }
 
 function exampleOfModel(version: ModelVersion, keys: KnownKeys): ExampleRequest | undefined {
@@ -161,7 +166,9 @@ function knownKey(
   return undefined;
 }
 
-function firstValue(keys: Tensor): unknown {
-  if (keys.dtype === "string") return keys.data.textAt(0);
-  return Number(keys.data[0]);
+const firstValue = (keys: Tensor): unknown => valueAt(keys, 0);
+
+function valueAt(keys: Tensor, place: number): unknown {
+  if (keys.dtype === "string") return keys.data.textAt(place);
+  return Number(keys.data[place]);
 }

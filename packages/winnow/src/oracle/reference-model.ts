@@ -242,28 +242,32 @@ export class ReferenceModel implements Reference {
   }
 
   /**
-   * The items of a signature's search whose products with the vectors of other items, one for each instance, are largest;
-   * none where there is no such item.
+   * The items of a signature's search whose products with the mean of other items' vectors are largest, for each instance;
+   * with items to be unlike, with twice that mean less theirs. None where there is no item to be like.
    */
   itemsLike(
     signature: SignatureProgram,
-    ids: Tensor,
+    { like, unlike }: { readonly like: Tensor; readonly unlike: Tensor | undefined },
     question: ModelQuestion & { readonly k: number },
   ): { readonly rows: readonly (readonly number[])[]; readonly search: ReferenceSearch } {
     const step = signature.steps.find((each) => each.kind === "topK");
     if (step === undefined) throw new RangeError("a signature that searches no items");
     const { table, rowsOf } = this.#searched(step.table);
-    const [instances, length = 1] = ids.shape as [number, number?];
     const { dim } = table;
+    const vectorsOf = (ids: Tensor | undefined, instance: number): readonly Float32Array[] => {
+      const [, length = 1] = ids?.shape ?? [0, 0];
+      const keys = Array.from({ length }, (_, at) => keyAt(ids!, instance * length + at));
+      return keys.flatMap((key) => rowsOf(key)[0] ?? []).map((row) => itemVectorOf(table, row)!);
+    };
+    const instances = like.shape[0]!;
     const vectors = new Float32Array(instances * dim);
     const found = Array.from({ length: instances }, (_, instance) => {
-      const keys = Array.from({ length }, (__, at) => keyAt(ids, instance * length + at));
-      const own = keys
-        .flatMap((key) => rowsOf(key)[0] ?? [])
-        .map((row) => itemVectorOf(table, row)!);
+      const own = vectorsOf(like, instance);
+      const others = vectorsOf(unlike, instance);
       for (let at = 0; at < dim; at += 1) {
-        const sum = own.reduce((before, vector) => before + (vector[at] ?? 0), 0);
-        vectors[instance * dim + at] = sum / Math.max(1, own.length);
+        const mean = meanOf(own, at);
+        const isMoved = own.length > 0 && others.length > 0;
+        vectors[instance * dim + at] = isMoved ? 2 * mean - meanOf(others, at) : mean;
       }
       return own.length;
     });
@@ -510,3 +514,7 @@ function idsOf(table: WholeCandidates, rows: Int32Array, shape: readonly number[
 export function isRefusal(error: unknown): error is WinnowError {
   return error instanceof WinnowError && error.code === "INVALID_ARGUMENT";
 }
+
+/** One value of the mean of vectors. */
+const meanOf = (vectors: readonly Float32Array[], at: number): number =>
+  vectors.reduce((sum, vector) => sum + vector[at]!, 0) / Math.max(1, vectors.length);

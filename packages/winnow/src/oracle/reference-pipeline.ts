@@ -22,6 +22,7 @@ import {
   type WarmUpRequest,
   WinnowError,
   excerpt,
+  itemInputsOf,
   parseFilterText,
   retrievalOf,
   unknownStageOf,
@@ -115,7 +116,7 @@ export class ReferencePipeline implements Reference {
   /** Follows an input to the first model that takes it as it is. */
   inputOf(_: SignatureProgram, input: SignatureTensor): InputOfModel | undefined {
     for (const stage of this.#pipeline.stages) {
-      if (stage.kind === "retrieve" && stage.like === input.name) {
+      if (stage.kind === "retrieve" && itemInputsOf(stage).includes(input.name)) {
         const { signature, reference } = this.#asked(stage);
         return { model: reference, signature, input, items: reference.itemsOf(signature).table };
       }
@@ -335,13 +336,13 @@ export class ReferencePipeline implements Reference {
     asked: ReferenceQuestion,
   ): Promise<{ readonly lists: Lists; readonly search: ReferenceSearch | undefined }> {
     const question = this.#withoutLiked(asked);
-    if (stage.like !== undefined) return this.#retrieveLike(stage, stage.like, question);
+    if (stage.like !== undefined) return this.#retrieveLike(stage, question);
     return await this.#retrieveBest(stage, question);
   }
 
   /** The question, in which items to which similar ones are retrieved are excluded. */
   #withoutLiked(question: ReferenceQuestion): ReferenceQuestion {
-    const inputs = this.#retrievals().flatMap(({ like }) => like ?? []);
+    const inputs = this.#retrievals().flatMap(itemInputsOf);
     if (inputs.length === 0) return question;
     const liked = inputs.map((name) => question.inputs.get(name)!);
     const { exclude = [] } = question;
@@ -359,13 +360,13 @@ export class ReferencePipeline implements Reference {
   /** The items of one model's search that are most like an item; none that are like one which the model does not have. */
   #retrieveLike(
     stage: RetrieveStage,
-    like: string,
     question: ReferenceQuestion,
   ): { readonly lists: Lists; readonly search: ReferenceSearch } {
     const { reference, signature } = this.#asked(stage);
     const ownFilters = this.#ownFilters(reference, signature);
     const asked = { ...question, k: stage.k, ownFilters };
-    const { rows, search } = reference.itemsLike(signature, question.inputs.get(like)!, asked);
+    const [like, unlike] = itemInputsOf(stage).map((name) => question.inputs.get(name)!);
+    const { rows, search } = reference.itemsLike(signature, { like: like!, unlike }, asked);
     const { table } = search.items;
     const names = this.#attributesNeeded(question);
     const isCompared = this.#isCompared(stage);

@@ -10,7 +10,7 @@ import { scoreText } from "./score-expression.ts";
 export function stageWords(stage: PipelineStage): string {
   switch (stage.kind) {
     case "retrieve":
-      return `${stage.model}${stage.like === undefined ? "" : ` like ${excerpt(stage.like)}`}, k=${stage.k}`;
+      return `${stage.model}${likeText("like", stage.like)}${likeText("unlike", stage.unlike)}, k=${stage.k}`;
     case "merge":
       return partsText(stage);
     case "filter":
@@ -29,6 +29,9 @@ export function stageWords(stage: PipelineStage): string {
       return `${stage.count}`;
   }
 }
+
+const likeText = (word: string, input: string | undefined): string =>
+  input === undefined ? "" : ` ${word} ${excerpt(input)}`;
 
 function answerText(answer: UnknownAnswer): string {
   if (answer.kind === "list") return `list of ${answer.ids.length}`;

@@ -83,6 +83,8 @@ describe("a pipeline of an encoded program", () => {
     const { as: _, ...plain } = retrieve;
     const alike = pipelineOf({ ...plain, inputs: [], like: "movie" });
     expect(readBack(alike)).toEqual(alike);
+    const apart = pipelineOf({ ...plain, inputs: [], like: "movie", unlike: "other" });
+    expect(readBack(apart)).toEqual(apart);
     const short = pipelineOf(plain, scoreOf("score")).stages.slice(0, 1);
 
     expect(readBack(whole)).toEqual(whole);
@@ -109,6 +111,7 @@ describe("a pipeline of an encoded program", () => {
 
   test.each<[string, readonly PipelineStage[]]>([
     ["inputs or an item, not both", [{ ...retrieve, like: "movie" }]],
+    ["an item beside `unlike`", [{ ...retrieve, unlike: "movie" }]],
     ['scores that are known, not "ctr"', [retrieve, scoreOf("ctr"), rank]],
     ['scores with a name each, not "ctr" again', [retrieve, rank, rank]],
     [

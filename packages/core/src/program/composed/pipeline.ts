@@ -53,12 +53,20 @@ export interface RetrieveStage extends PipelineMember {
    * the model has no inputs. Routers without this ask for the model's inputs, and so refuse the pipeline.
    */
   readonly like?: string | undefined;
+  /** Beside `like`: the input with the items that the best ones are not to be like. */
+  readonly unlike?: string | undefined;
   /** Inputs of the model, each from an input of the pipeline. */
   readonly inputs: readonly { readonly name: string; readonly from: string }[];
   readonly scores: string;
   readonly ids: string;
   /** The name of its score in expressions of later stages. */
   readonly as?: string | undefined;
+}
+
+/** The inputs of a pipeline with items to which a stage retrieves similar ones, or unlike ones. */
+export function itemInputsOf(stage: PipelineStage): readonly string[] {
+  if (stage.kind !== "retrieve" || stage.like === undefined) return [];
+  return stage.unlike === undefined ? [stage.like] : [stage.like, stage.unlike];
 }
 
 /**
@@ -432,6 +440,8 @@ function readRetrieve(from: HeaderValue): RetrieveStage {
   const ids = read(from, "ids", text);
   const like = read(from, "like", optional(text));
   if (like !== undefined && inputs.length > 0) throw refuse(from, "inputs or an item, not both");
+  const unlike = read(from, "unlike", optional(text));
+  if (unlike !== undefined && like === undefined) throw refuse(from, "an item beside `unlike`");
   return {
     kind: "retrieve",
     ...member,
@@ -440,6 +450,7 @@ function readRetrieve(from: HeaderValue): RetrieveStage {
     ids,
     ...(as !== undefined && { as }),
     ...(like !== undefined && { like }),
+    ...(unlike !== undefined && { unlike }),
   };
 }
 

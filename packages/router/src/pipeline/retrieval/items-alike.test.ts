@@ -1,7 +1,7 @@
 // Items like an item: a model of two dimensions, searched in plain code, is asked for the vectors first and then by them.
 
 import { StringColumn, VECTOR_ATTRIBUTE, fingerprint, stringTensor, tensor } from "@winnow/core";
-import type { ModelProgram, PipelineStage, SignatureTensor, Tensor } from "@winnow/core";
+import type { ModelProgram, RetrieveStage, SignatureTensor, Tensor } from "@winnow/core";
 import { cellOf } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../../../test/doubles/manual-clock.ts";
@@ -44,7 +44,7 @@ const program: ModelProgram = {
   ],
 };
 
-const alike: PipelineStage = {
+const alike: RetrieveStage = {
   kind: "retrieve",
   model: "movies",
   signature: "serving_default",
@@ -58,22 +58,32 @@ const alike: PipelineStage = {
 interface Words {
   /** Of each instance, an item or a list of them. */
   readonly items: readonly (string | readonly string[])[];
+  /** Of each instance, a list of items to be unlike. */
+  readonly others?: readonly (readonly string[])[];
   readonly more?: Partial<PredictRequest>;
   readonly bounds?: Partial<PipelineRun>;
   readonly coverages?: readonly number[];
 }
 
-async function answerOf({ items, more = {}, bounds = {}, coverages = [] }: Words) {
+async function answerOf({ items, others, more = {}, bounds = {}, coverages = [] }: Words) {
   const asked: PredictRequest[] = [];
   const clock = new ManualClock();
   const context = new RequestContext(clock, { timeoutMs: 1000 });
   const lengths = items.flatMap((each) => (typeof each === "string" ? [] : [each.length]));
   const shapeOfItems = [items.length, ...lengths.slice(0, 1)];
   const { coverage, outputs } = await runPipeline({
-    pipeline: { stages: [alike], outputs: { scores: "s", ids: "i" } },
+    pipeline: {
+      stages: [others === undefined ? alike : { ...alike, unlike: "other" }],
+      outputs: { scores: "s", ids: "i" },
+    },
     request: {
       signature: { ...program.signatures[0]!, steps: [], inputs: [spec("item", "string")] },
-      inputs: new Map([["item", stringTensor(items.flat(), shapeOfItems)]]),
+      inputs: new Map([
+        ["item", stringTensor(items.flat(), shapeOfItems)],
+        ...(others === undefined
+          ? []
+          : [["other", stringTensor(others.flat(), [others.length, others[0]!.length])] as const]),
+      ]),
       context,
       ...more,
     },
@@ -188,6 +198,24 @@ describe("items like an item", () => {
       new Float32Array([0.5, 0.5, 0, 1, 1, 1, -2 / 3, 1 / 3, 0]),
     );
     expect(lists).toEqual([["far east", "north-east", "west"], [], ["north-east", "twin", "east"]]);
+  });
+
+  test("and unlike others are those by twice the mean less the mean of the others that the model has, and none of them", async () => {
+    const items = [
+      ["east", "nothing"],
+      ["north", "north"],
+      ["neither", "nothing"],
+    ];
+    const others = [["north"], ["nothing"], ["east"]];
+
+    const { asked, lists } = await answerOf({ items, others });
+    const cut = await answerOf({ items, others, bounds: { describedValuesMax: 1 } });
+
+    expect(asked[1]!.inputs.get("vectors")!.data).toEqual(
+      new Float32Array([2, -1, 0, 0, 1, 0, 1, 1, 1]),
+    );
+    expect(lists).toEqual([["far east", "twin", "twin"], ["north-east", "far east", "east"], []]);
+    expect(cut.lists).toEqual(lists);
   });
 
   test("of several items are the same however few are looked for at once", async () => {

@@ -1,9 +1,10 @@
-// Items like an item, or like several, that the request names. The model's own search gives the items' vectors first; the
-// items whose products with their mean are largest are those that are like them. Nothing is asked of a user.
+// Items like an item, or like several, that the request names, and unlike others. The model's own search gives the items'
+// vectors first; the items whose products with their mean are largest are those that are like them. From items to be unlike
+// the mean moves as far away as it lies from theirs. Nothing is asked of a user.
 //
 //   ids ─▶ a search of each id alone, with its vector ─▶ means ─▶ a search by these, without the ids themselves
 
-import { VECTOR_ATTRIBUTE, WinnowError, tensor, valuesOfVector } from "@winnow/core";
+import { VECTOR_ATTRIBUTE, WinnowError, itemInputsOf, tensor, valuesOfVector } from "@winnow/core";
 import type { RetrieveStage, Tensor } from "@winnow/core";
 import { vectorsIn } from "../../program/item-vectors.ts";
 import { inTurns } from "../../turns/turns.ts";
@@ -16,7 +17,10 @@ import { endOfListed, excludedWith } from "../seen-items.ts";
 
 /** The vectors of the items that the instances name. */
 export interface LikedItems {
-  /** Of some of the instances, the mean of their items: `[rows, dim]`, any values where the model has none of them. */
+  /**
+   * Of some of the instances `[rows, dim]`: the mean of their items, or, of instances with items to be unlike, twice it less
+   * the mean of those; any values where the model has none of the items.
+   */
   readonly vectorsOf: (rows: readonly number[]) => Float32Array<ArrayBuffer>;
   /** The candidates of these instances, without those of instances of whose items the model has none: they are like nothing. */
   readonly known: (found: Candidates, rows: readonly number[]) => Candidates;
@@ -34,10 +38,14 @@ export async function likedItems(
   const { pinned, signature } = memberOf(run, stage);
   const search = searchOfItems(pinned, signature, { ...stage, k: 1 });
   const { dim } = search;
-  const items = requestInput(run, stage.like);
-  const ids = Array.from({ length: items.data.length }, (_, at) => idsAt(items, [at]));
-  const means = new Means(items.shape[0] ?? 0, dim);
-  const length = items.shape[1] ?? 1;
+  const instances = requestInput(run, stage.like).shape[0] ?? 0;
+  const liked = new Means(instances, dim);
+  const unliked = new Means(instances, dim);
+  const wanted = [
+    ...vectorsWanted(run, stage.like, liked),
+    ...(stage.unlike === undefined ? [] : vectorsWanted(run, stage.unlike, unliked)),
+  ];
+  const ids = wanted.map(({ id }) => id);
   const atOnce = Math.max(1, Math.floor(run.describedValuesMax / valuesOfVector(dim)));
   const { context, allowPartial } = run.request;
   let leastCoverage = 1;
@@ -66,21 +74,58 @@ export async function likedItems(
       // Without what a search adds to vectors, such as a bias.
       const first = position * described.dim;
       const vector = described.values.subarray(first, first + described.dim);
-      means.add(Math.floor((from + at) / length), vector);
+      const { means, instance } = wanted[from + at]!;
+      means.add(instance, vector);
     }
     from = end;
   }
   return {
-    vectorsOf: (rows) => means.of(rows),
+    vectorsOf: (rows) => vectorsOf(rows, { liked, unliked, dim }),
     known: (found, rows) => {
-      const known = found.lists.map((list, at) => (means.has(rows[at]!) ? list : NOTHING));
+      const known = found.lists.map((list, at) => (liked.has(rows[at]!) ? list : NOTHING));
       return { ...found, lists: known };
     },
     coverage: leastCoverage,
   };
 }
 
-/** The mean of the vectors of each instance, summed in float64 in the order of its items and rounded to float32 once. */
+/** An item whose vector belongs to the mean of an instance. */
+interface WantedVector {
+  readonly id: Tensor;
+  readonly means: Means;
+  readonly instance: number;
+}
+
+/** The items of an input, instance by instance. */
+function vectorsWanted(run: PipelineRun, input: string, means: Means): readonly WantedVector[] {
+  const items = requestInput(run, input);
+  const length = items.shape[1] ?? 1;
+  return Array.from({ length: items.data.length }, (_, at) => {
+    return { id: idsAt(items, [at]), means, instance: Math.floor(at / length) };
+  });
+}
+
+/**
+ * The vectors of `LikedItems`, computed in float64 and rounded to float32 once. Those of instances without any are ones,
+ * because to zeros all rows are alike, and a search of equal scores can leave out none early.
+ */
+function vectorsOf(
+  rows: readonly number[],
+  { liked, unliked, dim }: Readonly<Record<"liked" | "unliked", Means>> & { readonly dim: number },
+): Float32Array<ArrayBuffer> {
+  const vectors = new Float32Array(rows.length * dim).fill(1);
+  for (const [at, row] of rows.entries()) {
+    if (!liked.has(row)) continue;
+    const isMoved = unliked.has(row);
+    for (let each = 0; each < dim; each += 1) {
+      const mean = liked.at(row, each);
+      vectors[at * dim + each] = isMoved ? 2 * mean - unliked.at(row, each) : mean;
+    }
+  }
+  return vectors;
+}
+
+/** The mean of the vectors of each instance, summed in float64 in the order of its items. */
 class Means {
   readonly #dim: number;
   readonly #sums: Float64Array;
@@ -102,19 +147,9 @@ class Means {
     return this.#counts[instance]! > 0;
   }
 
-  /**
-   * `[rows, dim]`. For an instance without vectors ones, because to zeros all rows are alike, and a search of equal scores
-   * can leave out none early.
-   */
-  of(rows: readonly number[]): Float32Array<ArrayBuffer> {
-    const means = new Float32Array(rows.length * this.#dim).fill(1);
-    for (const [at, row] of rows.entries()) {
-      if (!this.has(row)) continue;
-      for (let each = 0; each < this.#dim; each += 1) {
-        means[at * this.#dim + each] = this.#sums[row * this.#dim + each]! / this.#counts[row]!;
-      }
-    }
-    return means;
+  /** One value of the mean of an instance that has one. */
+  at(instance: number, axis: number): number {
+    return this.#sums[instance * this.#dim + axis]! / this.#counts[instance]!;
   }
 }
 
@@ -140,13 +175,11 @@ function listsOf(run: PipelineRun, input: string): readonly Tensor[] {
 }
 
 /**
- * The run with the items to which similar ones are retrieved among what the request excludes: no retrieval of the
+ * The run with the items to which similar or unlike ones are retrieved among what the request excludes: no retrieval of the
  * pipeline finds them. @throws WinnowError INVALID_ARGUMENT where there is no room for them
  */
 export function withoutLiked(run: PipelineRun): PipelineRun {
-  const inputs = run.pipeline.stages.flatMap((stage) =>
-    stage.kind === "retrieve" && stage.like !== undefined ? [stage.like] : [],
-  );
+  const inputs = run.pipeline.stages.flatMap(itemInputsOf);
   if (inputs.length === 0) return run;
   const liked = [...new Set(inputs)].map((input) => ({ lists: listsOf(run, input) }));
   const { lists, isCut } = excludedWith(run, liked);
