@@ -3,9 +3,9 @@
 // `core`, so this holds the translations to them too.
 
 import fc from "fast-check";
-import { describe, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Tensor } from "@winnow/core";
-import { expectAgreement, type Question } from "./models/operation-twin.ts";
+import { expectAgreement, onDense, type Question } from "./models/operation-twin.ts";
 
 const floats = (shape: readonly number[], seed: number): Tensor => {
   const count = shape.reduce((product, size) => product * size, 1);
@@ -62,6 +62,24 @@ describe("operations answer alike in a dense part and on the host", () => {
       inputs: [{ dtype: "float32", shape: [data.length], data }],
       isRelative: true,
     });
+  });
+
+  test.each([
+    ["Log1p", Math.log1p, [-1, -0.9, -1e-20, -0, 1e-30, 1e-9, 3e-8, 1e-4, 0.3, 0.5, 7, 1e30]],
+    ["Expm1", Math.expm1, [-90, -3, -1e-20, -0, 1e-30, 1e-9, 3e-8, 1e-4, 0.3, 0.5, 7, 80]],
+    ["Softplus", (x: number) => Math.log1p(Math.exp(x)), [-80, -30, -17, -3, -0, 1e-4, 9, 80]],
+  ] as const)("%s has all digits of small values", async (op, compute, values) => {
+    const data = Float32Array.of(...values, NaN, Infinity, -Infinity);
+
+    const inputs = [{ dtype: "float32", shape: [data.length], data }] as const;
+    const [answer] = await onDense({ op, inputs });
+
+    const far = Array.from(answer!.data as Float32Array).flatMap((value, at) => {
+      const right = Math.fround(compute(data[at]!));
+      const isEqual = value === right || (Number.isNaN(value) && Number.isNaN(right));
+      return isEqual || Math.abs(value / right - 1) < 1e-5 ? [] : [{ x: data[at], value, right }];
+    });
+    expect(far).toEqual([]);
   });
 
   test.each(UNARY_POSITIVE.split(","))("%s", async (op) => {

@@ -42,7 +42,8 @@ function attributesOf(op: string, settings: Settings): Attributes {
   return new Attributes(op, new Map(entries));
 }
 
-async function onDense(question: Question): Promise<Tensor[]> {
+/** What ONNX Runtime answers. */
+export async function onDense(question: Question): Promise<Tensor[]> {
   const { op, inputs, constants = [], settings = {}, outputs = [inputs[0]!.dtype] } = question;
   const model = new OnnxModel();
   const feeds: Record<string, OnnxTensor> = {};

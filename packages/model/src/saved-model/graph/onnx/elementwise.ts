@@ -54,7 +54,6 @@ const RENAMED: Readonly<Record<string, string>> = {
   Sign: "Sign",
   Sin: "Sin",
   Sinh: "Sinh",
-  Softplus: "Softplus",
   Softsign: "Softsign",
   Sqrt: "Sqrt",
   Sub: "Sub",
@@ -74,12 +73,12 @@ export const elementwise: Translators = {
   Div: (t) => t.node("Div", ofFloats(t)),
   DivNoNan: (t) => unlessZero(t, t.node("Div", t.names)),
   Erfc: (t) => t.node("Sub", [one(t), t.node("Erf", t.names)]),
-  Expm1: (t) => t.node("Sub", [t.node("Exp", t.names), one(t)]),
+  Expm1: expm1,
   FloorDiv: (t) => floorDivide(t),
   FloorMod: floorModulo,
   LeakyRelu: (t) =>
     t.node("LeakyRelu", t.names, { alpha: { float: t.operation.attributes.float("alpha", 0.2) } }),
-  Log1p: (t) => t.node("Log", [t.node("Add", [t.name(0), one(t)])]),
+  Log1p: (t) => log1p(t, t.name(0)),
   MulNoNan: (t) => unlessZero(t, t.node("Mul", t.names)),
   NotEqual: (t) => t.node("Not", [t.node("Equal", t.names)]),
   OnesLike: (t) => filledLike(t, 1),
@@ -92,6 +91,7 @@ export const elementwise: Translators = {
   Rsqrt: (t) => t.node("Reciprocal", [t.node("Sqrt", t.names)]),
   Select: select,
   Sigmoid: sigmoid,
+  Softplus: softplus,
   SelectV2: (t) => chosen(t, ...t.names),
   Xdivy: (t) => unlessFirstZero(t, t.node("Div", t.names)),
   Xlogy: (t) => unlessFirstZero(t, t.node("Mul", [t.name(0), t.node("Log", [t.name(1)])])),
@@ -140,6 +140,46 @@ function sigmoid(t: Translation): string {
   if (t.model.isInner) return t.node("Sigmoid", t.names);
   const power = t.node("Exp", [t.node("Neg", t.names)]);
   return t.node("Reciprocal", [t.node("Add", [one(t), power])]);
+}
+
+/**
+ * log(1 + x). What 1 + x loses of a small x is made good by the ratio of x to what is left of it (Kahan's way in the
+ * HP-15C Advanced Functions Handbook, 1982).
+ */
+function log1p(t: Translation, x: string): string {
+  const sum = t.node("Add", [one(t), x]);
+  const logarithm = t.node("Log", [sum]);
+  const left = t.node("Sub", [sum, one(t)]);
+  const corrected = t.node("Mul", [logarithm, t.node("Div", [x, left])]);
+  return unlessSmall(t, { x, left, corrected, otherwise: logarithm });
+}
+
+/** exp(x) − 1, in the same way. */
+function expm1(t: Translation): string {
+  const x = t.name(0);
+  const power = t.node("Exp", [x]);
+  const left = t.node("Sub", [power, one(t)]);
+  const corrected = t.node("Mul", [left, t.node("Div", [x, t.node("Log", [power])])]);
+  return unlessSmall(t, { x, left, corrected, otherwise: left });
+}
+
+/** Of an |x| below ½ the corrected value, or x where nothing is left of it beside 1. */
+function unlessSmall(
+  t: Translation,
+  value: Readonly<Record<"x" | "left" | "corrected" | "otherwise", string>>,
+): string {
+  const number = (of: number): string => t.model.scalar(t.dtype(0), of);
+  const isSmall = t.node("Less", [t.node("Abs", [value.x]), number(0.5)]);
+  const isNothing = t.node("Equal", [value.left, number(0)]);
+  return chosen(t, isSmall, chosen(t, isNothing, value.x, value.corrected), value.otherwise);
+}
+
+/** log(1 + exp(x)) without a power that overflows, or that 1 swallows. */
+function softplus(t: Translation): string {
+  const x = t.name(0);
+  const positive = t.node("Max", [x, t.model.scalar(t.dtype(0), 0)]);
+  const power = t.node("Exp", [t.node("Neg", [t.node("Abs", [x])])]);
+  return t.node("Add", [positive, log1p(t, power)]);
 }
 
 function one(t: Translation): string {
