@@ -306,6 +306,7 @@ describe("pipeline.yaml", () => {
     ],
     ["- limit: 7", "- limit: 7\nstages: []", /line 6, stages: stands twice/],
     ["- limit: 7", "- !!js/function x", /line 5, the file/],
+    ["- limit: 7", '- "": 7', /line 5, stages\[2\]: has a field without a name/],
     ["- limit: 7", "- __proto__: 7", /line 5, stages\[2\]\.__proto__: is unknown here/],
   ])("with %j as %j is refused with its place", (from, to, message) => {
     expect(() => parse(whole.replace(from, to))).toThrow(message);

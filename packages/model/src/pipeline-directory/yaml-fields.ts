@@ -135,7 +135,8 @@ export class Field {
         path: path === "" ? name : `${path}.${name}`,
         offset: (key as Node).range?.[0] ?? offset,
       });
-      if (name === "" || known?.includes(name) === false) throw member.#unknown(name, known ?? []);
+      if (name === "") throw this.refused("has a field without a name");
+      if (known?.includes(name) === false) throw member.#unknown(name, known);
       fields.set(name, member);
     }
     return new Members(fields, (name) =>
@@ -146,7 +147,7 @@ export class Field {
   #unknown(name: string, known: readonly string[]): WinnowError {
     const nearest = nearestName(name, known);
     const hint = nearest === undefined ? "" : `; did you mean ${nearest}?`;
-    return this.refused(`is unknown here; known: ${known.join(", ") || "names"}${hint}`);
+    return this.refused(`is unknown here; known: ${known.join(", ")}${hint}`);
   }
 
   /** The elements; `undefined` if the value is no list. */
