@@ -130,6 +130,23 @@ describe("a router's models", () => {
     });
   });
 
+  test("a version that all workers give up before its program came is not found by its number", async () => {
+    const bench = new RouterBench({ held: twice });
+    bench.network.damage = () => {
+      throw new WinnowError("UNAVAILABLE", "it is gone");
+    };
+    await hold(bench, [7]);
+    const seven = { model: "movies", version: 7 };
+    await expect(bench.router.pin(seven)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+
+    await hold(bench, [7], true);
+
+    await expect(bench.router.pin(seven)).rejects.toMatchObject({
+      code: "NOT_FOUND",
+      message: "Servable not found for request: Specific(movies, 7)",
+    });
+  });
+
   test("a version that comes back is not over any more", async () => {
     const bench = await RouterBench.started({ held: twice });
     await hold(bench, [7], true);

@@ -69,8 +69,9 @@ function namedVersion(
   number: number,
   context: ResolutionContext,
 ): RoutedVersion {
-  const version = model.versions.find(({ key }) => key.version === number);
-  if (version === undefined) {
+  const named = model.versions.filter(({ key }) => key.version === number);
+  const [version] = named;
+  if (version === undefined || named.every(isLeaving)) {
     if (isUnreachable(model.name, number, context)) throw unreachable(model.name);
     throw notFound(model.name, number);
   }
@@ -105,6 +106,11 @@ function checked(version: RoutedVersion, asked: number | undefined): RoutedVersi
   if (isUnrunnable(version)) throw version.refusal;
   if (version.status.state === "END") throw notFound(version.key.model, asked);
   throw new WinnowError("UNAVAILABLE", version.refusal.message);
+}
+
+/** Whether this router has no program of the version, and will get none, since all workers give the version up. */
+function isLeaving({ known, status }: RoutedVersion): boolean {
+  return !known && status.state === "UNLOADING";
 }
 
 /** Whether this router can never run the version; clients are told why. */
