@@ -23,8 +23,8 @@ import type {
   Dtype,
   PipelineStage,
   RankSource,
-  RetrieveStage,
   RankStage,
+  RetrieveStage,
   SeenType,
   UnknownAnswer,
 } from "@winnow/core";
