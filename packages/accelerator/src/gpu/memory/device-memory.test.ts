@@ -5,9 +5,9 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { normalValues, seededRandom } from "../../cases/exactness.cases.ts";
 import { createGpuAccelerator } from "../accelerator.ts";
-import { sharedSoftwareGpu } from "../fixtures/software-gpu.ts";
+import { softwareGpuForOneQuery } from "../fixtures/software-gpu.ts";
 
-const { device, reason } = await sharedSoftwareGpu();
+const { device, reason } = await softwareGpuForOneQuery();
 const DIM = 64;
 const MIB = 2 ** 20;
 /** Rows of one MiB of values. */
