@@ -13,6 +13,8 @@ export const LONG_TESTS: readonly string[] = [
   "test/console-page",
   "packages/model/src/object-store/object-mirror",
   "test/cut-searches",
+  "test/oracle",
+  "test/router-and-workers",
   "packages/accelerator/src/gpu/search/fast-path-reach",
   "packages/accelerator/src/gpu/search/device-filters",
   "packages/cluster/src/membership/redis-membership",
