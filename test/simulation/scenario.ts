@@ -80,6 +80,8 @@ export interface Scenario {
   readonly workers: number;
   readonly routers: number;
   readonly replication: number;
+  /** Replicas of versions while one replaces another; `undefined`: all. */
+  readonly swapReplicas: number | undefined;
   readonly membership: "redis" | "list";
   readonly size: ModelSize;
   readonly latencyMs: number;
@@ -127,7 +129,7 @@ export function scenarioOf(seed: number, mode: Mode, range: FaultRange = {}): Sc
     mode,
     workers: 3 + Math.floor(random() * 3),
     routers: random() < 0.5 ? 1 : 2,
-    replication: isSafety ? 1 + Math.floor(random() * 3) : 2,
+    ...replicationOf(seed, { mode, replication: isSafety ? 1 + Math.floor(random() * 3) : 2 }),
     membership,
     size: {
       users: 5 + Math.floor(random() * 20),
@@ -155,6 +157,20 @@ export function scenarioOf(seed: number, mode: Mode, range: FaultRange = {}): Sc
     inlineTables: random() < 0.3,
     faults: drawFaults(random, { mode, membership, faultsMs, range }),
   };
+}
+
+/**
+ * Whether swaps have fewer replicas is drawn apart, so that other worlds stay as they are. In liveness mode there are then
+ * three replicas and two during swaps, as one worker may be harmed at any time.
+ */
+function replicationOf(
+  seed: number,
+  { mode, replication }: Pick<Scenario, "mode" | "replication">,
+): Pick<Scenario, "replication" | "swapReplicas"> {
+  const random = seededRandom(seed, `swap replicas ${mode}`);
+  if (random() < 0.6) return { replication, swapReplicas: undefined };
+  if (mode === "liveness") return { replication: 3, swapReplicas: 2 };
+  return { replication, swapReplicas: 1 + Math.floor(random() * 2) };
 }
 
 function drawFaults(

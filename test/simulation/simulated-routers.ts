@@ -50,6 +50,7 @@ export class RouterPlace {
       {
         routerId: this.name,
         replication: scenario.replication,
+        swapReplicas: scenario.swapReplicas,
         hedge: scenario.hedge,
         ...(world.label === undefined
           ? {}

@@ -86,6 +86,7 @@ export class WorkerPlace {
         modelReloadRoot: "/models",
         pollIntervalMs: scenario.pollIntervalMs,
         replication: scenario.replication,
+        swapReplicas: scenario.swapReplicas,
         requestDeadlineMsMax: scenario.requestDeadlineMsMax,
         versionPolicy: { kind: "latest", count: scenario.versionsKept },
         loadRetryIntervalMs: 2000,

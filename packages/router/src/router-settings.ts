@@ -19,6 +19,11 @@ export interface RouterSettings extends RequestLimits {
   readonly replication: number;
   /** The same for single models with another number, by name. Default none. */
   readonly modelReplication: ReadonlyMap<string, number> | undefined;
+  /**
+   * Replicas that are enough for a version to become the default, as workers give up others of both versions for it.
+   * Default none: all of them.
+   */
+  readonly swapReplicas: number | undefined;
   /** Labels at the start, label → version by model; `setLabels` replaces them. Default none. */
   readonly labels: VersionLabels;
   /** Default false. Whether a new label may be set to a version that is not available. */
@@ -213,6 +218,7 @@ const DEFAULTS: RouterSettings = {
   routerId: "router",
   replication: 2,
   modelReplication: undefined,
+  swapReplicas: undefined,
   labels: new Map(),
   allowUnavailableLabels: false,
   attemptTimeoutMs: 500,

@@ -437,6 +437,14 @@ export const modelReplicationOption = (): Option =>
     throw new InvalidArgumentError("It names a model twice; write each once.");
   });
 
+/** Replicas while one version replaces another. */
+export const swapReplicasOption = (): Option =>
+  option(
+    "--swap-replicas <n>",
+    "replicas of each partition of a version and of the one that replaces it, meanwhile: fewer take less memory; equal on all processes (default: all)",
+    "WINNOW_SWAP_REPLICAS",
+  ).argParser(wholeNumber(1, REPLICATION_MAX));
+
 /** Whom a worker shares its processors with. */
 export const machineOption = (): Option =>
   option(

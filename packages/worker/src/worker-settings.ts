@@ -69,6 +69,11 @@ export interface WorkerOptions {
   /** Replication of single models that differ from `replication`, by name. Default none. */
   readonly modelReplication?: ReadonlyMap<string, number> | undefined;
   /**
+   * Replicas of each partition of a version and of the one that replaces it, while that goes on: fewer than
+   * `replication` take less memory, and can less often do without a worker. Equal on all processes. Default: as many.
+   */
+  readonly swapReplicas?: number | undefined;
+  /**
    * Most bytes of float32 values in a partition, equal on all workers: larger tables are cut, so
    * that several workers scan them. Default 67 108 864: what one worker scans in 1 to 3 ms.
    */
@@ -249,6 +254,7 @@ function replicaSettings(options: WorkerOptions, id: WorkerId): ReplicaSettings 
     workerId: id,
     replication: atLeastOne("replication", options.replication ?? 2),
     modelReplication: options.modelReplication,
+    swapReplicas: options.swapReplicas && atLeastOne("swapReplicas", options.swapReplicas),
     extraMemoryRatio: ratio("extraMemoryRatio", options.extraMemoryRatio ?? 0.25),
     smallLoadsBytes: SMALL_LOADS_BYTES,
     placementQuietMs: options.placementQuietMs ?? 300,
@@ -287,13 +293,14 @@ function readerSettings({
 
 /** Compared by people and by `winnow doctor`: workers that differ in this text place partitions differently. */
 function placementText(
-  { replication, modelReplication, extraMemoryRatio }: ReplicaSettings,
+  { replication, modelReplication, swapReplicas, extraMemoryRatio }: ReplicaSettings,
   { partitionBytes }: ReaderSettings,
 ): string {
   const models = Array.from(modelReplication ?? [], ([model, count]) => `${model}=${count}`);
   return [
     `replication ${replication}`,
     ...(models.length > 0 ? [`of models ${models.toSorted().join(",")}`] : []),
+    ...(swapReplicas === undefined ? [] : [`${swapReplicas} during swaps`]),
     `partitions of ${partitionBytes} bytes`,
     `extra replicas in ${extraMemoryRatio} of the memory`,
   ].join(", ");

@@ -18,6 +18,9 @@
 // some of it, it is lost when they go. Then one replica of each partition on workers that stay is
 // better.
 //
+// Fully replicated means as many replicas as a swap is to have, where both versions are to have fewer
+// meanwhile (`placement/replication.ts`): each worker holds what is intended on it all the same.
+//
 // Versions compare by number. Of two contents of one number the later is the one that workers want:
 // a worker wants only what its directory holds.
 
@@ -29,6 +32,7 @@ import { holdingOf, holdingsOf, newestIncarnations } from "../announcement/annou
 export interface RolloutContext {
   /** The version that serves in this process; `undefined` when it has just started. */
   readonly current: VersionKey | undefined;
+  /** Replicas of each partition with which a version may become the default. */
   readonly replication: number;
   /** Versions that this process must not serve, even if workers are ready for them. */
   readonly refused?: ReadonlySet<Fingerprint>;

@@ -6,6 +6,8 @@ export interface Replication {
   readonly replication: number;
   /** Exceptions: replicas of each partition, by the model's name. */
   readonly modelReplication?: ReadonlyMap<string, number> | undefined;
+  /** Replicas of each partition of a version and of the one that replaces it, meanwhile. Absent: all. */
+  readonly swapReplicas?: number | undefined;
 }
 
 /** Replicas that each partition of a model should have. */
@@ -14,4 +16,9 @@ export function replicationOf(
   { replication, modelReplication }: Replication,
 ): number {
   return modelReplication?.get(model) ?? replication;
+}
+
+/** Replicas that each partition of a version should have while one version of the model replaces another one. */
+export function swapReplicasOf(model: string, replication: Replication): number {
+  return Math.min(replication.swapReplicas ?? Infinity, replicationOf(model, replication));
 }

@@ -16,7 +16,7 @@ import type {
 } from "@winnow/core";
 import type { Announcement } from "../announcement/announcement.ts";
 import { holdingsOf, newestIncarnations } from "../announcement/announcement.ts";
-import { replicationOf } from "../placement/replication.ts";
+import { swapReplicasOf } from "../placement/replication.ts";
 import type { Replication } from "../placement/replication.ts";
 import {
   contentInUse,
@@ -126,7 +126,7 @@ function routeModel(name: string, { workers, context, previous }: ModelQuestion)
     const { version } = content.key;
     byNumber.set(version, [...(byNumber.get(version) ?? []), content]);
   }
-  const replication = replicationOf(name, context);
+  const replication = swapReplicasOf(name, context);
   const rollouts = (): readonly VersionRollout[] =>
     rolloutsOf(name, announced({ workers, context }), { replication });
   const versions = [...byNumber].map(([number, ofNumber]) => {
@@ -213,7 +213,7 @@ function chooseServing(
   const refused = contents.filter(({ refusal }) => isLasting(refusal));
   const chosen = servingVersion(name, announced({ workers, context }), {
     current,
-    replication: replicationOf(name, context),
+    replication: swapReplicasOf(name, context),
     refused: new Set(refused.map((version) => version.key.fingerprint)),
   });
   if (chosen === undefined || current === undefined || isSameVersion(chosen, current))

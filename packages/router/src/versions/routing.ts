@@ -142,7 +142,7 @@ export class Routing implements LaterTables {
 
   #build(previous: RoutingTable | undefined): RoutingTable {
     const { announcements, members, tables, warming, unrunnable, settings } = this.#parts;
-    const { replication, modelReplication } = settings;
+    const { replication, modelReplication, swapReplicas } = settings;
     const context = {
       tables: tables(),
       members: members(),
@@ -150,6 +150,7 @@ export class Routing implements LaterTables {
       unrunnable: unrunnable(),
       replication,
       modelReplication,
+      swapReplicas,
     };
     const workers = announcements();
     let table = buildRoutingTable(workers, context, previous);

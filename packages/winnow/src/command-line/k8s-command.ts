@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";
-import { option, replicationOption, wholeNumber } from "../command-options.ts";
+import { option, replicationOption, swapReplicasOption, wholeNumber } from "../command-options.ts";
 import type { ClusterRequest } from "../kubernetes/cluster-manifests.ts";
 
 /** The folder of the manifests: at the same relative place in a checkout and in the npm package. */
@@ -33,6 +33,7 @@ function renderCommand(): Command {
     .addOption(option("--routers <n>", "routers").argParser(replicas).default(2))
     .addOption(option("--workers <n>", "workers").argParser(replicas).default(3))
     .addOption(replicationOption())
+    .addOption(swapReplicasOption())
     .addOption(
       option("--accelerator <kind>", "what workers search on; gpu: one GPU each")
         .choices(["cpu", "gpu"])

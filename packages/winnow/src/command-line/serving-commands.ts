@@ -27,6 +27,7 @@ import {
   machineOption,
   memoryBytesOption,
   modelReplicationOption,
+  swapReplicasOption,
   option,
   otlpEndpointOption,
   partitionBytesOption,
@@ -73,6 +74,7 @@ function up(): Command {
     )
     .addOption(replicationOption())
     .addOption(modelReplicationOption())
+    .addOption(swapReplicasOption())
     .addOption(partitionBytesOption())
     .addOption(extraMemoryOption())
     .addOption(portOption("--port <port>", "REST port", "WINNOW_PORT").default(REST_PORT))
@@ -120,6 +122,7 @@ function serve(): Command {
     )
     .addOption(replicationOption())
     .addOption(modelReplicationOption())
+    .addOption(swapReplicasOption())
     .addOption(partitionBytesOption())
     .addOption(extraMemoryOption())
     .addOption(requestTimeoutOption())
@@ -171,6 +174,7 @@ function router(): Command {
     .addOption(hostOption("127.0.0.1"))
     .addOption(replicationOption())
     .addOption(modelReplicationOption())
+    .addOption(swapReplicasOption())
     .addOption(requestTimeoutOption())
     .addOption(
       option(
@@ -231,6 +235,7 @@ function worker(): Command {
     )
     .addOption(replicationOption())
     .addOption(modelReplicationOption())
+    .addOption(swapReplicasOption())
     .addOption(partitionBytesOption())
     .addOption(extraMemoryOption())
     .addOption(acceleratorOption())

@@ -73,6 +73,7 @@ export interface RouterRoleOptions
   readonly host: string;
   readonly replication: number;
   readonly modelReplication?: ReadonlyMap<string, number>;
+  readonly swapReplicas?: number;
   readonly rest_api_timeout_in_ms: number;
   readonly rest_api_enable_cors_support: boolean;
   readonly ssl_config_file?: string;
@@ -389,6 +390,7 @@ function routerOptions(options: RouterRoleOptions, config: ModelConfig | undefin
     ...limitsOf(options, "router"),
     replication: options.replication,
     modelReplication: options.modelReplication,
+    swapReplicas: options.swapReplicas,
     routerTableBytesMax: options.routerTableBytes,
     labels: config === undefined ? new Map() : labelsOf(config),
     allowUnavailableLabels: options.allow_version_labels_for_unavailable_models,

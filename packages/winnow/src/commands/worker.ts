@@ -52,6 +52,7 @@ export interface WorkerRoleOptions
   readonly advertise?: string;
   readonly replication: number;
   readonly modelReplication?: ReadonlyMap<string, number>;
+  readonly swapReplicas?: number;
   readonly partitionBytes?: number;
   readonly extraMemory?: number;
   readonly accelerator: "cpu" | "gpu" | "reference";
@@ -231,6 +232,7 @@ function workerOptions(options: WorkerRoleOptions): WorkerOptions {
     advertisedAddress: options.advertise,
     replication: options.replication,
     modelReplication: options.modelReplication,
+    swapReplicas: options.swapReplicas,
     partitionBytes: options.partitionBytes,
     extraMemoryRatio: options.extraMemory,
     accelerator: options.accelerator,

@@ -22,6 +22,8 @@ export interface ClusterRequest {
   readonly routers: number;
   readonly workers: number;
   readonly replication: number;
+  /** Replicas of versions while one replaces another; `undefined`: all. */
+  readonly swapReplicas?: number;
   readonly accelerator: "cpu" | "gpu";
   /** Memory of a worker in Kubernetes' notation: `8Gi`. */
   readonly workerMemory: string;
@@ -61,7 +63,12 @@ export function clusterManifests(
       {
         name: "winnow-settings",
         behavior: "merge",
-        literals: [`WINNOW_REPLICATION=${request.replication}`],
+        literals: [
+          `WINNOW_REPLICATION=${request.replication}`,
+          ...(request.swapReplicas === undefined
+            ? []
+            : [`WINNOW_SWAP_REPLICAS=${request.swapReplicas}`]),
+        ],
       },
     ],
     replicas: replicasOf(request),

@@ -64,6 +64,14 @@ test("nothing is passed on that was not given, and the roles know every flag tha
   expect(flags.join(" ")).not.toMatch(/k-max|queue-rows|keepalive/);
 });
 
+test("routers and workers are given how many replicas a swap has", () => {
+  const { routerArgs, workerArgs } = shapeOf(["--replication=2", "--swap-replicas=1"]);
+
+  for (const args of [routerArgs, workerArgs]) {
+    expect(args.join(" ")).toContain("--replication 2 --swap-replicas 1");
+  }
+});
+
 test("workers share the machine: each has threads for all cores, and searches ask few of them", () => {
   const cores = availableParallelism();
   const shared = (args: readonly string[]): string => shapeOf(args).workerArgs.join(" ");

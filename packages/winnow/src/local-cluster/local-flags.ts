@@ -23,6 +23,7 @@ export interface LocalFlags
   readonly workers: number;
   readonly replication: number;
   readonly modelReplication?: ReadonlyMap<string, number>;
+  readonly swapReplicas?: number;
   readonly partitionBytes?: number;
   readonly extraMemory?: number;
   readonly host: string;
@@ -63,6 +64,9 @@ export function localClusterShape(
     "--replication",
     replication,
     ...(ofModels.length === 0 ? [] : ["--model-replication", ofModels.join(",")]),
+    ...(options.swapReplicas === undefined
+      ? []
+      : ["--swap-replicas", String(options.swapReplicas)]),
     "--log-level",
     options.logLevel,
     ...redisArgs(options),

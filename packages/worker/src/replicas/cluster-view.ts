@@ -2,6 +2,7 @@
 // from it, cached until the view changes.
 
 import {
+  fewerOwners,
   holdingOf,
   holdingsOf,
   isSameVersion,
@@ -11,6 +12,7 @@ import {
   replicationOf,
   rolloutsOf,
   servingVersion,
+  swapReplicasOf,
 } from "@winnow/cluster";
 import type { Announcement, MembershipView, Replication, VersionHolding } from "@winnow/cluster";
 import { WinnowError, areOfSameFiles } from "@winnow/core";
@@ -43,8 +45,10 @@ export class ClusterView {
   #placementWorkers: readonly WorkerId[] = [];
   #isKnown = false;
   #owners = new Map<string, Owners>();
+  #fewerOwners = new Map<string, Owners>();
   #holders = new Map<string, Holders>();
   #intended = new WeakMap<OpenedVersion, readonly number[]>();
+  #fewerIntended = new WeakMap<OpenedVersion, readonly number[]>();
 
   constructor(settings: Replication & { readonly workerId: WorkerId }) {
     this.#workerId = settings.workerId;
@@ -60,7 +64,9 @@ export class ClusterView {
     this.#holders = new Map();
     if (isMoved) {
       this.#owners = new Map();
+      this.#fewerOwners = new Map();
       this.#intended = new WeakMap();
+      this.#fewerIntended = new WeakMap();
     }
     this.#placementWorkers = view.placementWorkers;
     this.#isKnown = true;
@@ -83,11 +89,30 @@ export class ClusterView {
     return new Set(this.#placementWorkers.filter((id) => !heard.has(id)));
   }
 
-  /** Intended owners of each partition of a table, most important first. */
-  ownersOf(model: string, table: Pick<OpenedTable, "name" | "partitions">): Owners {
+  /** Whether versions of a model have fewer replicas while one replaces another. */
+  hasFewerReplicas(model: string): boolean {
+    const all = Math.min(replicationOf(model, this.#replication), this.#placementWorkers.length);
+    return swapReplicasOf(model, this.#replication) < all;
+  }
+
+  /**
+   * Intended owners of each partition of a table, most important first; `isFewer`: those that are left while one
+   * version of the model replaces another one.
+   */
+  ownersOf(
+    model: string,
+    table: Pick<OpenedTable, "name" | "partitions">,
+    isFewer: boolean,
+  ): Owners {
     const key = `${model}\n${table.name}\n${table.partitions}`;
-    const known = this.#owners.get(key);
+    const known = (isFewer ? this.#fewerOwners : this.#owners).get(key);
     if (known !== undefined) return known;
+    if (isFewer) {
+      const all = this.ownersOf(model, table, false);
+      const fewer = fewerOwners(all, swapReplicasOf(model, this.#replication));
+      this.#fewerOwners.set(key, fewer);
+      return fewer;
+    }
     const owners = place(partitionNames(model, table), this.#placementWorkers, {
       replication: replicationOf(model, this.#replication),
     });
@@ -95,16 +120,17 @@ export class ClusterView {
     return owners;
   }
 
-  /** What of an opened version is intended on this worker, as replica keys, ascending. */
-  intendedOf(model: string, opened: OpenedVersion): readonly number[] {
-    const known = this.#intended.get(opened);
+  /** What of an opened version is intended on this worker, as replica keys, ascending; `isFewer` as for `ownersOf`. */
+  intendedOf(model: string, opened: OpenedVersion, isFewer: boolean): readonly number[] {
+    const cache = isFewer ? this.#fewerIntended : this.#intended;
+    const known = cache.get(opened);
     if (known !== undefined) return known;
     const intended = opened.tables.flatMap((spec, table) =>
-      this.ownersOf(model, spec).flatMap((owners, partition) =>
+      this.ownersOf(model, spec, isFewer).flatMap((owners, partition) =>
         owners.includes(this.#workerId) ? replicaKey(table, partition) : [],
       ),
     );
-    this.#intended.set(opened, intended);
+    cache.set(opened, intended);
     return intended;
   }
 
@@ -181,14 +207,14 @@ export class ClusterView {
     current: VersionKey | undefined,
   ): VersionKey | undefined {
     const announcements = [...this.others, own];
-    const replication = replicationOf(model, this.#replication);
+    const replication = swapReplicasOf(model, this.#replication);
     return servingVersion(model, announcements, { current, replication });
   }
 
-  /** Whether every worker holds its assignment of a version, fully replicated. */
+  /** Whether every worker holds its assignment of a version, with as many replicas as a new default needs. */
   isComplete(version: VersionKey, own: Announcement): boolean {
     const announcements = [...this.others, own];
-    const replication = replicationOf(version.model, this.#replication);
+    const replication = swapReplicasOf(version.model, this.#replication);
     const rollouts = rolloutsOf(version.model, announcements, { replication });
     return rollouts.some(({ key, complete }) => complete && isSameVersion(key, version));
   }
@@ -232,6 +258,18 @@ export class ClusterView {
   /** Whether another worker, even one in drain, takes this content for the default. */
   isServedElsewhere(version: VersionKey): boolean {
     return this.others.some((worker) => holdingOf(worker, version)?.serving === true);
+  }
+
+  /** Whether all workers that partitions are placed on are announced, and no other worker is in drain. */
+  get isUndisturbed(): boolean {
+    return this.absent.size === 0 && this.others.every(({ state }) => state !== "draining");
+  }
+
+  /** What other workers announce of a version by its number. */
+  heldElsewhere(model: string, version: number): readonly VersionHolding[] {
+    return this.others.flatMap((worker) =>
+      holdingsOf(worker, model).filter((holding) => holding.version === version),
+    );
   }
 
   /** Versions of a model that another worker could not load. */

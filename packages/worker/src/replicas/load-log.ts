@@ -4,7 +4,7 @@
 
 import type { Environment } from "@winnow/core";
 
-import { loadedOf, openedOf } from "./replica-set.ts";
+import { isRefused, loadedOf, openedOf } from "./replica-set.ts";
 import type { HeldVersion, ReplicaEvent, ReplicaSet } from "./replica-set.ts";
 import { Assignment, isLoading } from "./assignment.ts";
 import type { Intent } from "./assignment.ts";
@@ -86,11 +86,17 @@ export class LoadLog {
     }
   }
 
-  /** Logs each assignment that the plan refuses, once for as long as it stays refused. */
+  /** Logs each assignment that the plan refuses, or has wait for memory, once for as long as it does. */
   noteRefusals(before: ReplicaSet, now: ReplicaSet): void {
-    for (const [id, { model, version, refusal }] of now.versions) {
-      if (refusal === undefined || before.versions.get(id)?.refusal !== undefined) continue;
+    for (const [id, held] of now.versions) {
+      const { model, version, refusal } = held;
+      if (refusal === undefined || before.versions.get(id)?.refusal?.code === refusal.code)
+        continue;
       const { code, message } = refusal;
+      if (!isRefused(held)) {
+        this.#environment.log.info("version waits for memory", { model, version, message });
+        continue;
+      }
       this.#environment.log.error("version refused", { model, version, code, message });
       this.#observer?.loadFailed({ model, code });
     }

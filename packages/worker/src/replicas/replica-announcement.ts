@@ -7,7 +7,7 @@ import { WinnowError } from "@winnow/core";
 
 import { NO_FILES_STAMP } from "../models/directory-stillness.ts";
 import type { OpenedVersion } from "../compute/compute.ts";
-import { isFailed, openedOf, replicaOfKey } from "./replica-set.ts";
+import { isFailed, isRefused, openedOf, replicaOfKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
 import { Assignment } from "./assignment.ts";
 import type { Intent } from "./assignment.ts";
@@ -83,7 +83,7 @@ function assignmentStateOf(held: HeldVersion, intent: Intent | undefined): Versi
   if (life.phase !== "open") return "loading";
   if (held.isLeft) return "unloading";
   const hasReplicas = held.replicas.size > 0;
-  if (held.refusal !== undefined) return hasReplicas ? "loading" : "failed";
+  if (held.refusal !== undefined) return hasReplicas || !isRefused(held) ? "loading" : "failed";
   if (intent === undefined) return "loading";
   return new Assignment(held, life.opened, intent).isLoaded(held) ? "ready" : "loading";
 }

@@ -35,6 +35,7 @@ import {
   heldContent,
   isFailed,
   isHeldAs,
+  isOnFewerWorkers,
   isServing,
   openedOf,
 } from "./replica-set.ts";
@@ -44,6 +45,7 @@ import type { Intent } from "./assignment.ts";
 import { performEffect } from "./replica-work.ts";
 import type { ReplicaWork } from "./replica-work.ts";
 import { hasServedWithin, withServing } from "./serving-versions.ts";
+import { givesWay, withSwaps } from "./version-swaps.ts";
 import { isServingLeft, wantedVersions } from "../models/version-policy.ts";
 import type { VersionChoice } from "../models/version-policy.ts";
 import { verdictsOn } from "./proof/version-proof.ts";
@@ -213,6 +215,7 @@ export class ReplicaControl {
       servedLately: (version) =>
         hasServedWithin(this.#set, version, { ms: this.#settings.versionGraceMs, nowMs }),
       isComplete: (version) => this.#isComplete(version),
+      isFollower: (version) => this.#isFollower(version),
     });
     this.#set = { ...this.#set, coveredSinceMs: hold.coveredSinceMs };
     this.#unmet = unmet;
@@ -286,6 +289,7 @@ export class ReplicaControl {
     // plan could be past for the timer, which would then never be set for it.
     const nowMs = this.#clock.nowMs();
     this.#updateServing(models, nowMs);
+    this.#updateSwaps(models, nowMs);
     const plan = planReplicas(this.#set, this.#facts(models, nowMs));
     this.#loadLog.noteRefusals(this.#set, plan.set);
     this.#set = plan.set;
@@ -327,6 +331,14 @@ export class ReplicaControl {
     });
     this.#loadLog.noteServing(before, this.#set);
     this.#servingUntilMs = nowMs + SERVING_INTERVAL_MS;
+  }
+
+  #updateSwaps(models: readonly FoundModel[], nowMs: number): void {
+    const isPossible = models.some(({ model }) => this.#cluster.hasFewerReplicas(model));
+    const wanted = isPossible ? this.#named(models) : [];
+    const { workerId } = this.#settings;
+    const [cluster, draining] = [this.#cluster, this.#isDraining];
+    this.#set = withSwaps(this.#set, { cluster, models, wanted, workerId, nowMs, draining });
   }
 
   #wakeAt(timeMs: number, nowMs: number): void {
@@ -409,6 +421,8 @@ export class ReplicaControl {
       capacityBytes,
       extraMemoryRatio: this.#settings.extraMemoryRatio,
       smallLoadsBytes: this.#settings.smallLoadsBytes,
+      sharesMemory: (model) => this.#cluster.hasFewerReplicas(model),
+      fewerReplicas: (model, opened) => this.#cluster.intendedOf(model, opened, true),
       opensAtOnce: Math.min(OPENS_AT_ONCE_MAX, Math.max(1, Math.floor(OPENS_MS / this.#openMs))),
       hasExtras: (model) => this.#settings.modelReplication?.has(model) !== true,
       draining: this.#isDraining,
@@ -441,18 +455,38 @@ export class ReplicaControl {
     return {
       workerId: this.#settings.workerId,
       intendedOwners: (version, table) => this.#ownersOf(version, table),
-      intendedReplicas: ({ model }, opened) => this.#cluster.intendedOf(model, opened),
+      intendedReplicas: (version, opened) =>
+        this.#cluster.intendedOf(version.model, opened, this.#isOnFewer(version)),
     };
   }
 
   #ownersOf(version: VersionKey, table: number): readonly (readonly WorkerId[])[] {
     const held = heldContent(this.#set, version);
     const opened = held === undefined ? undefined : openedOf(held)?.tables[table];
-    return opened === undefined ? [] : this.#cluster.ownersOf(version.model, opened);
+    if (opened === undefined) return [];
+    return this.#cluster.ownersOf(version.model, opened, this.#isOnFewer(version));
   }
 
-  /** The wanted versions: default versions of all models first, then by model, from new to old. */
+  #isFollower(version: VersionKey): boolean {
+    const held = heldContent(this.#set, version);
+    return held !== undefined && this.#set.swaps.get(held.model)?.followers.has(held.id) === true;
+  }
+
+  #isOnFewer(version: VersionKey): boolean {
+    const held = heldContent(this.#set, version);
+    return held !== undefined && isOnFewerWorkers(this.#set, held);
+  }
+
+  /** The wanted versions without those that give way to the default one. */
   #wanted(models: readonly FoundModel[]): WantedVersion[] {
+    return this.#named(models).filter(({ model, found }) => {
+      const held = heldAs(this.#set, { model, ...found });
+      return held === undefined || !givesWay(this.#set, held) || this.#isServed(held);
+    });
+  }
+
+  /** The versions to hold: default versions of all models first, then by model, from new to old. */
+  #named(models: readonly FoundModel[]): WantedVersion[] {
     const wanted = models.flatMap(({ model, policy, versions }) => {
       const serving = this.serving.get(model);
       const byNumber = new Map(versions.map((found) => [found.version, found]));

@@ -15,20 +15,44 @@ type Step =
   | { readonly kind: "replace" | "replaceBroken" | "touch" }
   | { readonly kind: "pass"; readonly passMs: number };
 
-const calm: fc.Arbitrary<Step> = fc.oneof(
+const swapping: fc.Arbitrary<Step> = fc.oneof(
   fc.constantFrom<Step>({ kind: "join" }, { kind: "leave" }, { kind: "publish" }),
-  fc.constantFrom<Step>({ kind: "publishBroken" }, { kind: "mend" }),
-  fc.constantFrom<Step>({ kind: "replace" }, { kind: "touch" }),
+  fc.constantFrom<Step>({ kind: "publishBroken" }, { kind: "mend" }, { kind: "touch" }),
   fc.record({ kind: fc.constant("pass" as const), passMs: fc.integer({ min: 50, max: 900 }) }),
 );
+const calm: fc.Arbitrary<Step> = fc.oneof(swapping, fc.constant<Step>({ kind: "replace" }));
 const spoiling: fc.Arbitrary<Step> = fc.oneof(calm, fc.constant<Step>({ kind: "replaceBroken" }));
 const rough: fc.Arbitrary<Step> = fc.oneof(calm, fc.constant<Step>({ kind: "kill" }));
+
+/** How replicas are counted during swaps, and what memory workers have. */
+interface Sharing {
+  readonly name: string;
+  readonly swapReplicas?: number;
+  readonly capacityBytes?: number;
+  /** Steps after which coverage may not be lost, and those before which it may. */
+  readonly harmless: fc.Arbitrary<Step>;
+  readonly any: fc.Arbitrary<Step>;
+}
+
+const SHARINGS: readonly Sharing[] = [
+  { name: "all replicas", harmless: spoiling, any: rough },
+  { name: "one replica during swaps", swapReplicas: 1, harmless: spoiling, any: rough },
+  {
+    name: "one replica during swaps and little memory",
+    swapReplicas: 1,
+    // All twelve partitions of one version, and one more of each table.
+    capacityBytes: 1400,
+    harmless: swapping,
+    any: fc.oneof(swapping, fc.constant<Step>({ kind: "kill" })),
+  },
+];
 
 const TABLES = [fakeTable("movies", 8), fakeTable("users", 4)];
 
 /** A cluster to which steps happen, and what must always hold. */
 class Course {
-  readonly cluster = new FakeCluster({ loadRetryIntervalMs: 300 });
+  readonly cluster: FakeCluster;
+  readonly #capacityBytes: number | undefined;
   readonly #versions: Record<number, typeof TABLES> = { 1: TABLES };
   readonly #leaving = new Map<FakeWorker, number>();
   readonly #broken = new Set<number>();
@@ -36,6 +60,11 @@ class Course {
   readonly #contents = ["/m/1", "/m/2", "/m/3", "/m/4", "/m/5"];
   #joined = 0;
   #stamp = 0;
+
+  constructor({ swapReplicas, capacityBytes }: Sharing) {
+    this.cluster = new FakeCluster({ loadRetryIntervalMs: 300, swapReplicas });
+    this.#capacityBytes = capacityBytes;
+  }
 
   async begin(): Promise<void> {
     this.cluster.setVersions(this.#versions);
@@ -102,7 +131,8 @@ class Course {
 
   #join(): void {
     this.#joined += 1;
-    this.cluster.add(`w${this.#joined}`);
+    const capacityBytes = this.#capacityBytes;
+    this.cluster.add(`w${this.#joined}`, capacityBytes === undefined ? {} : { capacityBytes });
   }
 
   #leave(worker: FakeWorker): void {
@@ -152,11 +182,11 @@ class Course {
   }
 }
 
-describe("a random course of events", () => {
+describe.each(SHARINGS)("a random course of events with $name", (sharing) => {
   test("(I4, I5) joins, drains, swaps, replacements and broken versions never take a partition of the serving version away", async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(spoiling, { maxLength: 12 }), async (steps) => {
-        const course = new Course();
+      fc.asyncProperty(fc.array(sharing.harmless, { maxLength: 12 }), async (steps) => {
+        const course = new Course(sharing);
         await course.begin();
 
         for (const step of steps) {
@@ -170,8 +200,8 @@ describe("a random course of events", () => {
 
   test("when all is calm again, the newest good version is whole everywhere and nothing else is held", async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(rough, { maxLength: 12 }), async (steps) => {
-        const course = new Course();
+      fc.asyncProperty(fc.array(sharing.any, { maxLength: 12 }), async (steps) => {
+        const course = new Course(sharing);
         await course.begin();
         for (const step of steps) await course.take(step);
 

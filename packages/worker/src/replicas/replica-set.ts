@@ -107,7 +107,10 @@ export interface HeldVersion {
   /** By `replicaKey`. */
   readonly replicas: ReadonlyMap<number, Replica>;
   readonly trouble: Trouble | undefined;
-  /** Why the rest of the assignment is not loaded: not enough memory, with figures. */
+  /**
+   * Why the rest of the assignment is not loaded: not enough memory, with figures; `UNAVAILABLE` where enough is
+   * about to be given up by other versions.
+   */
   readonly refusal: WinnowError | undefined;
   readonly status: ContentStatus;
   /** Whether an older version is to take over: announced as unloading, and kept while it is the default. */
@@ -120,6 +123,20 @@ interface FormerVersion {
   readonly endedAtMs: number;
 }
 
+/** The default version of a model and those that are to replace it, while they share memory (`version-swaps.ts`). */
+export interface VersionSwap {
+  /** The content that is the default, by its id, while it is open here. */
+  readonly serving: string | undefined;
+  /** Contents that are to replace it, by their ids: intended on fewer workers. */
+  readonly followers: ReadonlySet<string>;
+  /** Whether the default version is intended on fewer workers, too. */
+  readonly isReduced: boolean;
+  /** Followers that load nothing here before others have what they lack. */
+  readonly last: ReadonlySet<string>;
+  /** Whether these others lack the memory that the last ones have. */
+  readonly isShort: boolean;
+}
+
 /** The whole state that this worker decides from. Everything else is told anew or derived each time. */
 export interface ReplicaSet {
   /** All contents, by id. */
@@ -130,6 +147,8 @@ export interface ReplicaSet {
   readonly serving: ReadonlyMap<string, VersionKey>;
   /** Versions that were the default until a moment ago, by model. */
   readonly formerlyServing: ReadonlyMap<string, FormerVersion>;
+  /** By model. */
+  readonly swaps: ReadonlyMap<string, VersionSwap>;
   /** Since when all looks at the hold of a drain have found every partition covered (`drain-hold.ts`). */
   readonly coveredSinceMs: number | undefined;
 }
@@ -140,6 +159,7 @@ export const emptyReplicaSet: ReplicaSet = {
   seen: 0,
   serving: new Map(),
   formerlyServing: new Map(),
+  swaps: new Map(),
   coveredSinceMs: undefined,
 };
 
@@ -281,6 +301,18 @@ export function isFailed(held: HeldVersion, isServed: (held: HeldVersion) => boo
   if (life.phase !== "open") return life.phase === "failed";
   if (status.kind !== "complete") return status.kind === "doubted";
   return trouble?.isLasting === true && !isServed(held);
+}
+
+/** Whether a content does not fit, even when other versions have given up what they are about to give up. */
+export function isRefused({ refusal }: HeldVersion): boolean {
+  return refusal !== undefined && refusal.code !== "UNAVAILABLE";
+}
+
+/** Whether a content is intended on fewer workers, because it shares memory with another version. */
+export function isOnFewerWorkers({ swaps }: ReplicaSet, { id, model }: HeldVersion): boolean {
+  const swap = swaps.get(model);
+  if (swap === undefined) return false;
+  return swap.followers.has(id) || (swap.isReduced && swap.serving === id);
 }
 
 /** The bytes and checksum shares of a replica, while it answers. */

@@ -85,6 +85,8 @@ class Course {
 
   #start(name: string, event: string): void {
     const partitions = /with memory for (\d+)/.exec(event)?.[1];
+    const swapReplicas = /(\d+) replicas? during swaps/.exec(event)?.[1];
+    if (swapReplicas !== undefined) this.#cluster.settings = { swapReplicas: Number(swapReplicas) };
     const plan = partitions === undefined ? {} : { capacityBytes: Number(partitions) * 100 };
     const worker = this.#cluster.add(name, plan);
     this.#told.set(worker, { requests: 0, facts: new Map(), drainingSinceMs: undefined });

@@ -29,7 +29,8 @@ export class FakeCluster {
   readonly clock: ManualClock;
   readonly plan: FakePlan = fakePlan();
   readonly workers = new Map<WorkerId, FakeWorker>();
-  readonly settings: Partial<ReplicaSettings>;
+  /** Of workers that are added from now on. */
+  settings: Partial<ReplicaSettings>;
   policy: VersionPolicy = { kind: "latest", count: 1 };
   /** Announcements that every view names beside those of the workers: forged ones, or of the dead. */
   readonly claims: Announcement[] = [];

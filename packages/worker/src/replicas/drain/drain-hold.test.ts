@@ -79,6 +79,7 @@ function endOfHold(
       lastAnswerersOf: () => answerers,
       servedLately: () => nowMs < latelyUntilMs,
       isComplete: () => nowMs >= completeAtMs,
+      isFollower: () => false,
     });
     if (hold.isOver) return nowMs;
   }

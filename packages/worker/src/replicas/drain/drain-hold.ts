@@ -9,6 +9,9 @@
 // Coverage therefore counts once it has lasted without a break for longer than a lease, which is also long
 // enough for routers to connect to a worker that has just started.
 //
+// A version that shares memory with the one that it is to replace (`version-swaps.ts`) is loaded by the others only when
+// nobody is in drain any more, so nobody waits for that.
+//
 // A worker that answers for no version yet, or for which none is intended, has nothing to wait for.
 
 import type { Announcement } from "@winnow/cluster";
@@ -40,8 +43,10 @@ export interface DrainFacts {
   lastAnswerersOf(version: VersionKey, table: number): Holders;
   /** Whether a version was the default a short time ago: requests for it may be under way. */
   servedLately(version: VersionKey): boolean;
-  /** Whether every worker not in drain holds its assignment of a version, fully replicated. */
+  /** Whether every worker not in drain holds its assignment of a version, with as many replicas as a new default needs. */
   isComplete(version: VersionKey): boolean;
+  /** Whether a version shares memory with the default one, which it is to replace. */
+  isFollower(version: VersionKey): boolean;
 }
 
 /** Bounds of the hold. */
@@ -114,6 +119,7 @@ function needOf(holding: KnownHolding, facts: DrainFacts): "good" | "while asked
     const isFollowed = staying.some((other) => wantedBesides(holding, other).length > 0);
     return holding.state !== "unloading" || isFollowed ? "good" : undefined;
   }
+  if (facts.isFollower(holding)) return undefined;
   const isReplaced = staying.some((other) =>
     wantedBesides(holding, other).some(
       (each) =>

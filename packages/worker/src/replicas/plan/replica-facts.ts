@@ -3,6 +3,7 @@
 
 import type { VersionKey } from "@winnow/core";
 
+import type { OpenedVersion } from "../../compute/compute.ts";
 import type { FoundVersion } from "../../models/directory-stillness.ts";
 import type { Holders } from "../cluster-view.ts";
 import type { Intent } from "../assignment.ts";
@@ -28,7 +29,7 @@ export interface ReplicaFacts extends Intent {
   announcedHolders(version: VersionKey, table: number): Holders;
   /** As `announcedHolders`, by what workers have lately answered when this one asked them. */
   heardHolders(version: VersionKey, table: number): Holders;
-  /** Whether every worker holds its assignment of a version, fully replicated. */
+  /** Whether every worker holds its assignment of a version, with as many replicas as a new default needs. */
   isComplete(version: VersionKey): boolean;
   /** Whether partitions are placed on this worker. Nothing is decided before they are. */
   readonly placed: boolean;
@@ -42,6 +43,10 @@ export interface ReplicaFacts extends Intent {
   readonly smallLoadsBytes: number;
   /** Versions of different models that are asked to be opened at once, at most. */
   readonly opensAtOnce: number;
+  /** Whether versions of a model share memory while one replaces another. */
+  sharesMemory(model: string): boolean;
+  /** What of an opened version is intended here while that goes on, as replica keys. */
+  fewerReplicas(model: string, opened: OpenedVersion): readonly number[];
   /** Whether a model may have extra replicas: not one whose own replication was configured. */
   hasExtras(model: string): boolean;
   /** Whether this worker is in drain: it keeps what it holds and begins nothing. */

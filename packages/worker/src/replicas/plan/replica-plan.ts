@@ -6,7 +6,8 @@
 //  - one open at a time, or loads of one version (`replica-jobs.ts`); the serving version before
 //    every other one;
 //  - partitions that nobody else answers for come first, so that coverage comes early;
-//  - an assignment that does not fit into memory is refused before anything is read;
+//  - an assignment that does not fit into memory is refused before anything is read, or waits where other versions
+//    are about to give up enough (`shared-memory.ts`);
 //  - a replica is given up only when it is neither intended here nor an extra one
 //    (`extra-replicas.ts`) and every intended owner announces it with the same content and has said so
 //    itself when it was asked (`holder-questions.ts`), and freed only when no router can still have
@@ -50,6 +51,7 @@ import {
   refusalOf,
   rowsHeldBy,
 } from "../assignment.ts";
+import { expectedBytes, waitingFor } from "./shared-memory.ts";
 import { isNeededUntilFollowed, replacementOf } from "./version-succession.ts";
 import type { ReplicaFacts, WantedVersion } from "./replica-facts.ts";
 
@@ -195,7 +197,7 @@ class Planner {
 
   /** Keeps a content until its successor can answer, and for a grace period from then on. */
   #leave(held: HeldVersion, opened: OpenedVersion): void {
-    const { nowMs, grace } = this.#facts;
+    const { nowMs } = this.#facts;
     if (isNeededUntilFollowed(held, opened, { set: this.set, facts: this.#facts })) {
       if (held.life.phase !== "leaving") this.#put({ ...held, life: { phase: "leaving", opened } });
       return;
@@ -204,7 +206,14 @@ class Planner {
     if (held.life.phase !== "unloading") {
       this.#put({ ...held, life: { phase: "unloading", opened, sinceMs } });
     }
-    this.#whenDue(sinceMs + grace.versionGraceMs, () => this.#close(held, opened, "gone"));
+    this.#whenDue(sinceMs + this.#graceMsOf(held), () => this.#close(held, opened, "gone"));
+  }
+
+  /** A version that gives way to the default one was never the default: it is not kept for rollbacks. */
+  #graceMsOf({ id, model }: HeldVersion): number {
+    const { replicaGraceMs, versionGraceMs } = this.#facts.grace;
+    const givesWay = this.set.swaps.get(model)?.followers.has(id) === true;
+    return givesWay ? replicaGraceMs : versionGraceMs;
   }
 
   /** Starts the most important opens and loads that may begin now. */
@@ -328,12 +337,21 @@ class Planner {
       const complete = { ...status, kind: "complete" } as const;
       return { ...held, refusal: undefined, trouble: left, status: complete };
     }
+    return this.#withRefusal(held, missing);
+  }
+
+  /** A content that lacks replicas, with the reason if they may not be loaded yet. */
+  #withRefusal(held: HeldVersion, missing: readonly number[]): HeldVersion {
     const neededBytes = occupiedBytesOf(this.set, held, missing);
     const { freeBytes, workerId } = this.#facts;
-    if (neededBytes > freeBytes) {
-      return { ...held, refusal: refusalOf(held, { neededBytes, freeBytes, workerId }) };
+    const bytes = { neededBytes, freeBytes, workerId };
+    const isHeldBack = this.set.swaps.get(held.model)?.last.has(held.id) === true;
+    if (neededBytes <= freeBytes && !isHeldBack) {
+      return held.refusal === undefined ? held : { ...held, refusal: undefined };
     }
-    return held.refusal === undefined ? held : { ...held, refusal: undefined };
+    const fitsSoon = neededBytes <= freeBytes + expectedBytes(this.set, held, this.#facts);
+    const refusal = fitsSoon ? waitingFor(held, bytes) : refusalOf(held, bytes);
+    return { ...held, refusal };
   }
 
   /**

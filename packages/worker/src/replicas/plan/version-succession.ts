@@ -5,7 +5,7 @@
 import type { VersionKey } from "@winnow/core";
 
 import type { OpenedVersion } from "../../compute/compute.ts";
-import { heldAs, isHeldAs, isServing, openedOf } from "../replica-set.ts";
+import { heldAs, isHeldAs, isRefused, isServing, openedOf } from "../replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "../replica-set.ts";
 import type { ReplicaFacts, WantedVersion } from "./replica-facts.ts";
 
@@ -58,7 +58,7 @@ function isAwaited(
   set: ReplicaSet,
   facts: SuccessionFacts,
 ): boolean {
-  if (next === undefined || next.refusal !== undefined) return false;
+  if (next === undefined || isRefused(next)) return false;
   const { model, version } = next;
   const fingerprint = openedOf(next)?.fingerprint;
   if (fingerprint === undefined) return true;
@@ -72,5 +72,6 @@ function isAwaited(
  */
 function isComing({ model, found }: WantedVersion, set: ReplicaSet): boolean {
   const next = heldAs(set, { model, ...found });
-  return next?.refusal === undefined && next?.trouble?.error.code !== "RESOURCE_EXHAUSTED";
+  if (next === undefined) return true;
+  return !isRefused(next) && next.trouble?.error.code !== "RESOURCE_EXHAUSTED";
 }
