@@ -127,8 +127,8 @@ class OrderedCluster {
         },
         () => undefined,
       );
-      if (status === undefined) await pause(10);
-      else statuses.push(status);
+      if (status !== undefined) statuses.push(status);
+      if (status !== 200) await pause(10);
     }
     return statuses;
   }
