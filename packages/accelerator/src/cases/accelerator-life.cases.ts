@@ -74,7 +74,7 @@ export function describeLife(open: OpenAccelerator, isSlow: boolean): void {
   });
 
   test("an abort rejects a running search with its reason and frees the device", async () => {
-    const problem = normalProblem(40_000, 64, queriesOf(300));
+    const problem = normalProblem(40_000, 64, isSlow ? 8 : 300);
     const accelerator = open({ threads: 1 });
     const residents = await loadParts(accelerator, problem, 2);
     const controller = new AbortController();
