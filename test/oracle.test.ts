@@ -51,10 +51,11 @@ test.each([
   ["items that a tower computes of tokens answer", "item_features"],
   ["items of layers of Keras RS answer", "keras_rs_retrieval"],
   ["spellings of serving functions answer", "served_spellings"],
+  // Whole they are asked above.
 ])("%s as TensorFlow did in any number of parts", async (_, wanted) => {
   const models = recordedModels("test/data/savedmodels");
   const model = models.find(({ name }) => name === wanted)!;
-  for (const partitionBytes of [64, 400, 2 ** 20]) {
+  for (const partitionBytes of [64, 400]) {
     const version = openModelVersion(model.directory, { partitionBytes });
     const machine = await ProgramMachine.load(version);
     const faults: string[] = [];
@@ -66,7 +67,7 @@ test.each([
     version.close();
 
     expect(faults).toEqual([]);
-    expect(tables.every(({ partitions }) => partitions > 1)).toBe(partitionBytes < 2 ** 20);
+    expect(tables.every(({ partitions }) => partitions > 1)).toBe(true);
   }
 });
 
