@@ -86,26 +86,41 @@ function swapOf(
   const held = heldContent(set, key);
   const serving = held?.life.phase === "open" ? held : undefined;
   const mayGoOn = serving !== undefined && !draining && cluster.isUndisturbed;
-  const hopeful = followers.filter((each) => each.life.phase === "open" && isHopeful(each, facts));
-  const isReduced = mayGoOn && hopeful.some((each) => !isRefused(each));
-  const isServingShort =
-    serving?.refusal !== undefined && lacksReplicas(serving, { isFewer: isReduced, facts });
-  const lacking = hopeful.filter((each) => lacksReplicas(each, { isFewer: true, facts }));
-  const first = new Set(isServingShort ? [] : lacking.length > 0 ? hopeful : followers);
+  const newest = followers.find((each) => isHopeful(each, facts));
+  const isReduced = mayGoOn && newest !== undefined;
+  const first = firstOf(serving, newest, { isReduced, facts });
+  const isLast = ({ id }: HeldVersion): boolean => first !== undefined && first.id !== id;
   return {
     serving: serving?.id,
     followers: new Set(followers.map(({ id }) => id)),
     isReduced,
-    last: new Set(followers.filter((each) => !first.has(each)).map(({ id }) => id)),
-    isShort: isServingShort || lacking.some(({ refusal }) => refusal !== undefined),
+    last: new Set(followers.filter((each) => isLast(each)).map(({ id }) => id)),
+    isShort: first?.refusal !== undefined,
   };
 }
 
 /**
- * Whether an open content may be complete some time, by what is known here. One whose shares did not add up is tried
+ * The content that comes before the others of its model: the default version while it lacks memory, or else the newest
+ * one that may become the default, until it is loaded here.
+ */
+function firstOf(
+  serving: HeldVersion | undefined,
+  newest: HeldVersion | undefined,
+  { isReduced, facts }: { readonly isReduced: boolean; readonly facts: SwapFacts },
+): HeldVersion | undefined {
+  const isShort = serving?.refusal !== undefined;
+  if (isShort && lacksReplicas(serving, { isFewer: isReduced, facts })) return serving;
+  const isLoaded = newest === undefined || !lacksReplicas(newest, { isFewer: true, facts });
+  return isLoaded ? undefined : newest;
+}
+
+/**
+ * Whether a content is open and may be complete some time, by what is known here. One whose shares did not add up is tried
  * again by all workers together; where they are not, it is not waited for.
  */
-function isHopeful({ model, version, status, trouble }: HeldVersion, facts: SwapFacts): boolean {
+function isHopeful(held: HeldVersion, facts: SwapFacts): boolean {
+  const { model, version, status, trouble } = held;
+  if (held.life.phase !== "open" || isRefused(held)) return false;
   const isTriedLater = trouble !== undefined && trouble.retryAtMs > facts.nowMs;
   const isTriedOut = trouble?.isLasting === true && trouble.error.code !== "UNAVAILABLE";
   if (isTriedLater || (isTriedOut && status.kind === "complete")) return false;

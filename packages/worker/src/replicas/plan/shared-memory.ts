@@ -49,12 +49,11 @@ function bytesGivenUp(
     : 0;
 }
 
-/** Whether a content is given up as a whole, or for another one that comes before it. */
+/** Whether a content is given up as a whole, or may be for another one of its model. */
 function isGivenUp(other: HeldVersion, held: HeldVersion, swap: VersionSwap | undefined): boolean {
   if (other.life.phase === "unloading") return true;
   if (swap?.followers.has(other.id) !== true) return false;
-  const isBefore = swap.followers.has(held.id) && !swap.last.has(held.id);
-  return swap.serving === held.id || (isBefore && swap.last.has(other.id));
+  return swap.serving === held.id || swap.followers.has(held.id);
 }
 
 /** Bytes of a content's replicas that are not among those to be kept. */
