@@ -262,6 +262,23 @@ describe("health", () => {
     );
   });
 
+  test("tells that a directory was changed into one that cannot be served", () => {
+    const message =
+      "w0 (and 2 more): Cannot read assets.extra/item-updates.jsonl, line 7: it has no id";
+    const served = (error: { code: string; message: string }): ReturnType<typeof healthOf> =>
+      healthOf(facts({ models: [model({ versions: [versionReport({ error })] })] }));
+    const health = served({ code: "INVALID_ARGUMENT", message });
+
+    expect(health.severity).toBe("degraded");
+    expect(health.sentence).toBe(
+      `movies/1 goes on with what it held before: its directory was changed, and cannot be served as it is now: ${message}`,
+    );
+    expect(health.remedy).toContain("winnow inspect DIR shows what is wrong");
+    for (const code of ["OK", "UNAVAILABLE"]) {
+      expect(served({ code, message }).severity).toBe("ok");
+    }
+  });
+
   test("tells that models are loaded before the first answers", () => {
     const loading = versionReport({
       state: "LOADING",

@@ -286,6 +286,7 @@ function courseFinding(model: ModelReport, version: VersionReport): Finding[] {
   if (rollout.failedOn.length > 0 || (state === "END" && error !== undefined)) {
     return [failureFinding(model, version)];
   }
+  if (version.isDefault) return replacementFindings(model.name, version);
   const isNewer = defaultVersion !== undefined && version.version > defaultVersion;
   if (!isNewer || state === "UNLOADING") return [];
   const { waitingFor, progress } = rollout;
@@ -293,6 +294,15 @@ function courseFinding(model: ModelReport, version: VersionReport): Finding[] {
   const why = error === undefined ? "" : `: ${error.message}`;
   const text = `${model.name}/${version.version} is on its way: ${percent(progress)} loaded${waits}${why}`;
   return [{ severity: "ok", text, remedy: "" }];
+}
+
+/** A version that answers whole while a worker fails with it: what it answers is no longer what its directory holds. */
+function replacementFindings(name: string, served: VersionReport): Finding[] {
+  const { version, state, partitions } = served;
+  const failure = failureTextOf(served);
+  if (state !== "AVAILABLE" || partitions.underreplicated > 0 || failure === "") return [];
+  const text = `${name}/${version} goes on with what it held before: its directory was changed, and cannot be served as it is now`;
+  return [{ severity: "degraded", text: `${text}${failure}`, remedy: failedRemedy(served.error) }];
 }
 
 function failureFinding(
