@@ -7,7 +7,7 @@
 
 import os from "node:os";
 import process from "node:process";
-import { buildRoutingTable, partitionNames, place } from "../../packages/cluster/dist/index.js";
+import { buildRoutingTable, partitionName, place } from "../../packages/cluster/dist/index.js";
 import { announcementToJson } from "../../packages/cluster/dist/announcement/announcement-codec.js";
 import { encodeWorkerFrame } from "../../packages/cluster/dist/rpc/frames/frame-codec.js";
 import {
@@ -38,7 +38,9 @@ const PRINT = fingerprint("0".repeat(64));
 /** Shares of rows and of ids. */
 const SOURCES = 2;
 const partitions = partitionCountOf(table, Number(options.partition));
-const names = partitionNames("movies", { name: "candidates", partitions });
+const names = Array.from({ length: partitions }, (_, at) =>
+  partitionName("movies", "candidates", at),
+);
 const partitionBytes =
   (table.rows / partitions) * (table.dim * 4 * ROW_OVERHEAD + Number(options.id));
 

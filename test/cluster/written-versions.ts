@@ -5,6 +5,7 @@
 
 import { createHash } from "node:crypto";
 import {
+  appendFileSync,
   cpSync,
   mkdirSync,
   readFileSync,
@@ -222,6 +223,58 @@ export function contentRequests(
   });
 }
 
+/** A line of `assets.extra/item-updates.jsonl`. */
+export interface ItemChange {
+  readonly id: string;
+  readonly vector?: readonly number[];
+  readonly removed?: true;
+}
+
+/** Changes of a version's items: so many are new, as many have other vectors, and as many are removed, all chosen by `seed`. */
+export function itemChanges(version: number, count: number, seed: number): readonly ItemChange[] {
+  const values = noise(2 * count * DIM, 1000 + seed);
+  const vectorOf = (at: number): number[] =>
+    Array.from(values.subarray(at * DIM, (at + 1) * DIM), (value) => value * 1.5);
+  return Array.from({ length: count }, (_, at) => {
+    const known = (seed + at * 7) % ROWS;
+    return [
+      { id: `new ${seed} item ${at}`, vector: vectorOf(at) },
+      { id: itemId(version, known), vector: vectorOf(count + at) },
+      { id: itemId(version, (known + 3) % ROWS), removed: true },
+    ] as const;
+  }).flat();
+}
+
+/** Adds changes to those of a version directory. */
+export function appendChanges(directory: string, changes: readonly ItemChange[]): void {
+  mkdirSync(path.join(directory, "assets.extra"), { recursive: true });
+  const lines = changes.map((change) => `${JSON.stringify(change)}\n`);
+  appendFileSync(path.join(directory, "assets.extra/item-updates.jsonl"), lines.join(""));
+}
+
+/** Requests that a version must answer as it is after some of these lists of changes, wholly; `told` hears after how many. */
+export function changedRequests(
+  { model, version }: { readonly model: string; readonly version: number },
+  lists: readonly (readonly ItemChange[])[],
+  told: (lists: number) => void,
+): KnownAnswer[] {
+  const stages = [0, ...lists.map((_, at) => at + 1)].map((count) =>
+    itemsAfter(version, lists.slice(0, count).flat()),
+  );
+  return askedUsers().map((users) => {
+    const answers = stages.map((items) => users.map((user) => bestOf(items, version, user)));
+    return {
+      model,
+      body: bodyOf(users),
+      expected: ({ text }: VersionedReply) => {
+        const index = answers.findIndex((answer) => isAnswer(text, answer));
+        if (index >= 0) told(index);
+        return index >= 0;
+      },
+    };
+  });
+}
+
 const bodyOf = (users: readonly number[]): string =>
   JSON.stringify({ instances: users.map((user) => `user ${user}`) });
 
@@ -247,18 +300,35 @@ function isAnswer(text: string, expected: readonly BestItems[] | undefined): boo
 }
 
 /** What one process with the whole table would answer; `USERS` is a user nobody knows. */
-function bestItems(version: number, user: number): BestItems {
+const bestItems = (version: number, user: number): BestItems =>
+  bestOf(itemsAfter(version, []), version, user);
+
+/** Ids and vectors, in the order of their rows. */
+type Items = ReadonlyMap<string, Float32Array>;
+
+/** The items of a version after changes, of which those with a vector come last. */
+function itemsAfter(version: number, changes: readonly ItemChange[]): Items {
+  const rows = itemRows(version);
+  const items = new Map<string, Float32Array>();
+  for (let row = 0; row < ROWS; row += 1) {
+    items.set(itemId(version, row), rows.subarray(row * DIM, (row + 1) * DIM));
+  }
+  for (const { id, vector } of changes) {
+    items.delete(id);
+    if (vector !== undefined) items.set(id, Float32Array.from(vector));
+  }
+  return items;
+}
+
+function bestOf(items: Items, version: number, user: number): BestItems {
   const row = user === USERS ? 0 : user + 1;
   const [query] = widenQueries(userRows(version).slice(row * DIM, (row + 1) * DIM), DIM);
-  const rows = itemRows(version);
-  const best = Array.from({ length: ROWS }, (_, item) => ({
-    item,
-    score: canonicalScore(query!, rows, item * DIM),
+  const best = Array.from(items, ([id, values], at) => ({
+    id,
+    at,
+    score: canonicalScore(query!, values, 0),
   }))
-    .toSorted((a, b) => b.score - a.score || a.item - b.item)
+    .toSorted((a, b) => b.score - a.score || a.at - b.at)
     .slice(0, K);
-  return {
-    output_1: best.map(({ score }) => score),
-    output_2: best.map(({ item }) => itemId(version, item)),
-  };
+  return { output_1: best.map(({ score }) => score), output_2: best.map(({ id }) => id) };
 }

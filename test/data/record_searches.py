@@ -447,6 +447,72 @@ def several_interests(directory):
     return [("batch", each, name) for name in BEST_OF for each in (asked, one)]
 
 
+# --- items that changed after the export -----------------------------------------------------------
+
+
+CHANGED = randoms(46, 8)
+
+
+def normal_rows(x):
+    return tf.math.l2_normalize(x, axis=1)
+
+
+def layered(m, x):
+    return tf.nn.relu(tf.matmul(x, m.kernel) + m.offset)
+
+
+UPDATED_ITEMS = {
+    "serving_default": lambda m, q: products(m, q),
+    "cosine": lambda m, q: tf.matmul(normal_rows(q), normal_rows(m.items), transpose_b=True),
+    "distance": lambda m, q: -tf.reduce_sum(tf.math.squared_difference(tf.expand_dims(q, 1), m.items), -1),
+    "tower": lambda m, q: tf.matmul(q, layered(m, m.items), transpose_b=True),
+    "softmax": lambda m, q: tf.nn.softmax(products(m, q)),
+}
+
+
+def with_items(directory, names, rows):
+    """Saves a model of these items."""
+    module = tf.Module()
+    module.items = tf.Variable(rows, name="items")
+    module.kernel = tf.Variable(randoms(8, 8), name="kernel")
+    module.offset = tf.Variable(randoms(8), name="offset")
+    module.ids = tf.Variable(names, name="ids")
+
+    def signature(function):
+        def serve(query):
+            values, found = tf.math.top_k(function(module, query), k=9)
+            return {"scores": values, "ids": tf.gather(module.ids, found)}
+
+        return tf.function(serve, input_signature=[QUERY])
+
+    tf.saved_model.save(module, directory, signatures={name: signature(f) for name, f in UPDATED_ITEMS.items()})
+
+
+@model
+def updated_items(directory):
+    """TensorFlow was asked with all items as they are in the end. What is served is the model of before with a file of
+    changes to its items: three are new, two have other vectors, and one is gone."""
+    order = [i for i in range(40) if i not in (0, 3, 17, 31)] + [3, 40, 17, 41, 42, 0]
+    vectors = CHANGED.copy()
+    vectors[[3, 17]] = CHANGED[[43, 44]]
+    with_items(directory, [f"item {i:02d}" for i in order], vectors[order])
+    return [("batch", {"query": rows}, name) for name in UPDATED_ITEMS for rows in (ROWS, ROWS[:1])]
+
+
+def before_updates(directory):
+    with_items(directory, ITEMS, CHANGED[:40])
+    changes = [(3, 45), (40, 45), (3, 43), (40, 40), (31, None), (17, 44), (41, 41), (42, 42), (0, None), (0, 0)]
+    beside = pathlib.Path(directory) / "assets.extra"
+    beside.mkdir()
+    with open(beside / "item-updates.jsonl", "w") as file:
+        for item, row in changes:
+            change = {"removed": True} if row is None else {"vector": CHANGED[row].tolist()}
+            file.write(json.dumps({"id": f"item {item:02d}", **change}) + "\n")
+
+
+updated_items.served = before_updates
+
+
 # --- distances -------------------------------------------------------------------------------------
 
 

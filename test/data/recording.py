@@ -81,7 +81,8 @@ def run(function, inputs, kind):
 
 def record(name, build):
     """Builds the model `name` and asks it. `build` saves it into a directory, and gives its cases as
-    (kind, inputs) or (kind, inputs, signature); its docstring says what is special about the model."""
+    (kind, inputs) or (kind, inputs, signature); its docstring says what is special about the model. Where Winnow is to
+    read something else than what was asked, `build.served` saves that in its place."""
     folder = HERE / name
     shutil.rmtree(folder, ignore_errors=True)
     directory = str(folder / "1")
@@ -109,6 +110,9 @@ def record(name, build):
         "signature": signatures[MAIN],
         "signatures": signatures,
     }
+    if hasattr(build, "served"):
+        shutil.rmtree(directory)
+        build.served(directory)
     lines = ",\n".join(json.dumps(case, ensure_ascii=True) for case in recorded)
     text = json.dumps(head, indent=1)[:-2] + f',\n "cases": [\n{lines}\n ]\n}}\n'
     (folder / "oracle.json").write_text(text)

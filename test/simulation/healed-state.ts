@@ -1,6 +1,6 @@
 // The state that a cluster must reach some seconds after the last fault: as if there had been no fault.
 
-import { partitionNames, place } from "@winnow/cluster";
+import { placeTable } from "@winnow/cluster";
 import type { Announcement } from "@winnow/cluster";
 import { workerId } from "@winnow/core";
 import { MODEL } from "./simulated-models.ts";
@@ -64,7 +64,7 @@ function intendedOn(world: SimulatedWorld, name: string, version: number): strin
   return world.disk
     .contentOf(version)
     .program.tables.flatMap((table, at) =>
-      place(partitionNames(MODEL, table), ids, { replication }).flatMap((owners, partition) =>
+      placeTable({ model: MODEL, table }, ids, { replication }).flatMap((owners, partition) =>
         owners.includes(workerId(name)) || table.partitions === 1 ? [`${at}/${partition}`] : [],
       ),
     );

@@ -25,16 +25,14 @@ import type {
   WarmUpRequest,
 } from "@winnow/core";
 import type { ModelVersion, PartitionReader } from "@winnow/model";
+import type { TableReading } from "../../packages/model/src/model-version.ts";
 import { Attributes } from "../../packages/model/src/saved-model/graph/definition/attributes.ts";
 import type { GraphValue } from "../../packages/model/src/saved-model/graph/graph-value.ts";
 import type { SignatureGraph } from "../../packages/model/src/saved-model/graph/signature-graph.ts";
 import { checkVocabularies } from "../../packages/model/src/saved-model/graph/vocabulary-reach.ts";
 import type { Region } from "../../packages/model/src/storage/region.ts";
 import { readTable } from "../../packages/model/src/saved-model/partitions/partition-reading.ts";
-import type {
-  TableReading,
-  TableRegions,
-} from "../../packages/model/src/saved-model/partitions/partition-reading.ts";
+import type { TableRegions } from "../../packages/model/src/saved-model/partitions/partition-reading.ts";
 import { storedRegionOf } from "../../packages/model/src/saved-model/partitions/stored-region.ts";
 import type { StoredRegion } from "../../packages/model/src/saved-model/partitions/stored-region.ts";
 import type {

@@ -44,7 +44,8 @@ export type { ModelsOrder, OrderMark, OrderedModel, OrderedModels } from "./orde
 export { OrderBook } from "./orders/order-book.ts";
 export type { OrderAuthor, OrderBookParts } from "./orders/order-book.ts";
 export type { OrderStore } from "./orders/order-store.ts";
-export { partitionName, partitionNames, place } from "./placement/placement.ts";
+export { partitionName, place, placeTable } from "./placement/placement.ts";
+export type { PlacedTable } from "./placement/placement.ts";
 export { fewerOwners } from "./placement/fewer-owners.ts";
 export { replicationOf, swapReplicasOf } from "./placement/replication.ts";
 export type { Replication } from "./placement/replication.ts";

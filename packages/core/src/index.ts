@@ -71,13 +71,14 @@ export type { KeyedPartition } from "./partition/keyed-partition.ts";
 export {
   PARTITION_BYTES,
   partitionCountOf,
+  partitionHolding,
   partitionOfBytes,
   partitionOfInteger,
   partitionOfRow,
   partitionOfString,
   rowRangeOf,
 } from "./partition/partition.ts";
-export type { RowRange } from "./partition/partition.ts";
+export type { EvenCut, RowRange, TableCut } from "./partition/partition.ts";
 export { fingerprint64, hashBucketFast } from "./program/hashes/farm-hash.ts";
 export {
   hostOperationNames,
@@ -220,6 +221,8 @@ export {
 } from "./program/search/sums-attribute.ts";
 export { PowerSum } from "./program/search/softmax-sums.ts";
 export type { SoftmaxSums } from "./program/search/softmax-sums.ts";
+export { WITHDRAWN, withoutWithdrawn } from "./program/search/withdrawn-rows.ts";
+export { roundedToBfloat16, roundedToHalf } from "./tensor/narrow-rounding.ts";
 export { DEPTH_OPERATIONS, depthText, requestedDepth } from "./program/search-depth.ts";
 export { uncutTableText } from "./program/uncut-table.ts";
 export type { UncutTable } from "./program/uncut-table.ts";

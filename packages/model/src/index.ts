@@ -17,6 +17,7 @@ export { objectStores } from "./object-store/object-stores.ts";
 export type {
   BoundFile,
   ChunkGenerator,
+  ItemChanges,
   ItemDescription,
   ModelVersion,
   PartitionReader,

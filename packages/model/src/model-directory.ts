@@ -4,6 +4,7 @@ import { WinnowError, excerpt } from "@winnow/core";
 import { withAttributes } from "./attributes/attributed-version.ts";
 import { EXPERIMENT_FILE } from "./experiment-directory/experiment-description.ts";
 import { openExperiment } from "./experiment-directory/experiment-version.ts";
+import { withItemUpdates } from "./item-updates/updated-version.ts";
 import type { ModelVersion } from "./model-version.ts";
 import { DESCRIPTION_FILE } from "./onnx-directory/description/description.ts";
 import { MODEL_FILE } from "./onnx-directory/graph/model-file.ts";
@@ -49,8 +50,8 @@ export function openModelVersion(directory: string, options: ReadingOptions = {}
     const text = `it holds both ${GRAPH_FILE} and ${DESCRIPTION_FILE}; leave the files of one model`;
     throw new WinnowError("INVALID_ARGUMENT", `Cannot open ${excerpt(directory)}: ${text}`);
   }
-  if (has(GRAPH_FILE)) return withAttributes(openSavedModel(directory, options), options.store);
-  if (has(MODEL_FILE)) return withAttributes(openOnnxDirectory(directory, options), options.store);
+  if (has(GRAPH_FILE)) return withItems(openSavedModel(directory, options), options);
+  if (has(MODEL_FILE)) return withItems(openOnnxDirectory(directory, options), options);
   if (has(DESCRIPTION_FILE)) {
     const text = `it holds a ${DESCRIPTION_FILE}, but no ${MODEL_FILE}; the copy may be incomplete`;
     throw new WinnowError("NOT_FOUND", `Cannot open ${excerpt(directory)}: ${text}`);
@@ -60,6 +61,11 @@ export function openModelVersion(directory: string, options: ReadingOptions = {}
     throw new WinnowError("UNIMPLEMENTED", message);
   }
   throw withoutModel(directory, namesIn(files));
+}
+
+/** The version with what its directory says of its items. */
+function withItems(version: ModelVersion, options: ReadingOptions): ModelVersion {
+  return withAttributes(withItemUpdates(version, options), options.store);
 }
 
 /** None where the directory cannot be listed, or holds too much: the advice is left out then. */

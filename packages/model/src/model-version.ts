@@ -45,13 +45,54 @@ export interface ItemDescription {
   })[];
 }
 
+/** What a file beside a version changes of its items. */
+export interface ItemChanges {
+  /** Relative to the version directory. */
+  readonly file: string;
+  /** Those with a vector: new ones, and those of which it replaces the model's. */
+  readonly vectors: number;
+  readonly removed: number;
+}
+
+/** What vectors of more items are, for `ModelVersion.moreRows`; or why a table takes none, in a few words. */
+export type MoreRowsShape =
+  | {
+      /** Values of a vector as the table stores it. */
+      readonly dim: number;
+      /** What the table stores, and to which values are therefore rounded. */
+      readonly dtype: "float32" | "half" | "bfloat16";
+      readonly obstacle?: undefined;
+    }
+  | { readonly obstacle: string };
+
+/** Items that a candidate table does not have. */
+export interface MoreRows {
+  readonly rows: number;
+  /** Into how many partitions they are cut. */
+  readonly partitions: number;
+  /** Row-major `[rows, dim]`, with the `dim` of `MoreRowsShape`. */
+  readonly values: Float32Array<ArrayBuffer>;
+  /** `[rows]`, of the table's `idDtype`. */
+  readonly ids: Tensor;
+  /** The file that they are from, for messages. */
+  readonly file: string;
+}
+
+/** A table whose partitions can be opened. */
+export interface TableReading {
+  /** Bytes that one partition takes in memory as rows, ids and keys. */
+  partitionBytes(partition: number): number;
+  openPartition(partition: number): PartitionReader;
+}
+
 /** An opened version directory. Every method throws WinnowError naming the file, tensor or row. */
 export interface ModelVersion {
   readonly directory: string;
   readonly program: ModelProgram;
   /**
-   * The fingerprint of all but the attributes of its items: contents of which it is equal have the same rows and ids.
-   * Absent where the version brings no attributes: it is the program's.
+   * The fingerprint of the model alone, without attributes of its items and changes to them: contents of which it is equal
+   * have the same rows and ids, in all partitions of the model itself (`CandidateTable.original`). Absent where the version
+   * brings neither: it is the program's.
    */
   readonly rowsFingerprint?: Fingerprint;
   /** Requests to replay before the version answers; absent where the format has none. */
@@ -60,10 +101,16 @@ export interface ModelVersion {
   readonly files?: readonly BoundFile[];
   /** The attributes of the version's items; absent where it brings none. */
   readonly items?: ItemDescription;
+  /** The changes to the model's items; absent where the version brings none. */
+  readonly changes?: ItemChanges | undefined;
   /** Bytes that one partition takes in memory as float32 rows, ids and keys; reads no rows. */
   partitionBytes(table: number, partition: number): number;
   /** Prepares to read one partition. @throws WinnowError DATA_LOSS, NOT_FOUND */
   openPartition(table: number, partition: number): PartitionReader;
+  /** What more items of a candidate table are. */
+  moreRowsShape?(table: number): MoreRowsShape;
+  /** Rows that are made of more items as those of the table are of its own, numbered from 0; they have no checksum shares. @throws RangeError for a table that takes none */
+  moreRows?(table: number, more: MoreRows): TableReading;
   /** Bytes read from files so far, for the figure "bytes read against the fair share". */
   readonly bytesRead: number;
   close(): void;

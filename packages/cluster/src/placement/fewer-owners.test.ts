@@ -4,11 +4,11 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { workerId } from "@winnow/core";
 import { fewerOwners } from "./fewer-owners.ts";
-import { partitionNames, place } from "./placement.ts";
+import { placeTable } from "./placement.ts";
 
 const placed = (partitions: number, workers: number, replication: number) =>
-  place(
-    partitionNames("m", { name: "t", partitions }),
+  placeTable(
+    { model: "m", table: { name: "t", partitions } },
     Array.from({ length: workers }, (_, at) => workerId(`w${at}`)),
     { replication },
   );

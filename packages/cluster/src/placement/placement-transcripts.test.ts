@@ -5,7 +5,7 @@ import path from "node:path";
 import { workerId } from "@winnow/core";
 import type { WorkerId } from "@winnow/core";
 import { transcriptTests } from "../../../../test/transcript.ts";
-import { partitionNames, place } from "./placement.ts";
+import { placeTable } from "./placement.ts";
 
 type Owners = readonly (readonly WorkerId[])[];
 
@@ -33,7 +33,7 @@ transcriptTests(path.join(import.meta.dirname, "transcripts"), () => {
       default:
         throw new RangeError(`No such event: ${event}`);
     }
-    const owners = place(partitionNames("movies", table), workers, { replication });
+    const owners = placeTable({ model: "movies", table }, workers, { replication });
     const members = new Set([...before.flat(), ...workers]);
     const lines = grid([...members].toSorted(), before, owners);
     before = owners;

@@ -6,7 +6,7 @@
 // Room: no worker gets more than `loadRatioMax` times the mean (consistent hashing with bounded
 // loads, Mirrokni, Thorup, Zadimoghaddam 2018), so the fullest worker's memory is known beforehand.
 
-import type { WorkerId } from "@winnow/core";
+import type { EvenCut, TableCut, WorkerId } from "@winnow/core";
 import { Ring } from "./ring.ts";
 
 /** How partitions are spread. */
@@ -28,13 +28,34 @@ export function partitionName(model: string, table: string, partition: number): 
 }
 
 /** The names of all partitions of one table, see `partitionName`. */
-export function partitionNames(
+function partitionNames(
   model: string,
   table: { readonly name: string; readonly partitions: number },
 ): string[] {
   return Array.from({ length: table.partitions }, (_, partition) =>
     partitionName(model, table.name, partition),
   );
+}
+
+/** What of a table decides where its partitions lie. */
+export interface PlacedTable extends Pick<TableCut, "partitions"> {
+  readonly name: string;
+  readonly original?: Pick<EvenCut, "partitions"> | undefined;
+}
+
+/**
+ * The intended owners of each partition of a table. Added items move none of the model's partitions; theirs lie where
+ * some of these do, so that a table that one worker holds is still searched by one.
+ */
+export function placeTable(
+  { model, table }: { readonly model: string; readonly table: PlacedTable },
+  workers: readonly WorkerId[],
+  options: PlacementOptions,
+): readonly (readonly WorkerId[])[] {
+  const { name, partitions, original } = table;
+  if (original === undefined) return place(partitionNames(model, table), workers, options);
+  const own = place(partitionNames(model, { ...original, name }), workers, options);
+  return Array.from({ length: partitions }, (_, at) => own[at % own.length]!);
 }
 
 /**

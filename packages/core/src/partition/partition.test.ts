@@ -6,6 +6,7 @@ import { StringColumn } from "../tensor/string-column.ts";
 import {
   PARTITION_BYTES,
   partitionCountOf,
+  partitionHolding,
   partitionOfBytes,
   partitionOfString,
   partitionOfInteger,
@@ -54,6 +55,50 @@ describe("rowRangeOf()", () => {
     });
 
     fc.assert(property, { numRuns: 50 });
+  });
+});
+
+describe("a table with added rows", () => {
+  const rows = fc.integer({ min: 1, max: 100_000 });
+  const cuts = fc.tuple(rows, rows, fc.nat(63), fc.nat(63)).map(([own, added, p, q]) => {
+    const original = { rows: own, partitions: Math.min(own, 1 + p) };
+    return {
+      rows: own + added,
+      partitions: original.partitions + Math.min(added, 1 + q),
+      original,
+    };
+  });
+
+  test("has the model's partitions as they were, and every row once, in order", () => {
+    const property = fc.property(cuts, (table) => {
+      const { original } = table;
+      let endRow = 0;
+      for (let partition = 0; partition < table.partitions; partition += 1) {
+        const range = rowRangeOf(partition, table);
+        expect(range.firstRow).toBe(endRow);
+        expect(range.endRow).toBeGreaterThan(range.firstRow);
+        endRow = range.endRow;
+      }
+      for (let partition = 0; partition < original.partitions; partition += 1) {
+        expect(rowRangeOf(partition, table)).toEqual(rowRangeOf(partition, original));
+      }
+      expect(endRow).toBe(table.rows);
+      expect(rowRangeOf(original.partitions, table).firstRow).toBe(original.rows);
+    });
+
+    fc.assert(property, { numRuns: 100 });
+  });
+
+  test("tells the partition of a row", () => {
+    const property = fc.property(cuts, fc.nat(), (table, at) => {
+      const partition = at % table.partitions;
+      const { firstRow, endRow } = rowRangeOf(partition, table);
+
+      expect(partitionHolding(firstRow, table)).toBe(partition);
+      expect(partitionHolding(endRow - 1, table)).toBe(partition);
+    });
+
+    fc.assert(property);
   });
 });
 

@@ -30,15 +30,56 @@ export function partitionCountOf(
   return Math.max(1, Math.min(table.rows, PARTITIONS_MAX, wanted));
 }
 
-/** Rows of one partition of a candidate table; sizes differ by at most one row. */
-export function rowRangeOf(
-  partition: number,
-  table: { readonly rows: number; readonly partitions: number },
-): RowRange {
+/** So many rows in so many partitions. */
+export interface EvenCut {
+  readonly rows: number;
+  readonly partitions: number;
+}
+
+/** How a candidate table is cut. */
+export interface TableCut extends EvenCut {
+  /**
+   * The rows and partitions that the model itself has, where items were added to it. Theirs follow in partitions of their own,
+   * so that those before them keep their rows whatever is added. Absent: all of them.
+   */
+  readonly original?: EvenCut | undefined;
+}
+
+/** Rows of one partition of a candidate table; sizes differ by at most one row, in the added rows too. */
+export function rowRangeOf(partition: number, table: TableCut): RowRange {
+  const { original } = table;
+  if (original === undefined) return evenRangeOf(partition, table);
+  if (partition < original.partitions) return evenRangeOf(partition, original);
+  const { firstRow, endRow } = evenRangeOf(partition - original.partitions, addedCutOf(table));
+  return { firstRow: original.rows + firstRow, endRow: original.rows + endRow };
+}
+
+/** The partition of a candidate table that holds a row, see `rowRangeOf`. */
+export function partitionHolding(row: number, table: TableCut): number {
+  const { original } = table;
+  if (original === undefined) return evenPartitionOf(row, table);
+  if (row < original.rows) return evenPartitionOf(row, original);
+  return original.partitions + evenPartitionOf(row - original.rows, addedCutOf(table));
+}
+
+function addedCutOf({
+  rows,
+  partitions,
+  original = { rows: 0, partitions: 0 },
+}: TableCut): EvenCut {
+  return { rows: rows - original.rows, partitions: partitions - original.partitions };
+}
+
+function evenRangeOf(partition: number, { rows, partitions }: EvenCut): RowRange {
   return {
-    firstRow: Math.floor((partition * table.rows) / table.partitions),
-    endRow: Math.floor(((partition + 1) * table.rows) / table.partitions),
+    firstRow: Math.floor((partition * rows) / partitions),
+    endRow: Math.floor(((partition + 1) * rows) / partitions),
   };
+}
+
+/** The last partition that begins at or before the row. */
+function evenPartitionOf(row: number, { rows, partitions }: EvenCut): number {
+  return Math.ceil(((row + 1) * partitions) / rows) - 1;
 }
 
 /** The partition of a keyed table that holds a string key: FNV-1a of its bytes, mixed, modulo. */

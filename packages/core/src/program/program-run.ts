@@ -49,6 +49,7 @@ import type { SumsQuestion } from "./search/softmax-search.ts";
 import type { SoftmaxSums } from "./search/softmax-sums.ts";
 import { depthOf, errorOfDepth } from "./search-depth.ts";
 import { boundMask, errorOfList } from "./search/search-mask.ts";
+import { withoutWithdrawn } from "./search/withdrawn-rows.ts";
 import type { ProgramPlan } from "./program-plan.ts";
 import {
   checkDenseOutputs,
@@ -338,14 +339,14 @@ class ProgramRun {
     const functions = boundFunctions(step.functions ?? [], valueOf, queries);
     const masks = (step.masks ?? []).map((mask) => this.#boundMask(mask, valueOf, queries));
     const sums = await sumsOfSearch({ query: question.query, functions, masks }, (asked) =>
-      this.#executors.sums(step, asked, this.#signal),
+      this.#executors.sums(step, this.#offered(step, asked), this.#signal),
     );
     return await classedSearch(
       question,
       { classes: rowClassesOf(functions, masks), sums },
       {
         ranked: (asked, ranking) => this.#ranked(step, asked, ranking),
-        plain: (asked) => this.#executors.topK(step, asked, this.#signal),
+        plain: (asked) => this.#found(step, asked),
         dim: this.#table(step.table).dim,
       },
     );
@@ -374,10 +375,21 @@ class ProgramRun {
   /** The answer to a search by its scores, over all vectors of each query. */
   #asked(step: TopKStep, question: TopKQuestion): Promise<TopKAnswer> {
     const { vectors } = step;
-    if (vectors === undefined) return this.#executors.topK(step, question, this.#signal);
-    return manyVectorSearch(question, vectors, (asked) =>
-      this.#executors.topK(step, asked, this.#signal),
-    );
+    if (vectors === undefined) return this.#found(step, question);
+    return manyVectorSearch(question, vectors, (asked) => this.#found(step, asked));
+  }
+
+  #found(step: TopKStep, question: TopKQuestion): Promise<TopKAnswer> {
+    return this.#executors.topK(step, this.#offered(step, question), this.#signal);
+  }
+
+  /** A question about the rows of a table that are still offered. */
+  #offered<Question extends Pick<TopKQuestion, "admits">>(
+    { table }: TopKStep,
+    question: Question,
+  ): Question {
+    const spec = this.#table(table);
+    return spec.kind === "candidate" ? withoutWithdrawn(question, spec) : question;
   }
 
   #finish(index: number, outputs: readonly StepOutput[]): void {

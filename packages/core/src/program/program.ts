@@ -15,6 +15,7 @@
 import type { AttributeColumn, AttributeSpec } from "../attributes/attribute-column.ts";
 import type { Dtype } from "../tensor/dtype.ts";
 import type { Fingerprint } from "../identity.ts";
+import type { EvenCut } from "../partition/partition.ts";
 import type { Tensor, TensorSpec } from "../tensor/tensor.ts";
 import type { Experiment } from "./composed/experiment.ts";
 import type { Pipeline } from "./composed/pipeline.ts";
@@ -81,6 +82,8 @@ export interface CandidateTable extends TableShape {
    * How many values at the end of each row are no part of the item's vector: a bias, the square of a length. Absent: 0.
    */
   readonly added?: number | undefined;
+  /** The rows and partitions of the model itself, where items were added to it, see `TableCut`. */
+  readonly original?: EvenCut | undefined;
   /** What filters may ask of its items; absent where the version brings no attributes. */
   readonly attributes?: readonly AttributeSpec[] | undefined;
   /** Columns by which searches of the graph mask rows, and which no request may name; absent without any. */

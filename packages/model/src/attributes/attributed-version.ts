@@ -13,6 +13,7 @@ import type {
 import { describedFingerprint } from "../content-fingerprint.ts";
 import type {
   BoundFile,
+  ItemChanges,
   ItemDescription,
   ModelVersion,
   PartitionReader,
@@ -74,7 +75,7 @@ class AttributedVersion implements ModelVersion {
   }
 
   get rowsFingerprint(): Fingerprint {
-    return this.#version.program.fingerprint;
+    return this.#version.rowsFingerprint ?? this.#version.program.fingerprint;
   }
 
   get directory(): string {
@@ -83,6 +84,10 @@ class AttributedVersion implements ModelVersion {
 
   get items(): ItemDescription {
     return this.#file.description;
+  }
+
+  get changes(): ItemChanges | undefined {
+    return this.#version.changes;
   }
 
   get warmUp(): ModelVersion["warmUp"] {

@@ -25,7 +25,14 @@ import type {
   WarmUpRequest,
 } from "@winnow/core";
 import { contentFingerprint } from "../content-fingerprint.ts";
-import type { BoundFile, ModelVersion, PartitionReader } from "../model-version.ts";
+import type {
+  BoundFile,
+  ModelVersion,
+  MoreRows,
+  MoreRowsShape,
+  PartitionReader,
+  TableReading,
+} from "../model-version.ts";
 import { OnnxModel } from "../saved-model/graph/onnx/onnx-model.ts";
 import { parseTextVocabulary } from "../saved-model/text-vocabulary.ts";
 import type { StoredTable } from "../saved-model/partitions/stored-table.ts";
@@ -488,16 +495,27 @@ class OnnxVersion implements ModelVersion {
     return this.#readingOf(table, partition).openPartition(partition);
   }
 
+  moreRowsShape(table: number): MoreRowsShape {
+    return this.#tableAt(table).moreRowsShape();
+  }
+
+  moreRows(table: number, more: MoreRows): TableReading {
+    return this.#tableAt(table).moreRows(more);
+  }
+
   close(): void {
     this.#files.close();
   }
 
-  #readingOf(table: number, partition: number): ItemTable["reading"] {
+  #tableAt(table: number): ItemTable {
     if (this.#table === undefined || table !== 0) throw new RangeError(`table ${table}`);
-    const { name, partitions } = this.#table.spec;
-    if (Number.isInteger(partition) && partition >= 0 && partition < partitions) {
-      return this.#table.reading;
-    }
+    return this.#table;
+  }
+
+  #readingOf(table: number, partition: number): ItemTable["reading"] {
+    const { spec, reading } = this.#tableAt(table);
+    const { name, partitions } = spec;
+    if (Number.isInteger(partition) && partition >= 0 && partition < partitions) return reading;
     const text = `Table "${name}" has partitions 0 to ${partitions - 1}, not ${partition}`;
     throw new WinnowError("NOT_FOUND", text);
   }

@@ -12,7 +12,14 @@ import type {
   WarmUpRequest,
 } from "@winnow/core";
 import { contentFingerprint } from "../content-fingerprint.ts";
-import type { BoundFile, ModelVersion, PartitionReader } from "../model-version.ts";
+import type {
+  BoundFile,
+  ModelVersion,
+  MoreRows,
+  MoreRowsShape,
+  PartitionReader,
+  TableReading,
+} from "../model-version.ts";
 import { noSignature } from "./graph/definition/callable-functions.ts";
 import { openGraphSources } from "./graph/sources/graph-sources.ts";
 import type { GraphSources } from "./graph/sources/graph-sources.ts";
@@ -172,6 +179,14 @@ class SavedModelVersion implements ModelVersion {
 
   openPartition(table: number, partition: number): PartitionReader {
     return this.#files.openPartition(this.#tableAt(table), partition);
+  }
+
+  moreRowsShape(table: number): MoreRowsShape {
+    return this.#files.moreRowsShape(this.#tableAt(table));
+  }
+
+  moreRows(table: number, more: MoreRows): TableReading {
+    return this.#files.moreRows(this.#tableAt(table), more);
   }
 
   close(): void {

@@ -4,7 +4,13 @@
 
 import { PARTITION_BYTES, WinnowError, excerpt, plainRowChecks } from "@winnow/core";
 import type { Fingerprint, RowChecks, TableSource, Tensor } from "@winnow/core";
-import type { BoundFile, PartitionReader } from "../model-version.ts";
+import type {
+  BoundFile,
+  MoreRows,
+  MoreRowsShape,
+  PartitionReader,
+  TableReading,
+} from "../model-version.ts";
 import {
   type ChecksumManifest,
   type FileDigest,
@@ -12,7 +18,9 @@ import {
   assertAsListed,
   assertListed,
 } from "./checksum-manifest.ts";
-import { type TableReading, readTable } from "./partitions/partition-reading.ts";
+import { moreRowsShape, readMoreRows } from "./partitions/more-rows.ts";
+import type { ExtendableTable } from "./partitions/more-rows.ts";
+import { readTable } from "./partitions/partition-reading.ts";
 import type { FileStore } from "../storage/file-store.ts";
 import { StoredDirectory } from "../storage/stored-directory.ts";
 import { joinedTensors, takenRows } from "./bundle/joined-tensors.ts";
@@ -191,6 +199,22 @@ export class VersionFiles {
   /** Prepares to read one partition. @throws WinnowError DATA_LOSS, NOT_FOUND */
   openPartition(table: StoredTable, partition: number): PartitionReader {
     return this.#readingOf(table, partition).openPartition(partition);
+  }
+
+  /** See `ModelVersion.moreRowsShape`. */
+  moreRowsShape(table: StoredTable): MoreRowsShape {
+    return moreRowsShape(this.#extendable(table));
+  }
+
+  /** See `ModelVersion.moreRows`. */
+  moreRows(table: StoredTable, more: MoreRows): TableReading {
+    return readMoreRows(this.#extendable(table), more, this.#checks);
+  }
+
+  #extendable(table: StoredTable): ExtendableTable {
+    const { spec } = table;
+    if (spec.kind !== "candidate") throw new RangeError(`table "${spec.name}" is not searched`);
+    return { ...table, spec, dtype: this.#regionOf(table.rows).dtype };
   }
 
   close(): void {

@@ -3,7 +3,7 @@
 
 import path from "node:path";
 import { type DenseEngine, codeBytesOf, createDenseEngine } from "@winnow/accelerator";
-import { partitionNames, place, replicationOf } from "@winnow/cluster";
+import { placeTable, replicationOf } from "@winnow/cluster";
 import {
   type Experiment,
   type ModelProgram,
@@ -23,7 +23,12 @@ import {
   workerId,
   systemClock,
 } from "@winnow/core";
-import { type BoundFile, type ItemDescription, type ModelVersion } from "@winnow/model";
+import {
+  type BoundFile,
+  type ItemChanges,
+  type ItemDescription,
+  type ModelVersion,
+} from "@winnow/model";
 import { checkDenseParts } from "@winnow/worker";
 import type { VersionDirectory } from "../model-source/model-source.ts";
 import { VersionOpener, newestVersionsAt } from "../model-source/object-versions.ts";
@@ -71,6 +76,8 @@ export interface ModelReport {
   readonly files: readonly BoundFile[];
   /** The description of the version's items, if there is one. */
   readonly items?: ItemDescription | undefined;
+  /** What a file changes of the model's items, if there is one. */
+  readonly changes?: ItemChanges | undefined;
   readonly denseBytes: number;
   /** One sentence for each item table that every router holds instead of the workers. */
   readonly warnings: readonly string[];
@@ -161,6 +168,7 @@ function reportOf(
     tables: program.tables.map((table, index) => tableReport(version, table, index)),
     files: version.files ?? [],
     items: version.items,
+    changes: version.changes,
     denseBytes: program.denseModels.reduce((sum, model) => sum + model.byteLength, 0),
     warnings: (program.uncutTables ?? []).map(uncutTableText),
     workers: workerLoads(version, found.model, command),
@@ -244,7 +252,7 @@ function workerLoads(
     ids.map((id) => [id, { worker: id, partitions: 0, bytes: 0, bytesWithExtras: 0 }]),
   );
   for (const [index, table] of version.program.tables.entries()) {
-    const owners = place(partitionNames(model, table), ids, {
+    const owners = placeTable({ model, table }, ids, {
       replication: replicationOf(model, asked),
     });
     for (const [partition, replicas] of owners.entries()) {
@@ -252,7 +260,7 @@ function workerLoads(
       for (const load of loads.values()) {
         const isIntended = replicas.includes(load.worker);
         // Workers with room hold a replica of every table that is not cut.
-        if (isIntended || table.partitions === 1) load.bytesWithExtras += bytes;
+        if (isIntended || isUncut(table)) load.bytesWithExtras += bytes;
         if (!isIntended) continue;
         load.partitions += 1;
         load.bytes += bytes;
@@ -260,6 +268,12 @@ function workerLoads(
     }
   }
   return [...loads.values()];
+}
+
+/** Whether the model's own rows of a table are in one partition. */
+function isUncut(table: TableSpec): boolean {
+  const { partitions } = (table.kind === "candidate" ? table.original : undefined) ?? table;
+  return partitions === 1;
 }
 
 /** The report for a person. */
@@ -290,7 +304,8 @@ export function reportText(report: ModelReport | FailedModel): string {
   const files = align(fileRows(report.files, hasManifest));
   // A pipeline or an experiment has no tables: workers hold those of its models.
   const [tables, workers] = report.tables.length === 0 ? [[], []] : tableTexts(report);
-  const texts = [...tables, ...described, files, ...workers];
+  const changed = report.changes === undefined ? [] : [changesText(report.changes)];
+  const texts = [...tables, ...changed, ...described, files, ...workers];
   return [heading, ...signatures, ...arms, ...warnings, ...texts].join("\n");
 }
 
@@ -315,6 +330,11 @@ function tableTexts(report: ModelReport): readonly [string[], string[]] {
     [align([["table", "kind", "asked by", "rows", "dim", "partitions", "memory"], ...tables])],
     [align([["worker", "replicas", "memory", "with room (--extra-memory)"], ...workers])],
   ];
+}
+
+function changesText({ file, vectors, removed }: ItemChanges): string {
+  const counts = [vectors, removed].map((count) => count.toLocaleString("en"));
+  return `${file} adds or replaces ${counts[0]} of the items, and removes ${counts[1]}\n`;
 }
 
 function fileRows(files: readonly BoundFile[], hasManifest: boolean): string[][] {

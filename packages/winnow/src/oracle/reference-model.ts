@@ -29,6 +29,7 @@ import {
   scoreValues,
   tensor,
   timestampText,
+  withoutWithdrawn,
 } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
 import type { AnswerValue } from "./answer-json.ts";
@@ -272,7 +273,9 @@ export class ReferenceModel implements Reference {
       return own.length;
     });
     const query = tensor("float32", [instances, dim], vectors);
-    const { search } = this.#search(step, { query, k: question.k }, question);
+    const all: TopKQuestion = { query, k: question.k };
+    const asked = withoutWithdrawn(all, table.spec);
+    const { search } = this.#search(step, asked, question);
     return { rows: search.rows.map((rows, at) => (found[at] === 0 ? [] : [...rows])), search };
   }
 

@@ -2,7 +2,7 @@
 // checksum over all of them proves that they are the file's.
 
 import type { AttributeColumn, CandidateTable, KeyedTable, Tensor } from "@winnow/core";
-import { WinnowError, excerpt, hashBucketFast } from "@winnow/core";
+import { WITHDRAWN, WinnowError, excerpt, hashBucketFast } from "@winnow/core";
 import type { ModelVersion, PartitionReader } from "@winnow/model";
 import { type RowPiece, type RowPieces, rowPiece } from "./brute-force.ts";
 import { type FilterValue, valuesInColumn } from "./plain-filter.ts";
@@ -94,7 +94,7 @@ export function idOfRow({ ids, idEnds }: DescribedItems, row: number): string | 
 }
 
 /**
- * Finds the rows of an id. The maps, one per tensor of ids (a map holds at most 2²⁴ entries), are made at
+ * Finds the rows of an id, without those that are withdrawn. The maps, one per tensor of ids (a map holds at most 2²⁴ entries), are made at
  * first use.
  */
 export function rowsById(table: DescribedItems): (id: string | bigint) => readonly number[] {
@@ -103,8 +103,13 @@ export function rowsById(table: DescribedItems): (id: string | bigint) => readon
   let maps: readonly ReadonlyMap<string | bigint, readonly number[]>[] | undefined;
   return (id) => {
     maps ??= ids.map((tensor, part) => rowMap(tensor, table.idEnds[part - 1] ?? 0));
-    return maps.flatMap((map) => map.get(id) ?? []);
+    const rows = maps.flatMap((map) => map.get(id) ?? []);
+    return rows.filter((row) => !isWithdrawn(table, row));
   };
+}
+
+function isWithdrawn(table: DescribedItems, row: number): boolean {
+  return valuesOfRow(table, row, WITHDRAWN.name) !== undefined;
 }
 
 function rowMap(ids: Tensor, firstRow: number): ReadonlyMap<string | bigint, readonly number[]> {

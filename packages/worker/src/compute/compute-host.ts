@@ -396,10 +396,11 @@ function openedVersion(handle: ContentHandle, opened: OpenedModel): OpenedVersio
   const { fingerprint, rowsFingerprint } = opened;
   const tables = opened.tables.map((table, at) => {
     const { name, kind, rows, dim, partitions, sources } = table;
-    const { attributes: own, masks } = table.kind === "candidate" ? table : {};
+    const { attributes: own, masks, original } = table.kind === "candidate" ? table : {};
     const attributes = masks === undefined ? own : [...(own ?? []), ...masks];
     const partitionBytes = opened.partitionBytes[at] ?? [];
-    return { name, kind, rows, dim, partitions, partitionBytes, attributes, sources };
+    const cut = { rows, dim, partitions, ...(original && { original }) };
+    return { name, kind, ...cut, partitionBytes, attributes, sources };
   });
   return { handle, fingerprint, rowsFingerprint, tables };
 }

@@ -5,6 +5,7 @@
 
 import type {
   AttributeSpec,
+  EvenCut,
   Fingerprint,
   TableSource,
   ThreadProblem,
@@ -32,6 +33,8 @@ export interface OpenedTable {
   readonly rows: number;
   readonly dim: number;
   readonly partitions: number;
+  /** The rows and partitions of the model itself, where items were added to it, see `TableCut`. */
+  readonly original?: EvenCut | undefined;
   /** Bytes each partition will occupy, known before reading. */
   readonly partitionBytes: readonly number[];
   /** The attributes that filters may test; `undefined` where the version brings none. */
@@ -44,7 +47,10 @@ export interface OpenedTable {
 export interface OpenedVersion {
   readonly handle: ContentHandle;
   readonly fingerprint: Fingerprint;
-  /** The fingerprint of all but the attributes of its items: contents of which it is equal have the same rows. */
+  /**
+   * The fingerprint of all but the attributes of its items and changes to them: contents of which it is equal have the
+   * same rows in the partitions of the model itself.
+   */
   readonly rowsFingerprint: Fingerprint;
   readonly tables: readonly OpenedTable[];
 }

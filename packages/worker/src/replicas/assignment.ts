@@ -130,7 +130,7 @@ interface HeldRows {
 
 /**
  * A content that has loaded the rows of a replica, and whose rows on all workers have added up: it differs in the
- * attributes of its items alone. Not one whose shares differ from those that are verified for the content itself: such
+ * attributes of its items and changes to them alone. Not one whose shares differ from those that are verified for the content itself: such
  * a replica is read again.
  */
 export function rowsHeldBy(
@@ -144,7 +144,9 @@ export function rowsHeldBy(
   const verified = verifiedOf(held)?.[table]?.[partition];
   for (const other of contentsOfRows(set, opened.rowsFingerprint)) {
     const from = openedOf(other);
-    if (other === held || from === undefined || !isCutAlike(opened, from, table)) continue;
+    if (other === held || from === undefined || !haveSameRows(opened, from, { table, partition })) {
+      continue;
+    }
     const loaded = loadedOf(other.replicas.get(replica));
     if (loaded === undefined || verifiedOf(other) === undefined) continue;
     const isVerified = verified === undefined || haveEqualShares(verified, loaded.shares);
@@ -153,9 +155,22 @@ export function rowsHeldBy(
   return undefined;
 }
 
-/** Whether a table has as many partitions in two contents. */
-function isCutAlike(a: OpenedVersion, b: OpenedVersion, table: number): boolean {
-  return a.tables[table]?.partitions === b.tables[table]?.partitions;
+/**
+ * Whether a partition has rows of the model itself, rather than of items that were added to it, in two contents of that
+ * model, which is in as many partitions in both.
+ */
+function haveSameRows(
+  a: OpenedVersion,
+  b: OpenedVersion,
+  { table, partition }: { readonly table: number; readonly partition: number },
+): boolean {
+  const partitions = ownPartitionsOf(a, table);
+  return partition < partitions && partitions === ownPartitionsOf(b, table);
+}
+
+function ownPartitionsOf({ tables }: OpenedVersion, table: number): number {
+  const { original, partitions = 0 } = tables[table] ?? {};
+  return original?.partitions ?? partitions;
 }
 
 /** Bytes that replicas of a table occupy ÷ bytes that their versions stated, ≥ 1; 1 while unknown. */

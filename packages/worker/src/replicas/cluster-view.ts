@@ -6,19 +6,24 @@ import {
   holdingOf,
   holdingsOf,
   isSameVersion,
-  partitionNames,
-  place,
+  placeTable,
   proveTable,
   replicationOf,
   rolloutsOf,
   servingVersion,
   swapReplicasOf,
 } from "@winnow/cluster";
-import type { Announcement, MembershipView, Replication, VersionHolding } from "@winnow/cluster";
+import type {
+  Announcement,
+  MembershipView,
+  PlacedTable,
+  Replication,
+  VersionHolding,
+} from "@winnow/cluster";
 import { WinnowError, areOfSameFiles } from "@winnow/core";
 import type { TableSource, VersionKey, WorkerId } from "@winnow/core";
 
-import type { OpenedTable, OpenedVersion } from "../compute/compute.ts";
+import type { OpenedVersion } from "../compute/compute.ts";
 import { replicaKey } from "./replica-set.ts";
 import type { VerifiedShares } from "./replica-set.ts";
 
@@ -99,12 +104,9 @@ export class ClusterView {
    * Intended owners of each partition of a table, most important first; `isFewer`: those that are left while one
    * version of the model replaces another one.
    */
-  ownersOf(
-    model: string,
-    table: Pick<OpenedTable, "name" | "partitions">,
-    isFewer: boolean,
-  ): Owners {
-    const key = `${model}\n${table.name}\n${table.partitions}`;
+  ownersOf(model: string, table: PlacedTable, isFewer: boolean): Owners {
+    const { name, partitions, original = { partitions } } = table;
+    const key = `${model}\n${name}\n${original.partitions} of ${partitions}`;
     const known = (isFewer ? this.#fewerOwners : this.#owners).get(key);
     if (known !== undefined) return known;
     if (isFewer) {
@@ -113,7 +115,7 @@ export class ClusterView {
       this.#fewerOwners.set(key, fewer);
       return fewer;
     }
-    const owners = place(partitionNames(model, table), this.#placementWorkers, {
+    const owners = placeTable({ model, table }, this.#placementWorkers, {
       replication: replicationOf(model, this.#replication),
     });
     this.#owners.set(key, owners);

@@ -154,6 +154,46 @@ describe("a version directory that is replaced in place", () => {
     expect(worker.compute.openContents).toEqual([NEW]);
   });
 
+  test("with added items takes the rows of the model's own partitions, which stay where they are", async () => {
+    const cluster = new FakeCluster();
+    cluster.setVersions({ 1: TABLES });
+    const workers = ["w0", "w1", "w2"].map((name) => cluster.add(name));
+    await cluster.run(1000);
+    const loadsOf = (content: string): string[][] =>
+      workers.map(({ compute }) => compute.held.filter((each) => each.startsWith(content)));
+    const before = loadsOf(OLD);
+    cluster.plan.describedAnew.set(NEW, OLD);
+    const [table] = TABLES;
+    const { rows, partitions, partitionBytes } = table!;
+    const grown = {
+      ...table!,
+      rows: rows + 3,
+      partitions: partitions + 2,
+      partitionBytes: [...partitionBytes, 10, 10],
+      original: { rows, partitions },
+    };
+
+    for (const { compute } of workers) compute.requests.splice(0);
+    cluster.setVersions({ 1: [grown] });
+    cluster.replace(1, NEW);
+    await cluster.run(3000, () => {
+      for (const worker of workers)
+        expect(isServing(worker, NEW) || isServing(worker, OLD)).toBe(true);
+    });
+
+    for (const [at, { compute }] of workers.entries()) {
+      const loads = compute.requests.filter((each) => each.startsWith("load"));
+      const own = before[at]!.map((each) => `load ${each.replace(OLD, NEW)} as ${OLD}`);
+      const isAdded = (each: string): boolean => /\/[89]$/.test(each);
+      expect(loads.filter((each) => !isAdded(each)).toSorted()).toEqual(own.toSorted());
+      // Added partitions lie where the first ones of the model do.
+      const beside = before[at]!.filter((each) => /\/[01]$/.test(each));
+      expect(loads.filter(isAdded)).toHaveLength(beside.length);
+    }
+    expect(loadsOf(NEW).flat()).toHaveLength(before.flat().length + 4);
+    expect(workers.every((worker) => isServing(worker, NEW))).toBe(true);
+  });
+
   test("(S7) with other attributes reads rows again that were never proven", async () => {
     const cluster = new FakeCluster();
     cluster.setVersions({ 1: TABLES });

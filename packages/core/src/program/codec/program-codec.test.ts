@@ -196,6 +196,14 @@ const program: ModelProgram = {
       ],
     },
     { kind: "keyed", name: "by row", ...shape, keys: { kind: "row" } },
+    {
+      kind: "candidate",
+      name: "with added items",
+      ...shape,
+      partitions: 3,
+      idDtype: "int64",
+      original: { rows: 2, partitions: 1 },
+    },
   ],
   vocabularies: [
     {

@@ -3,6 +3,7 @@
 import { ATTRIBUTE_TYPES } from "../../attributes/attribute-column.ts";
 import type { AttributeSpec } from "../../attributes/attribute-column.ts";
 import type { KeyedPartition } from "../../partition/keyed-partition.ts";
+import type { EvenCut } from "../../partition/partition.ts";
 import type { MissingKey, TableKeys, TableSource, TableSpec } from "../program.ts";
 import {
   count,
@@ -67,8 +68,26 @@ export function tableReader(blobs: BlobReader): HeaderReader<TableSpec> {
     const masks = read(from, "masks", optional(listOf(attribute)));
     const added = read(from, "added", optional(count32)) ?? 0;
     if (added >= shape.dim) throw refuse(property(from, "added"), `below ${shape.dim}`);
+    const original = read(from, "original", optional(originalOf(shape)));
     const columns = { ...(attributes && { attributes }), ...(masks && { masks }) };
-    return { kind: "candidate", ...shape, idDtype, ...(added > 0 && { added }), ...columns };
+    const cut = { ...(original && { original }), ...(added > 0 && { added }) };
+    return { kind: "candidate", ...shape, idDtype, ...cut, ...columns };
+  };
+}
+
+/** Reads how a table was cut before items were added: each of both parts has rows in all its partitions. */
+function originalOf(whole: EvenCut): HeaderReader<EvenCut> {
+  return (from) => {
+    const rows = read(from, "rows", count32);
+    const partitions = read(from, "partitions", count32);
+    const isPart =
+      partitions >= 1 &&
+      partitions <= rows &&
+      partitions < whole.partitions &&
+      whole.partitions - partitions <= whole.rows - rows;
+    if (!isPart)
+      throw refuse(from, `a part of ${whole.rows} rows in ${whole.partitions} partitions`);
+    return { rows, partitions };
   };
 }
 

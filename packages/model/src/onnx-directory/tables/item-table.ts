@@ -4,8 +4,9 @@
 
 import { WinnowError, excerpt, partitionCountOf } from "@winnow/core";
 import type { CandidateTable, RowChecks } from "@winnow/core";
+import { moreRowsShape, readMoreRows } from "../../saved-model/partitions/more-rows.ts";
 import { readTable } from "../../saved-model/partitions/partition-reading.ts";
-import type { TableReading } from "../../saved-model/partitions/partition-reading.ts";
+import type { MoreRows, MoreRowsShape, TableReading } from "../../model-version.ts";
 import type { IdReading } from "../../saved-model/partitions/id-reading.ts";
 import type { RowDerivation } from "../../saved-model/partitions/stored-table.ts";
 import type { StoredRegion } from "../../saved-model/partitions/stored-region.ts";
@@ -30,6 +31,10 @@ export interface ItemTable {
   readonly spec: CandidateTable;
   readonly derivation: RowDerivation | undefined;
   readonly reading: TableReading;
+  /** See `ModelVersion.moreRowsShape`. */
+  moreRowsShape(): MoreRowsShape;
+  /** See `ModelVersion.moreRows`. */
+  moreRows(more: MoreRows): TableReading;
 }
 
 /** How tables are cut into partitions and checked. */
@@ -61,7 +66,14 @@ export function openItemTable(
     { spec, derivation, vocabulary: undefined },
     { rows: region, ids: idsOf, checks },
   );
-  return { spec, derivation, reading };
+  const extendable = { spec, derivation, masks: undefined, dtype: region.dtype };
+  return {
+    spec,
+    derivation,
+    reading,
+    moreRowsShape: () => moreRowsShape(extendable),
+    moreRows: (more) => readMoreRows(extendable, more, checks),
+  };
 }
 
 const UNIT_LENGTH: RowDerivation = {

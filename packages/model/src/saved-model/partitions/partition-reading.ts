@@ -15,7 +15,7 @@ import {
   rowRangeOf,
   takeRows,
 } from "@winnow/core";
-import type { ChunkGenerator, PartitionReader } from "../../model-version.ts";
+import type { ChunkGenerator, TableReading } from "../../model-version.ts";
 import { isNarrowFloat } from "../bundle/data-type.ts";
 import { DerivedRowReading } from "./derived-row-reading.ts";
 import type { DerivedRows } from "./derived-row-reading.ts";
@@ -26,13 +26,6 @@ import { RowReading, type RowMatrix, constantShare } from "./row-reading.ts";
 import { addedValues, tensorsBeside } from "./stored-table.ts";
 import type { RowDerivation, StoredTable } from "./stored-table.ts";
 import type { StoredRegion } from "./stored-region.ts";
-
-/** A table whose partitions can be opened. */
-export interface TableReading {
-  /** Bytes that one partition takes in memory as rows, ids and keys. */
-  partitionBytes(partition: number): number;
-  openPartition(partition: number): PartitionReader;
-}
 
 /** The stored tensors of a table, and the checks that its rows must pass. */
 export interface TableRegions {
@@ -70,7 +63,7 @@ export function readTable(stored: ReadableTable, regions: TableRegions): TableRe
 }
 
 /** Values of a row as the table's own matrix stores it. */
-function storedDim({ dim }: TableSpec, derivation: RowDerivation | undefined): number {
+export function storedDim({ dim }: TableSpec, derivation: RowDerivation | undefined): number {
   const own = derivation?.computed?.steps.find(
     (step) => step.kind === "stored" && step.matrix === 0,
   );

@@ -126,8 +126,15 @@ describe("topKFault()", () => {
   test("knows for every table which partition a row is in", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 2 ** 32 - 1 }), fc.nat(), fc.nat(), (rows, p, at) => {
-        const partitions = Math.min(rows, 1 + (p % 1024));
-        const cut = { ...table, rows, partitions };
+        const own = Math.min(rows, 1 + (p % 1024));
+        const added = p % 3;
+        const cut = {
+          ...table,
+          rows: rows + 5 * added,
+          partitions: own + added,
+          ...(added > 0 && { original: { rows, partitions: own } }),
+        };
+        const { partitions } = cut;
         const partition = at % partitions;
         const { firstRow, endRow } = rowRangeOf(partition, cut);
         for (const row of [firstRow, endRow - 1]) {

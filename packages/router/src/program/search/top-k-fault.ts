@@ -6,6 +6,7 @@ import type { CandidateTable, StringColumn, Tensor, TopKBlock } from "@winnow/co
 import {
   cellPartsAt,
   compareCandidates,
+  partitionHolding,
   rowRangeOf,
   toWinnowError,
   vectorDimOf,
@@ -123,10 +124,8 @@ function rowFault(block: TopKBlock, { table, partitions }: SearchedRows): string
   for (const partition of partitions) isAsked[partition] = 1;
   const areAllAsked = !isAsked.includes(0);
   const { queries, k, counts, scores, rows } = block;
-  const { rows: tableRows, partitions: cuts } = table;
-  // A row is in the last partition that begins at or before it, see `rowRangeOf`.
-  const isElsewhere = (row: number): boolean =>
-    isAsked[Math.ceil(((row + 1) * cuts) / tableRows) - 1] === 0;
+  const tableRows = table.rows;
+  const isElsewhere = (row: number): boolean => isAsked[partitionHolding(row, table)] === 0;
   for (let query = 0; query < queries; query += 1) {
     const start = query * k;
     const end = start + counts[query]!;

@@ -73,6 +73,12 @@ export function fakePlan(): FakePlan {
   };
 }
 
+/** The checksum share of a partition; those of added items have none. */
+function shareOf({ table, partition }: ReplicaName, tables: readonly OpenedTable[]): number {
+  const own = tables[table]?.original?.partitions ?? Infinity;
+  return partition < own ? partition : 0;
+}
+
 /** Counts the memory of what it holds, and records every request. */
 export class FakeCompute implements Compute {
   readonly device = { accelerator: "fake", device: "a plan" };
@@ -141,7 +147,7 @@ export class FakeCompute implements Compute {
     const bytes = Math.max(this.plan.leastBytes, statedBytes * this.plan.overheadRatio);
     const rowBytes = Math.floor(bytes * ROWS_RATIO);
     this.#held.set(replica, rows === undefined ? bytes : bytes - rowBytes);
-    const shares = [name.partition ^ Number(this.plan.corrupt.has(replica))];
+    const shares = [shareOf(name, tables) ^ Number(this.plan.corrupt.has(replica))];
     return { bytes, rowBytes, bytesRead: bytes, elapsedMs: this.plan.loadMs, shares };
   }
 

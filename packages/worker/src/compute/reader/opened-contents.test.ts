@@ -2,7 +2,9 @@
 // stands for the same content.
 
 import {
+  appendFileSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readFileSync,
   readdirSync,
@@ -20,6 +22,7 @@ import { openModelVersion } from "@winnow/model";
 import { writeRetrievalModel } from "@winnow/model-writer";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 
+import type { OpenedVersion } from "../compute.ts";
 import { computeInProcess } from "../doubles/compute-in-process.ts";
 import { MemoryModel } from "../doubles/memory-model.ts";
 import type { ComputeClient } from "../compute-client.ts";
@@ -276,6 +279,46 @@ describe("the compute side", () => {
     expect(found.answers).toEqual(expected.answers);
     await client.close(after.handle);
     expect(client.memory.usedBytes).toBe(0);
+  });
+
+  test("loads a model with other changes to its items without reading its rows", async () => {
+    const file = path.join(directory, "assets.extra/item-updates.jsonl");
+    mkdirSync(path.dirname(file));
+    const change = (id: string, first: number): string =>
+      `${JSON.stringify({ id, vector: Array.from({ length: DIM }, (_, at) => first + at) })}\n`;
+    writeFileSync(file, change("new", 5) + change("movie 7", 9));
+    const client = started((at) => openModelVersion(at, { partitionBytes: DIM * 4 * 8 }));
+    const loaded = async (siblings: readonly OpenedVersion[]) => {
+      const handles = siblings.map(({ handle }) => handle);
+      const opened = await client.open(from, handles);
+      const table = opened.tables.findIndex(({ kind }) => kind === "candidate");
+      const { partitions, original } = opened.tables[table]!;
+      const reads: number[] = [];
+      for (let partition = 0; partition < partitions; partition += 1) {
+        const rowsOf = partition < original!.partitions ? handles[0] : undefined;
+        const name = { handle: opened.handle, table, partition };
+        const { bytesRead } = await client.load(name, rowsOf);
+        if (partition < original!.partitions) reads.push(bytesRead);
+      }
+      const { answers } = await client.topK({
+        target: { handle: opened.handle, table, partitions: everyPartition(partitions) },
+        asks: [{ queries: 1, k: 50, excluded: [], rowsOnly: false }],
+        vectors: new Float32Array(DIM).fill(1),
+      });
+      return { opened, reads, answers };
+    };
+    const before = await loaded([]);
+
+    appendFileSync(file, change("newer", 7) + change("new", 6));
+    const after = await loaded([before.opened]);
+    await client.close(before.opened.handle);
+
+    expect(before.reads.every((bytes) => bytes > 0)).toBe(true);
+    expect(after.reads).toEqual(before.reads.map(() => 0));
+    const anew = await loaded([]);
+    expect(anew.opened.fingerprint).toBe(after.opened.fingerprint);
+    expect(after.answers).toEqual(anew.answers);
+    expect(before.answers).not.toEqual(anew.answers);
   });
 
   test("(S7) reads rows whose ids it finds otherwise than the other content", async () => {

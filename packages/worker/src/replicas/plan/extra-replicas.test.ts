@@ -1,7 +1,7 @@
 // Replicas beyond the intended ones: of tables that are not cut, on every worker with room, and
 // never at the cost of intended ones.
 
-import { partitionNames, place } from "@winnow/cluster";
+import { placeTable } from "@winnow/cluster";
 import { describe, expect, test } from "vitest";
 
 import { fakeTable } from "../../compute/doubles/fake-compute.ts";
@@ -71,7 +71,7 @@ describe("a table that is not cut", () => {
   test("is let go where a version does not fit, and the version is loaded then", async () => {
     const made = await cluster(4, { extraMemoryRatio: 1 }, 1250);
     const ids = [...made.workers.keys()];
-    const [owners = []] = place(partitionNames("m", SMALL), ids, { replication: 2 });
+    const [owners = []] = placeTable({ model: "m", table: SMALL }, ids, { replication: 2 });
     const others = [...made.workers.values()].filter(({ id }) => !owners.includes(id));
     expect(others.map((worker) => heldOf(worker))).toEqual([
       [1, 4],
@@ -85,6 +85,23 @@ describe("a table that is not cut", () => {
     for (const worker of others) {
       expect(worker.announcement().versions.at(-1)).toMatchObject({ version: 2, state: "ready" });
     }
+  });
+
+  test("has extra replicas of what is added to it too", async () => {
+    const { rows, partitions, partitionBytes } = SMALL;
+    const grown = {
+      ...SMALL,
+      rows: rows + 1,
+      partitions: partitions + 1,
+      partitionBytes: [...partitionBytes, 5],
+      original: { rows, partitions },
+    };
+    const made = new FakeCluster();
+    made.setVersions({ 1: [grown, LARGE] });
+    for (const id of ["w0", "w1", "w2"]) made.add(id, { capacityBytes: 10_000 });
+    await made.run(5000);
+
+    expect(Array.from(made.workers.values(), (worker) => heldOf(worker)[0])).toEqual([2, 2, 2]);
   });
 
   test("is read by a worker that joins, and moves nowhere else", async () => {
@@ -108,7 +125,7 @@ describe("a table that is not cut", () => {
     const ids = [...(await cluster(4)).workers.keys()];
     const made = new FakeCluster();
     made.setVersions({ 1: [SMALL, LARGE] });
-    const [owners = []] = place(partitionNames("m", SMALL), ids, { replication: 2 });
+    const [owners = []] = placeTable({ model: "m", table: SMALL }, ids, { replication: 2 });
     const joining = ids.find((id) => !owners.includes(id))!;
     for (const id of ids) if (id !== joining) made.add(id, { capacityBytes: 10_000 });
     await made.run(3000);

@@ -71,7 +71,7 @@ function bytesForExtras(set: ReplicaSet, facts: ExtraFacts): number {
   return Math.min(extraMemoryRatio * capacityBytes, capacityBytes - reservedBytes);
 }
 
-/** Tables that are not cut and not intended here, of contents that are the default or complete. */
+/** Tables that are not cut, with what is added to them, and not intended here, of contents that are the default or complete. */
 function candidatesOf(set: ReplicaSet, facts: ExtraFacts): readonly Candidate[] {
   return wantedContents(set, facts).flatMap(({ held, opened }) => {
     if (!facts.hasExtras(held.model)) return [];
@@ -82,11 +82,12 @@ function candidatesOf(set: ReplicaSet, facts: ExtraFacts): readonly Candidate[] 
     if (!assignment.isLoaded(held) || !isSound(assignment.key, set, facts)) return [];
     const intended = new Set(assignment.intended());
     return opened.tables
-      .flatMap(({ partitions }, table) => {
-        const key = replicaKey(table, 0);
-        if (partitions !== 1 || intended.has(key)) return [];
-        return { id: held.id, key, bytes: occupiedBytesOf(set, held, [key]) };
+      .flatMap(({ partitions, original = { partitions } }, table) => {
+        if (original.partitions !== 1) return [];
+        const keys = Array.from({ length: partitions }, (_, at) => replicaKey(table, at));
+        return keys.filter((key) => !intended.has(key));
       })
+      .map((key) => ({ id: held.id, key, bytes: occupiedBytesOf(set, held, [key]) }))
       .toSorted((a, b) => a.bytes - b.bytes || a.key - b.key);
   });
 }

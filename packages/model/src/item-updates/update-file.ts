@@ -1,0 +1,275 @@
+// The file beside a version that changes its items one by one, `assets.extra/item-updates.jsonl`: a line for each change,
+// of which the last one of an item counts, so that a job can append to it.
+//
+//   {"id": "Heat (1995)", "vector": [0.12, -0.4]}     a new item, or another vector of an item that the model has
+//   {"id": "Alien (1979)", "removed": true}           an item that no search returns any more
+
+import { createHash } from "node:crypto";
+import { IdIndex, StringColumn, WinnowError, assertFreeMemory, excerpt } from "@winnow/core";
+import type { Tensor } from "@winnow/core";
+import type { RegionFile } from "../storage/region.ts";
+import type { StoredDirectory } from "../storage/stored-directory.ts";
+import type { FileDigest } from "../saved-model/checksum-manifest.ts";
+import { checkUtf8 } from "../storage/utf8-lines.ts";
+import { blocksOf } from "../attributes/lines.ts";
+import { keysWritten, repeatedKey } from "../attributes/repeated-keys.ts";
+
+/** Relative to the version directory. */
+export const UPDATE_FILE = "assets.extra/item-updates.jsonl";
+
+const FILE_BYTES_MAX = 2 ** 32;
+/** How much may change before the model is to be exported anew: the vectors stay in memory, beside the rows made of them. */
+const UPDATE_LIMITS: UpdateLimits = { itemsMax: 2 ** 20, valuesMax: 2 ** 25 };
+const BYTE_ORDER_MARK = Buffer.from("\uFEFF");
+const NEWLINE = 10;
+/** Memory for a byte of the file while it is read. */
+const READING_RATIO = 2;
+const INTEGER = /^-?(?:0|[1-9]\d*)$/;
+
+/** What the items of a table are. */
+export interface UpdatedItems {
+  /** Name of the table, for messages. */
+  readonly table: string;
+  readonly idDtype: "string" | "int32" | "int64";
+  readonly vectors: UpdatedVectors;
+}
+
+/** What vectors there may be, or why the model takes none. */
+export type UpdatedVectors =
+  | {
+      /** Values of a vector. */
+      readonly dim: number;
+      /** The nearest number that the table stores. */
+      readonly round: (value: number) => number;
+      readonly obstacle?: undefined;
+    }
+  | { readonly obstacle: string };
+
+/** What a file may change. */
+export interface UpdateLimits {
+  /** Items that it names. */
+  readonly itemsMax: number;
+  /** Values of all vectors together. */
+  readonly valuesMax: number;
+}
+
+/** The content of the file. */
+export interface ItemUpdates {
+  readonly digest: FileDigest;
+  /** Finds all items that the file names. */
+  readonly changed: IdIndex;
+  /** The number of these that are removed. */
+  readonly removed: number;
+  /** Ids `[rows]` of items with a vector, in the order of their last lines, and the vectors, `[rows, dim]`. */
+  readonly ids: Tensor;
+  readonly values: Float32Array<ArrayBuffer>;
+}
+
+/** Reads the file. @throws WinnowError INVALID_ARGUMENT naming the line, DATA_LOSS, RESOURCE_EXHAUSTED */
+export function readItemUpdates(
+  directory: StoredDirectory,
+  items: UpdatedItems,
+  limits: UpdateLimits = UPDATE_LIMITS,
+): ItemUpdates {
+  const file = directory.open(UPDATE_FILE);
+  try {
+    if (file.size > FILE_BYTES_MAX) {
+      throw tooMuch(`it has ${file.size} bytes, at most ${FILE_BYTES_MAX} are read`);
+    }
+    assertFreeMemory(`Reading ${UPDATE_FILE}`, READING_RATIO * file.size);
+    const changes = new Changes(items, limits);
+    const hash = createHash("sha256");
+    let line = 0;
+    for (const block of blocksOf(file, "write one object in each line")) {
+      hash.update(block);
+      line = addLines(changes, { file, block, line });
+    }
+    const digest = { bytes: file.size, sha256: hash.digest("hex") };
+    return { digest, ...changes.finish() };
+  } finally {
+    file.close();
+  }
+}
+
+interface LinesAt {
+  readonly file: RegionFile;
+  readonly block: Buffer;
+  /** Number of lines before the block. */
+  readonly line: number;
+}
+
+/** Adds the lines of a block; gives the number of the last one. */
+function addLines(changes: Changes, { file, block, line: before }: LinesAt): number {
+  checkUtf8(file, block, before + 1);
+  const isMarked =
+    before === 0 && block.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK);
+  let line = before;
+  for (let from = isMarked ? BYTE_ORDER_MARK.length : 0; from < block.length;) {
+    const found = block.indexOf(NEWLINE, from);
+    const end = found < 0 ? block.length : found;
+    line += 1;
+    try {
+      changes.add(block.toString("utf8", from, end));
+    } catch (error) {
+      if (!(error instanceof WinnowError)) throw error;
+      throw new WinnowError(
+        error.code,
+        `Cannot read ${UPDATE_FILE}, line ${line}: ${error.message}`,
+      );
+    }
+    from = end + 1;
+  }
+  return line;
+}
+
+/** The changes of each item, the last one of which counts. */
+class Changes {
+  readonly #items: UpdatedItems;
+  readonly #limits: UpdateLimits;
+  /** By id; in the order of the last changes. */
+  readonly #last = new Map<string | bigint, Float32Array | undefined>();
+  #values = 0;
+
+  constructor(items: UpdatedItems, limits: UpdateLimits) {
+    this.#items = items;
+    this.#limits = limits;
+  }
+
+  /** Adds the change of a line, if it is not empty. @throws WinnowError without the file's name */
+  add(text: string): void {
+    if (text.trim() === "") return;
+    const fields = fieldsOf(text);
+    const id = this.#idOf(fields);
+    const vector = this.#vectorOf(fields);
+    this.#values += (vector?.length ?? 0) - (this.#last.get(id)?.length ?? 0);
+    this.#last.delete(id);
+    this.#last.set(id, vector);
+    const { itemsMax, valuesMax } = this.#limits;
+    if (this.#last.size <= itemsMax && this.#values <= valuesMax) return;
+    const found = `${this.#last.size} items change, with ${this.#values} values of vectors`;
+    const most = `up to ${itemsMax} items and ${valuesMax} values are read`;
+    throw new WinnowError("RESOURCE_EXHAUSTED", `${found}; ${most}: export the model anew`);
+  }
+
+  finish(): Omit<ItemUpdates, "digest"> {
+    const { vectors } = this.#items;
+    const dim = vectors.obstacle === undefined ? vectors.dim : 0;
+    const ids = [...this.#last.keys()];
+    const kept = [...this.#last].flatMap(([id, vector]) => (vector === undefined ? [] : [id]));
+    const values = new Float32Array(kept.length * dim);
+    let at = 0;
+    for (const vector of this.#last.values()) {
+      if (vector === undefined) continue;
+      values.set(vector, at);
+      at += dim;
+    }
+    return {
+      changed: IdIndex.of(this.#tensorOf(ids)),
+      removed: ids.length - kept.length,
+      ids: this.#tensorOf(kept),
+      values,
+    };
+  }
+
+  #tensorOf(ids: readonly (string | bigint)[]): Tensor {
+    const { idDtype } = this.#items;
+    const shape = [ids.length];
+    switch (idDtype) {
+      case "string":
+        return { dtype: "string", shape, data: StringColumn.fromText(ids as string[]) };
+      case "int32":
+        return { dtype: "int32", shape, data: Int32Array.from(ids, Number) };
+      case "int64":
+        return { dtype: "int64", shape, data: BigInt64Array.from(ids as bigint[]) };
+    }
+  }
+
+  #idOf({ id }: UpdateFields): string | bigint {
+    const { idDtype, table } = this.#items;
+    if (idDtype === "string") {
+      if (typeof id === "string") return id;
+      throw invalid(`its "id" is no text, as the ids of table "${excerpt(table)}" are`);
+    }
+    const isInteger =
+      Number.isSafeInteger(id) || (typeof id === "string" && id.length <= 20 && INTEGER.test(id));
+    const integer = isInteger ? BigInt(id as string | number) : undefined;
+    const bits = idDtype === "int32" ? 32 : 64;
+    if (integer !== undefined && BigInt.asIntN(bits, integer) === integer) return integer;
+    const remedy = bits === 64 ? "; write one of 2^53 or more as a text" : "";
+    throw invalid(
+      `its "id" is no ${idDtype}, as the ids of table "${excerpt(table)}" are${remedy}`,
+    );
+  }
+
+  /** `undefined` for an item that is removed. */
+  #vectorOf({ vector, removed }: UpdateFields): Float32Array | undefined {
+    if (removed !== undefined) {
+      if (removed === true && vector === undefined) return undefined;
+      throw invalid(
+        '"removed" is true, and without a "vector" beside it, where an item is removed',
+      );
+    }
+    const { table, vectors } = this.#items;
+    if (vectors.obstacle !== undefined) {
+      const text = `the model takes no vectors of more items: ${vectors.obstacle}; export it with them`;
+      throw new WinnowError("UNIMPLEMENTED", text);
+    }
+    const { dim, round } = vectors;
+    if (!Array.isArray(vector) || vector.length !== dim) {
+      const found = Array.isArray(vector) ? `has ${vector.length} values` : "is no list of numbers";
+      throw invalid(
+        `its "vector" ${found} where table "${excerpt(table)}" stores ${dim} for each item`,
+      );
+    }
+    return Float32Array.from(vector as unknown[], (value, at) => {
+      const rounded = typeof value === "number" ? round(Math.fround(value)) : NaN;
+      if (Number.isFinite(rounded)) return rounded;
+      throw invalid(`value ${at} of its "vector" is no number that the model's table can store`);
+    });
+  }
+}
+
+interface UpdateFields {
+  readonly id: unknown;
+  readonly vector: unknown;
+  readonly removed: unknown;
+}
+
+const FIELDS: ReadonlySet<string> = new Set(["id", "vector", "removed"]);
+
+function fieldsOf(text: string): UpdateFields {
+  const value = parsedOrNot(text);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw invalid(`it is no JSON object: ${excerpt(text).slice(0, 80)}`);
+  }
+  const fields = value as Partial<UpdateFields>;
+  const names = Object.keys(fields);
+  if (keysWritten(text) > names.length) {
+    const twice = repeatedKey(text);
+    if (twice !== undefined) throw invalid(`it has the key "${excerpt(twice)}" twice`);
+  }
+  const stranger = names.find((name) => !FIELDS.has(name));
+  if (stranger !== undefined) {
+    const where = "attributes of items belong in assets.extra/items.jsonl, .csv or .parquet";
+    throw invalid(`"${excerpt(stranger)}" is none of id, vector and removed; ${where}`);
+  }
+  if (fields.id === undefined) throw invalid('it has no "id"');
+  return { id: fields.id, vector: fields.vector, removed: fields.removed };
+}
+
+function parsedOrNot(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function invalid(what: string): WinnowError {
+  return new WinnowError("INVALID_ARGUMENT", what);
+}
+
+function tooMuch(what: string): WinnowError {
+  const text = `Cannot read ${UPDATE_FILE}: ${what}; export the model anew`;
+  return new WinnowError("RESOURCE_EXHAUSTED", text);
+}

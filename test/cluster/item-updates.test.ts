@@ -1,0 +1,52 @@
+// Items that are added, replaced and removed one by one while requests come, by lines that are appended to a file beside the
+// version: on real processes, with brute force over the items as each list of changes leaves them.
+
+import path from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { expectExact, untilReplicated } from "./served-model.ts";
+import { BRIEFLY_KEPT, WORKERS, startVersioned } from "./versioned-cluster.ts";
+import type { VersionedCluster } from "./versioned-cluster.ts";
+import { appendChanges, changedRequests, itemChanges } from "./written-versions.ts";
+
+const MODEL = "movies";
+const VERSION = { model: MODEL, version: 1 } as const;
+/** Each names items that the one before has removed. */
+const CHANGES = [itemChanges(1, 40, 5), itemChanges(1, 40, 8), itemChanges(1, 40, 11)];
+
+let started: VersionedCluster;
+beforeAll(async () => {
+  started = await startVersioned([MODEL], { workerArgs: BRIEFLY_KEPT });
+});
+afterAll(() => started.end());
+
+test("lines that are appended change the answers, each of which is of one state of the file", async () => {
+  const { base, cluster } = started;
+  const directory = path.join(base, MODEL, "1");
+  await untilReplicated(cluster, WORKERS, VERSION);
+  const told: number[] = [];
+  const answers = changedRequests(VERSION, CHANGES, (lists) => told.push(lists));
+
+  await expectExact(cluster, answers, async () => {
+    for (const [at, changes] of CHANGES.entries()) {
+      appendChanges(directory, changes);
+      await expect.poll(() => told.at(-1), { timeout: 60_000 }).toBe(at + 1);
+    }
+  });
+
+  expect(new Set(told)).toEqual(new Set([0, 1, 2, 3]));
+});
+
+test("a worker that starts anew holds what the others hold", async () => {
+  const { cluster } = started;
+  const told: number[] = [];
+  const answers = changedRequests(VERSION, CHANGES, (lists) => told.push(lists));
+
+  await expectExact(cluster, answers, async () => {
+    cluster.signal("w1", "SIGKILL");
+    await cluster.ended("w1");
+    cluster.restart("w1");
+    await untilReplicated(cluster, WORKERS, VERSION);
+  });
+
+  expect(new Set(told)).toEqual(new Set([CHANGES.length]));
+});
