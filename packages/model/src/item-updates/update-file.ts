@@ -17,7 +17,7 @@ import { keysWritten, repeatedKey } from "../attributes/repeated-keys.ts";
 /** Relative to the version directory. */
 export const UPDATE_FILE = "assets.extra/item-updates.jsonl";
 
-const FILE_BYTES_MAX = 2 ** 32;
+const FILE_BYTES_MAX = 2 ** 30;
 /** How much may change before the model is to be exported anew: the vectors stay in memory, beside the rows made of them. */
 const UPDATE_LIMITS: UpdateLimits = { itemsMax: 2 ** 20, valuesMax: 2 ** 25 };
 const BYTE_ORDER_MARK = Buffer.from("\uFEFF");
@@ -221,11 +221,16 @@ class Changes {
         `its "vector" ${found} where table "${excerpt(table)}" stores ${dim} for each item`,
       );
     }
-    return Float32Array.from(vector as unknown[], (value, at) => {
+    const values = new Float32Array(dim);
+    for (let at = 0; at < dim; at += 1) {
+      const value = vector[at] as unknown;
       const rounded = typeof value === "number" ? round(Math.fround(value)) : NaN;
-      if (Number.isFinite(rounded)) return rounded;
-      throw invalid(`value ${at} of its "vector" is no number that the model's table can store`);
-    });
+      if (!Number.isFinite(rounded)) {
+        throw invalid(`value ${at} of its "vector" is no number that the model's table can store`);
+      }
+      values[at] = rounded;
+    }
+    return values;
   }
 }
 
