@@ -170,8 +170,12 @@ describe("versions of a cluster that nothing else happens to", () => {
       () => predict(cluster.url, { model: "movies", version: 1 }),
       ({ status }) => status === 404,
     );
-    const told = await versionOf(cluster.url, "movies", 1);
-    expect(told === undefined || told.state === "END").toBe(true);
+    // It is not found as soon as all workers give it up, and has ended once they have.
+    await eventually(
+      cluster,
+      () => versionOf(cluster.url, "movies", 1),
+      (told) => told === undefined || told.state === "END",
+    );
     await eventually(
       cluster,
       async () => [await memoryOf(cluster, WORKERS), memoryBefore],
