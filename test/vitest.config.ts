@@ -1,11 +1,11 @@
 // How the tests run. Unit tests resolve packages to their source by an export condition, so they
 // need no build; those of whole systems in one process import packages from `dist/`, which need not be
 // transformed then. Cluster tests start real processes from there, import packages from there too, and run
-// after everything else, five files at a time: they mostly wait, and a timing that they assert must hold on a
+// after everything else, four files at a time: they mostly wait, and a timing that they assert must hold on a
 // busy machine.
 //
 // Tests of the GPU share two processes, as a GPU in software takes all processors; then unit tests share four, since many
-// wait, and then cluster tests five. Each process has one copy of every module: a process and a copy for each file cost unit
+// wait, and then cluster tests four. Each process has one copy of every module: a process and a copy for each file cost unit
 // tests twice the processor time, and each file of cluster tests some seconds. So a file must leave no state of a module
 // behind; those that cannot are listed in `ALONE`.
 
@@ -54,7 +54,7 @@ const WHOLE: readonly string[] = [
 ];
 const GPU_PROCESSES = 2;
 const UNIT_PROCESSES = 4;
-const CLUSTER_PROCESSES = 5;
+const CLUSTER_PROCESSES = 4;
 
 export default defineConfig({
   test: {

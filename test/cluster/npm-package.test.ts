@@ -24,6 +24,8 @@ const COMPILE_MS_MAX = 600_000;
 
 /** An installation takes 15 s, and up to five times that on a busy machine; a registry may stop in the middle of it. */
 const INSTALL_MS_MAX = 240_000;
+/** A file of which nothing comes any more is asked for again; npm itself waits for 300 s. */
+const FETCH_MS_MAX = 30_000;
 /** Bytes of the tarball and of what it holds: without tests, sources and what others maintain. */
 const TARBALL_BYTES_MAX = 6_000_000;
 const UNPACKED_BYTES_MAX = 20_000_000;
@@ -69,6 +71,7 @@ beforeAll(async () => {
   const { stdout } = await run(process.execPath, [script, "--out", folder], { env });
   packed = JSON.parse(stdout.trim().split("\n").at(-1)!) as Packed;
   const flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"];
+  flags.push("--fetch-timeout", String(FETCH_MS_MAX));
   const install = ["install", "--global", "--prefix", prefix, ...flags, packed.tarball];
   try {
     await run("npm", install, { cwd: clean, env, timeout: INSTALL_MS_MAX });

@@ -171,11 +171,12 @@ describe("versions of a cluster that nothing else happens to", () => {
       ({ status }) => status === 404,
     );
     // It is not found as soon as all workers give it up, and has ended once they have.
-    await eventually(
+    const told = await eventually(
       cluster,
       () => versionOf(cluster.url, "movies", 1),
-      (told) => told === undefined || told.state === "END",
+      (version) => version?.state !== "UNLOADING",
     );
+    expect(told?.state ?? "END").toBe("END");
     await eventually(
       cluster,
       async () => [await memoryOf(cluster, WORKERS), memoryBefore],
