@@ -23,6 +23,7 @@ import { readManifest } from "../saved-model/version-directory.ts";
 import type { FileStore } from "../storage/file-store.ts";
 import { StoredDirectory } from "../storage/stored-directory.ts";
 import { AttributeFile, attributeFileOf } from "./attribute-file.ts";
+import { withColumns } from "./described-reader.ts";
 import { hasRankedIds, withRankedItems } from "./ranked-items.ts";
 
 /**
@@ -120,18 +121,7 @@ class AttributedVersion implements ModelVersion {
     const spec = this.program.tables[table];
     if (spec?.kind !== "candidate") return reader;
     const described = this.#file.columnsOf(spec satisfies CandidateTable, reader);
-    const attributes = [...described, ...(reader.attributes ?? [])];
-    const { rows, dim, firstRow, ids, keyed } = reader;
-    return {
-      rows,
-      dim,
-      firstRow,
-      ids,
-      keyed,
-      attributes,
-      chunks: () => reader.chunks(),
-      checksumShares: () => reader.checksumShares(),
-    };
+    return withColumns(reader, [...described, ...(reader.attributes ?? [])]);
   }
 
   close(): void {

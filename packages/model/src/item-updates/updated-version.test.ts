@@ -1,7 +1,14 @@
 // Changes to the items of a model, one by one, as a file beside it brings them: which rows there are then, beside those of
 // the model, and what is refused. That TensorFlow gives the same answers with all items is in test/oracle.test.ts.
 
-import { cpSync, mkdirSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
@@ -243,24 +250,26 @@ describe("items that are changed", () => {
     );
   });
 
-  test("are part of the files that a manifest lists", () => {
-    const text = line({ id: "new", vector: [1, 2] });
-    const sums = (of: string): string =>
-      `${createHash("sha256").update(of).digest("hex")}  assets.extra/item-updates.jsonl\n`;
-    const list = (of: string): ModelVersion => {
-      const from = path.join(RECORDED, "updated_items/1");
-      const to = path.join(root, `listed ${(versions += 1)}`);
-      cpSync(from, to, { recursive: true });
-      writeFileSync(path.join(to, "SHA256SUMS"), sums(of));
-      return openModelVersion(to);
-    };
+  test("are part of the files that determine answers, and as a manifest lists them", () => {
+    const name = "assets.extra/item-updates.jsonl";
+    const to = path.join(root, "listed");
+    cpSync(path.join(RECORDED, "updated_items/1"), to, { recursive: true });
+    const files = readdirSync(to, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => path.relative(to, path.join(entry.parentPath, entry.name)));
+    const sumOf = (content: Uint8Array | string): string =>
+      createHash("sha256").update(content).digest("hex");
+    const lines = files.map((file) => `${sumOf(readFileSync(path.join(to, file)))}  ${file}\n`);
+    writeFileSync(path.join(to, "SHA256SUMS"), lines.join(""));
 
-    expect(() => list(text)).toThrow(/does not list|is not the file that SHA256SUMS lists/);
-    const version = opened({ updates: text });
-    expect(version.files?.at(-1)).toMatchObject({
-      name: "assets.extra/item-updates.jsonl",
-      sha256: createHash("sha256").update(text).digest("hex"),
-    });
+    const { files: bound = [] } = openModelVersion(to);
+    const content = readFileSync(path.join(to, name));
+    expect(bound.at(-1)).toMatchObject({ name, sha256: sumOf(content), isListed: true });
+
+    appendFileSync(path.join(to, name), line({ id: "item 05", removed: true }));
+    expect(() => openModelVersion(to)).toThrow(
+      /item-updates\.jsonl is not the file that SHA256SUMS lists/,
+    );
   });
 });
 

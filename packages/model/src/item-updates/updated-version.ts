@@ -28,6 +28,7 @@ import type {
   PartitionReader,
   TableReading,
 } from "../model-version.ts";
+import { withColumns } from "../attributes/described-reader.ts";
 import { assertAsListed } from "../saved-model/checksum-manifest.ts";
 import { readManifest } from "../saved-model/version-directory.ts";
 import type { ReadingOptions } from "../saved-model/version-files.ts";
@@ -156,36 +157,21 @@ class UpdatedVersion implements ModelVersion {
 
   /** The model's rows, of which those of changed items are withdrawn. */
   #ownPartition(reader: PartitionReader): PartitionReader {
-    const { rows, dim, firstRow, ids, keyed } = reader;
+    const { rows, ids } = reader;
     if (ids === undefined) throw new RangeError("a table of items without ids");
     const { changed } = this.#updates;
     const column = withdrawnColumn(rows, (row) => changed.rowOf(ids, row) >= 0);
-    return {
-      rows,
-      dim,
-      firstRow,
-      ids,
-      keyed,
-      attributes: [...(reader.attributes ?? []), column],
-      chunks: () => reader.chunks(),
-      checksumShares: () => reader.checksumShares(),
-    };
+    return withColumns(reader, [...(reader.attributes ?? []), column]);
   }
 
   /** Rows that the file brings. Their checksum is the file's, so they have no share in those of the model's. */
   #addedPartition(table: number, partition: number, searched: SearchedTable): PartitionReader {
     const { partitions, sources } = searched.own;
     const reader = moreOf(searched, partition).openPartition(partition - partitions);
-    const { rows, dim, ids } = reader;
     const { firstRow } = rowRangeOf(partition, this.program.tables[table]!);
     return {
-      rows,
-      dim,
+      ...withColumns(reader, [withdrawnColumn(reader.rows, () => false)]),
       firstRow,
-      ids,
-      keyed: undefined,
-      attributes: [withdrawnColumn(rows, () => false)],
-      chunks: () => reader.chunks(),
       checksumShares: () => sources.map(() => 0),
     };
   }
