@@ -70,7 +70,7 @@ export interface MoreRows {
   readonly rows: number;
   /** Into how many partitions they are cut. */
   readonly partitions: number;
-  /** Row-major `[rows, dim]`, with the `dim` of `MoreRowsShape`. */
+  /** Row-major `[rows, dim]`, with the `dim` of `MoreRowsShape`, of numbers that its `dtype` has. */
   readonly values: Float32Array<ArrayBuffer>;
   /** `[rows]`, of the table's `idDtype`. */
   readonly ids: Tensor;

@@ -1,7 +1,7 @@
 // Rows in memory that are to be searched behind those of a stored table. They are made into rows of the table as its own are:
-// rounded to the type that it stores, brought to one length, put through the layers of an item tower.
+// brought to one length, put through the layers of an item tower.
 
-import { StringColumn, roundedToBfloat16, roundedToHalf, rowRangeOf } from "@winnow/core";
+import { StringColumn, rowRangeOf } from "@winnow/core";
 import type { CandidateTable, RowChecks, RowRange, Tensor } from "@winnow/core";
 import type { MoreRows, MoreRowsShape, TableReading } from "../../model-version.ts";
 import type { StoredDtype } from "../bundle/data-type.ts";
@@ -17,9 +17,9 @@ export interface ExtendableTable extends Pick<ReadableTable, "derivation" | "mas
   readonly dtype: StoredDtype | undefined;
 }
 
-type RoundingDtype = "float32" | "half" | "bfloat16";
+type RowDtype = "float32" | "half" | "bfloat16";
 
-const DTYPES: readonly RoundingDtype[] = ["float32", "half", "bfloat16"];
+const DTYPES: readonly RowDtype[] = ["float32", "half", "bfloat16"];
 
 /** See `ModelVersion.moreRowsShape`: there may be more rows where a vector is all that a row needs. */
 export function moreRowsShape({
@@ -45,9 +45,8 @@ export function readMoreRows(
 ): TableReading {
   const shape = moreRowsShape(table);
   if (shape.obstacle !== undefined) throw new RangeError(shape.obstacle);
-  const { dim, dtype } = shape;
-  const { rows, partitions, file } = more;
-  const values = rounded(more.values, dtype);
+  const { dim } = shape;
+  const { rows, partitions, file, values } = more;
   const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
   const region = memoryRegion(bytes, file, "vectors");
   const source = { tensor: "vectors", file, checksum: 0 };
@@ -98,9 +97,4 @@ function slicedIds(ids: Tensor, { firstRow, endRow }: RowRange): Tensor {
 function bytesOfIds({ data }: Tensor): number {
   if (!(data instanceof StringColumn)) return data.byteLength;
   return data.byteLength + data.offsets.byteLength;
-}
-
-function rounded(values: Float32Array, dtype: RoundingDtype): Float32Array {
-  if (dtype === "float32") return values;
-  return values.map(dtype === "half" ? roundedToHalf : roundedToBfloat16);
 }
