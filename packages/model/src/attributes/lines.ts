@@ -30,9 +30,9 @@ export function* linesOf(file: RegionFile, remedy: string): Generator<Buffer> {
 export function* blocksOf(file: RegionFile, remedy: string): Generator<Buffer> {
   let rest = Buffer.alloc(0);
   for (let at = 0; at < file.size; at += PIECE_BYTES) {
-    const piece = Buffer.alloc(Math.min(PIECE_BYTES, file.size - at));
-    file.read(at, piece);
-    const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
+    const bytes = Buffer.allocUnsafeSlow(rest.length + Math.min(PIECE_BYTES, file.size - at));
+    rest.copy(bytes);
+    file.read(at, bytes.subarray(rest.length));
     const end = bytes.lastIndexOf(NEWLINE) + 1;
     if (end > 0) yield bytes.subarray(0, end);
     rest = bytes.subarray(end);

@@ -13,6 +13,8 @@ import type { FileDigest } from "../saved-model/checksum-manifest.ts";
 import { checkUtf8 } from "../storage/utf8-lines.ts";
 import { blocksOf } from "../attributes/lines.ts";
 import { keysWritten, repeatedKey } from "../attributes/repeated-keys.ts";
+import { PlainLineReader } from "./plain-line.ts";
+import { VectorPieces } from "./vector-pieces.ts";
 
 /** Relative to the version directory. */
 export const UPDATE_FILE = "assets.extra/item-updates.jsonl";
@@ -109,7 +111,7 @@ function addLines(changes: Changes, { file, block, line: before }: LinesAt): num
     const end = found < 0 ? block.length : found;
     line += 1;
     try {
-      changes.add(block.toString("utf8", from, end));
+      changes.add(block, from, end);
     } catch (error) {
       if (!(error instanceof WinnowError)) throw error;
       throw new WinnowError(
@@ -122,52 +124,72 @@ function addLines(changes: Changes, { file, block, line: before }: LinesAt): num
   return line;
 }
 
+/** In place of the number of a vector. */
+const REMOVED = -1;
+
 /** The changes of each item, the last one of which counts. */
 class Changes {
   readonly #items: UpdatedItems;
   readonly #limits: UpdateLimits;
-  /** By id; in the order of the last changes. */
-  readonly #last = new Map<string | bigint, Float32Array | undefined>();
-  #values = 0;
+  readonly #plain: PlainLineReader;
+  /** The vector of each item, by number; in the order of the last changes. */
+  readonly #last = new Map<string | bigint, number>();
+  readonly #vectors: VectorPieces;
 
   constructor(items: UpdatedItems, limits: UpdateLimits) {
     this.#items = items;
     this.#limits = limits;
+    const { vectors } = items;
+    const { dim, round } =
+      vectors.obstacle === undefined ? vectors : { dim: 0, round: Math.fround };
+    this.#plain = new PlainLineReader(dim, round);
+    this.#vectors = new VectorPieces(dim);
   }
 
-  /** Adds the change of a line, if it is not empty. @throws WinnowError without the file's name */
-  add(text: string): void {
+  /** Adds the change of a line between two positions, if it is not empty. @throws WinnowError without the file's name */
+  add(bytes: Buffer, from: number, end: number): void {
+    const plain = this.#plain;
+    if (plain.read(bytes, from, end)) {
+      this.#set(this.#idOf(plain.id), plain.isRemoved ? undefined : plain.vector);
+      return;
+    }
+    const text = bytes.toString("utf8", from, end);
     if (text.trim() === "") return;
     const fields = fieldsOf(text);
-    const id = this.#idOf(fields);
-    const vector = this.#vectorOf(fields);
-    this.#values += (vector?.length ?? 0) - (this.#last.get(id)?.length ?? 0);
-    this.#last.delete(id);
-    this.#last.set(id, vector);
+    const id = this.#idOf(fields.id);
+    this.#set(id, this.#vectorOf(fields));
+  }
+
+  /** `undefined` for an item that is removed. */
+  #set(id: string | bigint, vector: Float32Array | undefined): void {
+    const before = this.#last.get(id);
+    if (before !== undefined) {
+      this.#last.delete(id);
+      if (before !== REMOVED) this.#vectors.free(before);
+    }
+    this.#last.set(id, vector === undefined ? REMOVED : this.#vectors.add(vector));
     const { itemsMax, valuesMax } = this.#limits;
-    if (this.#last.size <= itemsMax && this.#values <= valuesMax) return;
-    const found = `${this.#last.size} items change, with ${this.#values} values of vectors`;
+    const { values } = this.#vectors;
+    if (this.#last.size <= itemsMax && values <= valuesMax) return;
+    const found = `${this.#last.size} items change, with ${values} values of vectors`;
     const most = `up to ${itemsMax} items and ${valuesMax} values are read`;
     throw new WinnowError("RESOURCE_EXHAUSTED", `${found}; ${most}: export the model anew`);
   }
 
   finish(): Omit<ItemUpdates, "digest"> {
-    const { vectors } = this.#items;
-    const dim = vectors.obstacle === undefined ? vectors.dim : 0;
-    const ids = [...this.#last.keys()];
-    const kept = [...this.#last].flatMap(([id, vector]) => (vector === undefined ? [] : [id]));
-    const values = new Float32Array(kept.length * dim);
-    let at = 0;
-    for (const vector of this.#last.values()) {
-      if (vector === undefined) continue;
-      values.set(vector, at);
-      at += dim;
+    const kept: (string | bigint)[] = [];
+    const numbers: number[] = [];
+    for (const [id, vector] of this.#last) {
+      if (vector === REMOVED) continue;
+      kept.push(id);
+      numbers.push(vector);
     }
+    const ids = this.#tensorOf([...this.#last.keys()]);
     return {
-      changed: IdIndex.of(this.#tensorOf(ids)),
-      removed: ids.length - kept.length,
-      ids: this.#tensorOf(kept),
-      values,
+      changed: IdIndex.of(ids),
+      removed: this.#last.size - kept.length,
+      ids: kept.length === this.#last.size ? ids : this.#tensorOf(kept),
+      values: this.#vectors.take(numbers),
     };
   }
 
@@ -184,7 +206,7 @@ class Changes {
     }
   }
 
-  #idOf({ id }: UpdateFields): string | bigint {
+  #idOf(id: unknown): string | bigint {
     const { idDtype, table } = this.#items;
     if (idDtype === "string") {
       if (typeof id === "string") return id;
