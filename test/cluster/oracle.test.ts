@@ -1,5 +1,5 @@
 // Recorded models through HTTP on one worker, and each on one of three other clusters: the answers are TensorFlow's, and
-// the bytes are the same. A sixth of the models is asked, since each process takes its time to load one; another TEST_SEED
+// the bytes are the same. An eighth of the models is asked, since each process takes its time to load one; another TEST_SEED
 // asks others, sends each model to another cluster, and asks other cases of those that have many:
 // `../oracle.test.ts` asks all cases of all models in one process.
 
@@ -22,12 +22,12 @@ import { gpuEnvironment, noGpuReason, onGpu } from "./gpu-driver.ts";
 import { RunningCluster } from "./running-cluster.ts";
 
 const seed = Number(process.env["TEST_SEED"]);
-const SIXTH = 6;
+const EIGHTH = 8;
 const models = ANSWER_FOLDERS.flatMap((folder) => recordedModels(folder)).filter(
-  (_, index) => (index + seed) % SIXTH === 0,
+  (_, index) => (index + seed) % EIGHTH === 0,
 );
 /** Seeds that ask the same models send them to different clusters. */
-const round = Math.floor(seed / SIXTH);
+const round = Math.floor(seed / EIGHTH);
 /** Thirds of them: the more workers there are, the longer all take to load a model. */
 const thirds = [0, 1, 2].map((third) => models.filter((_, index) => (index + round) % 3 === third));
 /** Cases of one model that each cluster is asked. */
