@@ -2,6 +2,7 @@
 // SavedModel's files that a writer shares.
 
 export { MODEL_FILES, isModelFile, openModelVersion } from "./model-directory.ts";
+export { OpenUpdates } from "./item-updates/open-updates.ts";
 export { adviceOnFormats } from "./other-formats.ts";
 export type { ReadingOptions } from "./saved-model/version-files.ts";
 export { ObjectMirror, removeMirrors } from "./object-store/object-mirror.ts";

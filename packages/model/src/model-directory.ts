@@ -5,6 +5,7 @@ import { withAttributes } from "./attributes/attributed-version.ts";
 import { EXPERIMENT_FILE } from "./experiment-directory/experiment-description.ts";
 import { openExperiment } from "./experiment-directory/experiment-version.ts";
 import { withItemUpdates } from "./item-updates/updated-version.ts";
+import type { UpdatedReadingOptions } from "./item-updates/updated-version.ts";
 import type { ModelVersion } from "./model-version.ts";
 import { DESCRIPTION_FILE } from "./onnx-directory/description/description.ts";
 import { MODEL_FILE } from "./onnx-directory/graph/model-file.ts";
@@ -13,7 +14,6 @@ import { adviceOnFormats, isOtherFormat } from "./other-formats.ts";
 import { PIPELINE_FILE } from "./pipeline-directory/pipeline-description.ts";
 import { openPipeline } from "./pipeline-directory/pipeline-version.ts";
 import { openSavedModel } from "./saved-model/saved-model-version.ts";
-import type { ReadingOptions } from "./saved-model/version-files.ts";
 import { GRAPH_FILE } from "./saved-model/version-directory.ts";
 import { StoredDirectory } from "./storage/stored-directory.ts";
 
@@ -38,7 +38,10 @@ export function isModelFile(name: string): boolean {
  * @throws WinnowError NOT_FOUND where there is no model, DATA_LOSS, INVALID_ARGUMENT or UNIMPLEMENTED
  * naming the file, and the signature and node where the graph is at fault
  */
-export function openModelVersion(directory: string, options: ReadingOptions = {}): ModelVersion {
+export function openModelVersion(
+  directory: string,
+  options: UpdatedReadingOptions = {},
+): ModelVersion {
   const files = new StoredDirectory(directory, options.store);
   const has = (file: string): boolean => files.has(file);
   const over = [PIPELINE_FILE, EXPERIMENT_FILE].find(has);
@@ -64,7 +67,7 @@ export function openModelVersion(directory: string, options: ReadingOptions = {}
 }
 
 /** The version with what its directory says of its items. */
-function withItems(version: ModelVersion, options: ReadingOptions): ModelVersion {
+function withItems(version: ModelVersion, options: UpdatedReadingOptions): ModelVersion {
   return withAttributes(withItemUpdates(version, options), options.store);
 }
 

@@ -5,6 +5,7 @@
 //   {"id": "Alien (1979)", "removed": true}           an item that no search returns any more
 
 import { createHash } from "node:crypto";
+import type { Hash } from "node:crypto";
 import { IdIndex, StringColumn, WinnowError, assertFreeMemory, excerpt } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import type { RegionFile } from "../storage/region.ts";
@@ -13,6 +14,8 @@ import type { FileDigest } from "../saved-model/checksum-manifest.ts";
 import { checkUtf8 } from "../storage/utf8-lines.ts";
 import { blocksOf } from "../attributes/lines.ts";
 import { keysWritten, repeatedKey } from "../attributes/repeated-keys.ts";
+import { withMoreChanges } from "./change-set.ts";
+import type { ItemChangeSet } from "./change-set.ts";
 import { PlainLineReader } from "./plain-line.ts";
 import { VectorPieces } from "./vector-pieces.ts";
 
@@ -22,10 +25,14 @@ export const UPDATE_FILE = "assets.extra/item-updates.jsonl";
 const FILE_BYTES_MAX = 2 ** 30;
 /** How much may change before the model is to be exported anew: the vectors stay in memory, beside the rows made of them. */
 const UPDATE_LIMITS: UpdateLimits = { itemsMax: 2 ** 20, valuesMax: 2 ** 25 };
+/** Read at once where no line is looked at. */
+const PIECE_BYTES = 2 ** 20;
 const BYTE_ORDER_MARK = Buffer.from("\uFEFF");
 const NEWLINE = 10;
 /** Memory for a byte of the file while it is read. */
 const READING_RATIO = 2;
+/** Bytes of UTF-8 cannot hold it: two ids with different halves would be one. */
+const HALF_PAIR = /\p{Surrogate}/u;
 const INTEGER = /^-?(?:0|[1-9]\d*)$/;
 
 /** What the items of a table are. */
@@ -48,30 +55,36 @@ export type UpdatedVectors =
   | { readonly obstacle: string };
 
 /** What a file may change. */
-export interface UpdateLimits {
+interface UpdateLimits {
   /** Items that it names. */
   readonly itemsMax: number;
   /** Values of all vectors together. */
   readonly valuesMax: number;
 }
 
-/** The content of the file. */
-export interface ItemUpdates {
+/** The content of the file. Never changed, so that several contents of a version may share it. */
+export interface ItemUpdates extends ItemChangeSet {
   readonly digest: FileDigest;
-  /** Finds all items that the file names. */
-  readonly changed: IdIndex;
-  /** The number of these that are removed. */
-  readonly removed: number;
-  /** Ids `[rows]` of items with a vector, in the order of their last lines, and the vectors, `[rows, dim]`. */
-  readonly ids: Tensor;
-  readonly values: Float32Array<ArrayBuffer>;
+  /** What the items were when it was read. */
+  readonly items: UpdatedItems;
+  /** Number of its lines. */
+  readonly lines: number;
+  /** Whether the last one has an end: then what follows it is another line. */
+  readonly isEnded: boolean;
+}
+
+/** How a file is read. */
+export interface UpdateReading {
+  readonly limits?: UpdateLimits;
+  /** The file as it was read before: only the lines behind it are read where it has grown. */
+  readonly before?: ItemUpdates | undefined;
 }
 
 /** Reads the file. @throws WinnowError INVALID_ARGUMENT naming the line, DATA_LOSS, RESOURCE_EXHAUSTED */
 export function readItemUpdates(
   directory: StoredDirectory,
   items: UpdatedItems,
-  limits: UpdateLimits = UPDATE_LIMITS,
+  { limits = UPDATE_LIMITS, before }: UpdateReading = {},
 ): ItemUpdates {
   const file = directory.open(UPDATE_FILE);
   try {
@@ -79,18 +92,88 @@ export function readItemUpdates(
       throw tooMuch(`it has ${file.size} bytes, at most ${FILE_BYTES_MAX} are read`);
     }
     assertFreeMemory(`Reading ${UPDATE_FILE}`, READING_RATIO * file.size);
-    const changes = new Changes(items, limits);
-    const hash = createHash("sha256");
-    let line = 0;
-    for (const block of blocksOf(file, "write one object in each line")) {
-      hash.update(block);
-      line = addLines(changes, { file, block, line });
-    }
-    const digest = { bytes: file.size, sha256: hash.digest("hex") };
-    return { digest, ...changes.finish() };
+    const reading = { file, items, limits };
+    const grown = before && readGrown(reading, before);
+    return grown ?? readLines(reading, { bytes: 0, lines: 0, hash: createHash("sha256") });
   } finally {
     file.close();
   }
+}
+
+interface FileReading {
+  readonly file: RegionFile;
+  readonly items: UpdatedItems;
+  readonly limits: UpdateLimits;
+}
+
+/** Whole lines that were read before, and the hash of their bytes. */
+interface ReadBefore {
+  readonly bytes: number;
+  readonly lines: number;
+  readonly hash: Hash;
+}
+
+/** Reads the lines behind these. The digest is that of the file. */
+function readLines(
+  { file, items, limits }: FileReading,
+  { bytes, lines: before, hash }: ReadBefore,
+): ItemUpdates {
+  const changes = new Changes(items, limits);
+  let lines = before;
+  let isEnded = true;
+  for (const block of blocksOf(file, "write one object in each line", bytes)) {
+    hash.update(block);
+    lines = addLines(changes, { file, block, line: lines });
+    isEnded = block.at(-1) === NEWLINE;
+  }
+  const digest = { bytes: file.size, sha256: hash.digest("hex") };
+  return { digest, items, lines, isEnded, ...changes.finish() };
+}
+
+/**
+ * What the file says if it begins with all that it was before; `undefined` if it does not, or says too much, which reading
+ * all of it tells with the line.
+ */
+function readGrown(reading: FileReading, before: ItemUpdates): ItemUpdates | undefined {
+  const { file, items, limits } = reading;
+  if (!haveSameVectors(items, before.items)) return undefined;
+  const { digest, lines, isEnded } = before;
+  const { bytes } = digest;
+  const hasGrown = isEnded && file.size > bytes;
+  if (!hasGrown && file.size !== bytes) return undefined;
+  const hash = hashOfStart(file, bytes);
+  if (hash.copy().digest("hex") !== digest.sha256) return undefined;
+  if (!hasGrown) return before;
+  try {
+    const more = readLines(reading, { bytes, lines, hash });
+    const all = withMoreChanges(before, more);
+    const isTooMuch =
+      all.names.data.length > limits.itemsMax || all.values.length > limits.valuesMax;
+    return isTooMuch ? undefined : { ...more, ...all };
+  } catch (error) {
+    if (error instanceof WinnowError && error.code === "RESOURCE_EXHAUSTED") return undefined;
+    throw error;
+  }
+}
+
+function hashOfStart(file: RegionFile, bytes: number): Hash {
+  const hash = createHash("sha256");
+  const piece = Buffer.allocUnsafeSlow(Math.min(bytes, PIECE_BYTES));
+  for (let at = 0; at < bytes; at += piece.length) {
+    const read = piece.subarray(0, Math.min(piece.length, bytes - at));
+    file.read(at, read);
+    hash.update(read);
+  }
+  return hash;
+}
+
+/** Whether a line means the same for both. */
+function haveSameVectors(a: UpdatedItems, b: UpdatedItems): boolean {
+  if (a.idDtype !== b.idDtype) return false;
+  if (a.vectors.obstacle !== undefined || b.vectors.obstacle !== undefined) {
+    return a.vectors.obstacle === b.vectors.obstacle;
+  }
+  return a.vectors.dim === b.vectors.dim && a.vectors.round === b.vectors.round;
 }
 
 interface LinesAt {
@@ -176,19 +259,19 @@ class Changes {
     throw new WinnowError("RESOURCE_EXHAUSTED", `${found}; ${most}: export the model anew`);
   }
 
-  finish(): Omit<ItemUpdates, "digest"> {
-    const kept: (string | bigint)[] = [];
-    const numbers: number[] = [];
-    for (const [id, vector] of this.#last) {
-      if (vector === REMOVED) continue;
-      kept.push(id);
-      numbers.push(vector);
-    }
-    const ids = this.#tensorOf([...this.#last.keys()]);
+  finish(): ItemChangeSet {
+    const names = [...this.#last.keys()];
+    const hasVector = Uint8Array.from(this.#last.values(), (vector) =>
+      vector === REMOVED ? 0 : 1,
+    );
+    const kept = names.filter((_, at) => hasVector[at] === 1);
+    const numbers = [...this.#last.values()].filter((vector) => vector !== REMOVED);
+    const tensor = this.#tensorOf(names);
     return {
-      changed: IdIndex.of(ids),
-      removed: this.#last.size - kept.length,
-      ids: kept.length === this.#last.size ? ids : this.#tensorOf(kept),
+      names: tensor,
+      hasVector,
+      changed: IdIndex.of(tensor),
+      ids: kept.length === names.length ? tensor : this.#tensorOf(kept),
       values: this.#vectors.take(numbers),
     };
   }
@@ -280,8 +363,12 @@ function fieldsOf(text: string): UpdateFields {
     const where = "attributes of items belong in assets.extra/items.jsonl, .csv or .parquet";
     throw invalid(`"${excerpt(stranger)}" is none of id, vector and removed; ${where}`);
   }
-  if (fields.id === undefined) throw invalid('it has no "id"');
-  return { id: fields.id, vector: fields.vector, removed: fields.removed };
+  const { id } = fields;
+  if (id === undefined) throw invalid('it has no "id"');
+  if (typeof id === "string" && HALF_PAIR.test(id)) {
+    throw invalid('its "id" is no text: it has half of a surrogate pair');
+  }
+  return { id, vector: fields.vector, removed: fields.removed };
 }
 
 function parsedOrNot(text: string): unknown {

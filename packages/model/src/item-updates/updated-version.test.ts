@@ -19,6 +19,7 @@ import { identityModel, npy, writeExport } from "../onnx-directory/fixtures/onnx
 import { openModelVersion } from "../model-directory.ts";
 import type { ModelVersion } from "../model-version.ts";
 import { StoredDirectory } from "../storage/stored-directory.ts";
+import { OpenUpdates } from "./open-updates.ts";
 import { readItemUpdates } from "./update-file.ts";
 
 const root = temporaryDirectory();
@@ -273,6 +274,47 @@ describe("items that are changed", () => {
   });
 });
 
+describe("a file that grows while its version is open", () => {
+  const first = line({ id: "item 3", vector: [1, 1] }) + line({ id: "new", vector: [2, 2] });
+  const second = line({ id: "item 3", removed: true }) + line({ id: "newer", vector: [3, 3] });
+  /** The version of before, the one that the longer file makes of it, and which changes are held. */
+  function grown() {
+    const openUpdates = new OpenUpdates();
+    const directory = directoryOf({ updates: first });
+    const options = { partitionBytes: 24, openUpdates };
+    const before = openModelVersion(directory, options);
+    appendFileSync(path.join(directory, "assets.extra/item-updates.jsonl"), second);
+    const after = openModelVersion(directory, options);
+    return { directory, openUpdates, before, after };
+  }
+
+  test("is the version that it makes when it is read first, and leaves the one before as it was", () => {
+    const { directory, before, after } = grown();
+    const anew = openModelVersion(directory, { partitionBytes: 24 });
+
+    expect(rowsOf(after)).toEqual(rowsOf(anew));
+    expect(after.program).toEqual(anew.program);
+    expect([after.files, after.changes]).toEqual([anew.files, anew.changes]);
+    expect(rowsOf(before)).toEqual(rowsOf(opened({ updates: first })));
+  });
+
+  test("leaves nothing behind when its versions are closed, in whatever order", () => {
+    const held = [true, false].map((isOlderFirst) => {
+      const { directory, openUpdates, before, after } = grown();
+      const [first, second] = isOlderFirst ? [before, after] : [after, before];
+      first.close();
+      const between = openUpdates.of(directory)?.lines;
+      second.close();
+      return [between, openUpdates.of(directory)];
+    });
+
+    expect(held).toEqual([
+      [4, undefined],
+      [undefined, undefined],
+    ]);
+  });
+});
+
 describe("a file that is at fault is refused, with its line:", () => {
   const good = line({ id: "a", vector: [1, 2] });
   test.each([
@@ -326,6 +368,11 @@ describe("a file that is at fault is refused, with its line:", () => {
       /its "id" is no int64.*write one of 2\^53 or more as a text/,
     ],
     [
+      "half of a character",
+      { updates: '{"id":"\\ud83c","removed":true}\n' },
+      /line 1: its "id" is no text: it has half of a surrogate pair/,
+    ],
+    [
       "a text that is no integer",
       { ids: "int64", updates: line({ id: "1e3", removed: true }) },
       /its "id" is no int64/,
@@ -349,8 +396,10 @@ describe("a file that is at fault is refused, with its line:", () => {
     const vectors = { dim: 2, round: Math.fround };
     const items = { table: "t", idDtype: "string", vectors } as const;
 
-    expect(() => readItemUpdates(directory, items, limits)).toThrow(message);
-    expect(readItemUpdates(directory, items, { itemsMax: 2, valuesMax: 4 }).values).toHaveLength(4);
+    expect(() => readItemUpdates(directory, items, { limits })).toThrow(message);
+    expect(
+      readItemUpdates(directory, items, { limits: { itemsMax: 2, valuesMax: 4 } }).values,
+    ).toHaveLength(4);
   });
 });
 

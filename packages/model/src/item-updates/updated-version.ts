@@ -33,8 +33,15 @@ import { assertAsListed } from "../saved-model/checksum-manifest.ts";
 import { readManifest } from "../saved-model/version-directory.ts";
 import type { ReadingOptions } from "../saved-model/version-files.ts";
 import { StoredDirectory } from "../storage/stored-directory.ts";
+import type { OpenUpdates } from "./open-updates.ts";
 import { UPDATE_FILE, readItemUpdates } from "./update-file.ts";
 import type { ItemUpdates, UpdatedItems, UpdatedVectors } from "./update-file.ts";
+
+/** How a version is read whose items may be changed. */
+export interface UpdatedReadingOptions extends ReadingOptions {
+  /** Changes of versions that are open, which those of the next content of a directory may continue. Default: none. */
+  readonly openUpdates?: OpenUpdates | undefined;
+}
 
 const ROWS_MAX = 2 ** 31 - 1;
 const ROUNDING = {
@@ -47,7 +54,10 @@ const ROUNDING = {
  * The version with the changes that its directory brings; unchanged if there are none. Closes the version if they
  * cannot be read. @throws WinnowError as `readItemUpdates`, UNIMPLEMENTED for a model whose items cannot be changed
  */
-export function withItemUpdates(version: ModelVersion, options: ReadingOptions): ModelVersion {
+export function withItemUpdates(
+  version: ModelVersion,
+  options: UpdatedReadingOptions,
+): ModelVersion {
   try {
     const directory = new StoredDirectory(version.directory, options.store);
     if (!directory.has(UPDATE_FILE)) return version;
@@ -71,6 +81,7 @@ class UpdatedVersion implements ModelVersion {
   readonly #directory: StoredDirectory;
   readonly #isListed: boolean;
   readonly #updates: ItemUpdates;
+  readonly #openUpdates: OpenUpdates | undefined;
   readonly #searched: ReadonlyMap<number, SearchedTable>;
 
   constructor(
@@ -78,14 +89,17 @@ class UpdatedVersion implements ModelVersion {
     {
       directory,
       partitionBytes = PARTITION_BYTES,
-    }: ReadingOptions & { readonly directory: StoredDirectory },
+      openUpdates,
+    }: UpdatedReadingOptions & { readonly directory: StoredDirectory },
   ) {
     this.#version = version;
     this.#directory = directory;
     const { program } = version;
     const { numbers, items } = itemsOf(version);
-    this.#updates = readItemUpdates(directory, items);
-    const { ids, values, digest, removed } = this.#updates;
+    this.#openUpdates = openUpdates;
+    const before = openUpdates?.of(version.directory);
+    this.#updates = readItemUpdates(directory, items, { before });
+    const { ids, values, digest, names } = this.#updates;
     const manifest = readManifest(directory);
     if (manifest !== undefined) assertAsListed(manifest, UPDATE_FILE, digest);
     this.#isListed = manifest?.has(UPDATE_FILE) === true;
@@ -107,7 +121,8 @@ class UpdatedVersion implements ModelVersion {
     const file = { name: UPDATE_FILE, sha256: digest.sha256 };
     const fingerprint = describedFingerprint(program.fingerprint, file, [WITHDRAWN]);
     this.program = { ...program, fingerprint, tables };
-    this.changes = { file: UPDATE_FILE, vectors: rows, removed };
+    this.changes = { file: UPDATE_FILE, vectors: rows, removed: names.data.length - rows };
+    openUpdates?.add(version.directory, { holder: this, updates: this.#updates });
   }
 
   get rowsFingerprint(): Fingerprint {
@@ -177,6 +192,7 @@ class UpdatedVersion implements ModelVersion {
   }
 
   close(): void {
+    this.#openUpdates?.remove(this.directory, this);
     this.#version.close();
   }
 }

@@ -5,6 +5,7 @@ import { createDenseEngine, createRowChecks, onnxRuntimeVersion } from "@winnow/
 import { isObjectUrl, systemClock } from "@winnow/core";
 import {
   ObjectMirror,
+  OpenUpdates,
   RangeReader,
   openModelVersion,
   objectStores,
@@ -29,7 +30,8 @@ export function directoryReader(
     store: objectStores(storeEnvironment(), modelCache),
     files: ranges,
   });
-  const options = { partitionBytes, checks: createRowChecks(), store: ranges };
+  const openUpdates = new OpenUpdates();
+  const options = { partitionBytes, checks: createRowChecks(), store: ranges, openUpdates };
   const checkUncut = uncutCheck(uncutBytesMax);
   const checkDense = denseCheck(() => createDenseEngine(), systemClock, keptShapes(keptFolder));
   return new LocalModelReader(
