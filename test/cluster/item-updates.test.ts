@@ -3,6 +3,7 @@
 
 import path from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { supplyPorts } from "../port-supply.ts";
 import { expectExact, untilReplicated } from "./served-model.ts";
 import { BRIEFLY_KEPT, WORKERS, startVersioned } from "./versioned-cluster.ts";
 import type { VersionedCluster } from "./versioned-cluster.ts";
@@ -14,8 +15,11 @@ const VERSION = { model: MODEL, version: 1 } as const;
 const CHANGES = [itemChanges(1, 40, 5), itemChanges(1, 40, 8), itemChanges(1, 40, 11)];
 
 let started: VersionedCluster;
+let metricsPort = 0;
 beforeAll(async () => {
-  started = await startVersioned([MODEL], { workerArgs: BRIEFLY_KEPT });
+  [metricsPort = 0] = await supplyPorts(1);
+  const argsOf = { w0: ["--metrics-port", String(metricsPort)] };
+  started = await startVersioned([MODEL], { workerArgs: BRIEFLY_KEPT, argsOf });
 });
 afterAll(() => started.end());
 
@@ -34,6 +38,17 @@ test("lines that are appended change the answers, each of which is of one state 
   });
 
   expect(new Set(told)).toEqual(new Set([0, 1, 2, 3]));
+});
+
+test("a worker counts the items that they change", async () => {
+  const last = new Map(CHANGES.flat().map(({ id, removed }) => [id, removed === true]));
+  const removed = [...last.values()].filter(Boolean).length;
+
+  const page = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+
+  const name = 'winnow_model_changed_items{model="movies",version="1"';
+  expect(page).toContain(`${name},kind="vector"} ${last.size - removed}\n`);
+  expect(page).toContain(`${name},kind="removed"} ${removed}\n`);
 });
 
 test("a worker that starts anew holds what the others hold", async () => {

@@ -4,6 +4,7 @@
 import type { AcceleratorKind } from "@winnow/accelerator";
 import type { Announcement, FailureReason } from "@winnow/cluster";
 import type { ErrorCode } from "@winnow/core";
+import type { ItemChanges } from "@winnow/model";
 
 /** The kinds of queries that are counted. */
 export type QueryKind = "topK" | "lookup";
@@ -61,6 +62,8 @@ export interface AssignmentStatus {
   readonly replicas: Readonly<Record<"loading" | "ready" | "retiring" | "releasing", number>>;
   /** Bytes held ÷ bytes intended here, 0…1; 0 while the version is not open. */
   readonly loadedRatio: number;
+  /** The changes to the version's items that it was opened with. */
+  readonly changes?: ItemChanges | undefined;
 }
 
 /** A worker's present state. */

@@ -393,7 +393,7 @@ export class ComputeHost {
 }
 
 function openedVersion(handle: ContentHandle, opened: OpenedModel): OpenedVersion {
-  const { fingerprint, rowsFingerprint } = opened;
+  const { fingerprint, rowsFingerprint, changes } = opened;
   const tables = opened.tables.map((table, at) => {
     const { name, kind, rows, dim, partitions, sources } = table;
     const { attributes: own, masks, original } = table.kind === "candidate" ? table : {};
@@ -402,5 +402,5 @@ function openedVersion(handle: ContentHandle, opened: OpenedModel): OpenedVersio
     const cut = { rows, dim, partitions, ...(original && { original }) };
     return { name, kind, ...cut, partitionBytes, attributes, sources };
   });
-  return { handle, fingerprint, rowsFingerprint, tables };
+  return { handle, fingerprint, rowsFingerprint, changes, tables };
 }

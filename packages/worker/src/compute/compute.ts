@@ -12,6 +12,7 @@ import type {
   TopKBlock,
   WinnowError,
 } from "@winnow/core";
+import type { ItemChanges } from "@winnow/model";
 
 /** A version directory. The number names the directory, not its content, which may be replaced. */
 export interface VersionDirectory {
@@ -52,6 +53,8 @@ export interface OpenedVersion {
    * same rows in the partitions of the model itself.
    */
   readonly rowsFingerprint: Fingerprint;
+  /** The changes to its items; absent where the version brings none. */
+  readonly changes?: ItemChanges | undefined;
   readonly tables: readonly OpenedTable[];
 }
 

@@ -80,6 +80,20 @@ export const STATUS_GAUGES: readonly ReadMetric<WorkerStatus>[] = [
       })),
   },
   {
+    name: "winnow_model_changed_items",
+    help: "Items that the version's file of changes brings a vector of, and those that it removes",
+    labelNames: ["model", "version", "kind"],
+    read: ({ assignments }) =>
+      assignments.flatMap(({ model, version, changes }) => {
+        if (changes === undefined) return [];
+        const labels = { model, version: String(version) };
+        return [
+          { labels: { ...labels, kind: "vector" }, value: changes.vectors },
+          { labels: { ...labels, kind: "removed" }, value: changes.removed },
+        ];
+      }),
+  },
+  {
     name: "winnow_model_version",
     help: "The version that answers by default, as this worker sees it",
     labelNames: ["model"],

@@ -69,6 +69,7 @@ function statusWith(versions: readonly number[]): WorkerStatus {
       version,
       replicas: { loading: 1, ready: 4, retiring: 0, releasing: 0 },
       loadedRatio: 0.8,
+      ...(version === 7 && { changes: { file: "updates", vectors: 5, removed: 2 } }),
     })),
     orderNumbers: { known: 4, followed: 3 },
   };
@@ -203,6 +204,11 @@ test("the page tells how the watched worker stands, and forgets versions that ar
   );
   expect(before).toContain('winnow_worker_load_ratio{model="movies",version="6"} 0.8');
   expect(before).toContain('winnow_model_version{model="movies"} 6');
+  expect(before).not.toContain('winnow_model_changed_items{model="movies",version="6"');
+  expect(after).toContain('winnow_model_changed_items{model="movies",version="7",kind="vector"} 5');
+  expect(after).toContain(
+    'winnow_model_changed_items{model="movies",version="7",kind="removed"} 2',
+  );
   expect(after).not.toContain('version="6"');
   expect(after).toContain('winnow_model_version{model="movies"} 7');
 });

@@ -99,7 +99,8 @@ export function assignmentStatusOf(
   const opened = openedOf(held);
   const assignment =
     opened === undefined || intent === undefined ? undefined : new Assignment(held, opened, intent);
-  return { model, version, replicas, loadedRatio: assignment?.loadedRatio(held) ?? 0 };
+  const loadedRatio = assignment?.loadedRatio(held) ?? 0;
+  return { model, version, replicas, loadedRatio, changes: opened?.changes };
 }
 
 /**

@@ -14,7 +14,7 @@ import type {
   TableSpec,
   Tensor,
 } from "@winnow/core";
-import type { ModelVersion, PartitionReader } from "@winnow/model";
+import type { ItemChanges, ModelVersion, PartitionReader } from "@winnow/model";
 
 import { packProgram } from "./program-package.ts";
 
@@ -27,6 +27,8 @@ export interface OpenedModel {
   readonly fingerprint: Fingerprint;
   /** The fingerprint of all but the attributes of items. */
   readonly rowsFingerprint: Fingerprint;
+  /** The changes to its items; absent where the version brings none. */
+  readonly changes?: ItemChanges | undefined;
   readonly tables: readonly TableSpec[];
   /** Bytes of each partition of each table, known before reading. */
   readonly partitionBytes: readonly (readonly number[])[];
@@ -141,8 +143,8 @@ export class LocalModelReader implements ModelReader {
       this.#lastHandle += 1;
       const handle = this.#lastHandle as ReaderHandle;
       this.#versions.set(handle, { version, local });
-      const { rowsFingerprint = fingerprint } = version;
-      return { handle, fingerprint, rowsFingerprint, tables, partitionBytes };
+      const { rowsFingerprint = fingerprint, changes } = version;
+      return { handle, fingerprint, rowsFingerprint, changes, tables, partitionBytes };
     } catch (error) {
       version.close();
       throw error;

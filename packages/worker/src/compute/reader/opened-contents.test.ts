@@ -315,6 +315,10 @@ describe("the compute side", () => {
 
     expect(before.reads.every((bytes) => bytes > 0)).toBe(true);
     expect(after.reads).toEqual(before.reads.map(() => 0));
+    expect([before.opened.changes, after.opened.changes]).toMatchObject([
+      { vectors: 2, removed: 0 },
+      { vectors: 3, removed: 0 },
+    ]);
     const anew = await loaded([]);
     expect(anew.opened.fingerprint).toBe(after.opened.fingerprint);
     expect(after.answers).toEqual(anew.answers);

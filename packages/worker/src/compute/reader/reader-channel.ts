@@ -12,7 +12,6 @@ import {
 } from "@winnow/core";
 import type {
   AttributeColumn,
-  Fingerprint,
   KeyedPartition,
   ModelProgram,
   ThreadAnswer,
@@ -56,11 +55,11 @@ const SPENT_CHUNKS_MAX = 4;
  * A table of contents for the other thread. Specifications hold objects of classes, so they travel as an
  * encoded program.
  */
-interface PackedModel {
-  readonly handle: ReaderHandle;
-  readonly rowsFingerprint: Fingerprint;
+interface PackedModel extends Pick<
+  OpenedModel,
+  "handle" | "rowsFingerprint" | "changes" | "partitionBytes"
+> {
   readonly program: Uint8Array;
-  readonly partitionBytes: readonly (readonly number[])[];
 }
 
 interface PackedPartition extends Pick<PartitionSource, "rows" | "dim" | "firstRow"> {
@@ -172,6 +171,7 @@ function packModel({
   handle,
   fingerprint,
   rowsFingerprint,
+  changes,
   tables,
   partitionBytes,
 }: OpenedModel): ThreadAnswer {
@@ -179,6 +179,7 @@ function packModel({
   const value: PackedModel = {
     handle,
     rowsFingerprint,
+    changes,
     program: encodeProgram(contents satisfies ModelProgram),
     partitionBytes,
   };
@@ -209,9 +210,9 @@ export class RemoteModelReader implements ModelReader {
 
   async open(directory: string): Promise<OpenedModel> {
     const packed = await this.#calls.call<PackedModel>({ kind: "open", directory });
-    const { handle, rowsFingerprint, partitionBytes } = packed;
+    const { handle, rowsFingerprint, changes, partitionBytes } = packed;
     const { fingerprint, tables } = decodeProgram(packed.program);
-    return { handle, fingerprint, rowsFingerprint, tables, partitionBytes };
+    return { handle, fingerprint, rowsFingerprint, changes, tables, partitionBytes };
   }
 
   async openPartition(name: PartitionName): Promise<PartitionSource> {
