@@ -3,6 +3,7 @@
 import { placeTable } from "@winnow/cluster";
 import type { Announcement } from "@winnow/cluster";
 import { workerId } from "@winnow/core";
+import type { TableSpec } from "@winnow/core";
 import { MODEL } from "./simulated-models.ts";
 import type { VersionContent } from "./simulated-models.ts";
 import type { RouterPlace } from "./simulated-routers.ts";
@@ -57,7 +58,7 @@ function checkWorker(world: SimulatedWorld, { name, worker, device }: WorkerPlac
   }
 }
 
-/** `table/partition` of all that a worker should hold, ascending: tables that are not cut are on each worker. */
+/** `table/partition` of all that a worker should hold, ascending: tables that are not cut are on each worker, with what is added to them. */
 function intendedOn(world: SimulatedWorld, name: string, version: number): string[] {
   const ids = world.staff.map((each) => workerId(each.name));
   const { replication } = world.scenario;
@@ -65,9 +66,14 @@ function intendedOn(world: SimulatedWorld, name: string, version: number): strin
     .contentOf(version)
     .program.tables.flatMap((table, at) =>
       placeTable({ model: MODEL, table }, ids, { replication }).flatMap((owners, partition) =>
-        owners.includes(workerId(name)) || table.partitions === 1 ? [`${at}/${partition}`] : [],
+        owners.includes(workerId(name)) || isUncut(table) ? [`${at}/${partition}`] : [],
       ),
     );
+}
+
+function isUncut(table: TableSpec): boolean {
+  const { partitions } = (table.kind === "candidate" ? table.original : undefined) ?? table;
+  return partitions === 1;
 }
 
 function heldOf({ versions }: Announcement, { version, program }: VersionContent): string[] {

@@ -47,6 +47,13 @@ const MUTANTS = [
     replacement: "excluded.length + included.length === 0",
   },
   {
+    name: "rows of added items are taken from a content that adds others of these ids",
+    mode: "safety",
+    file: "packages/worker/src/replicas/assignment.ts",
+    text: "return partition < partitions && partitions === ownPartitionsOf(b, table);",
+    replacement: "return partitions === ownPartitionsOf(b, table);",
+  },
+  {
     name: "no grace for versions: given up and unloaded at once",
     mode: "liveness",
     file: "packages/worker/src/worker-settings.ts",

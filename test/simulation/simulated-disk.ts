@@ -3,7 +3,7 @@
 import { WinnowError } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
 import type { WorkerDependencies } from "@winnow/worker";
-import { MODEL, SimulatedVersion, VersionContent } from "./simulated-models.ts";
+import { MODEL, VersionContent, openSimulated } from "./simulated-models.ts";
 import type { CopyFlaw, Flaw, ModelSize, VersionCopy, VersionFiles } from "./simulated-models.ts";
 
 interface Directory {
@@ -129,7 +129,7 @@ export class SimulatedDisk {
     const version = versionOf(directory);
     let last = this.#filesOf(version);
     if (last === undefined) throw new WinnowError("NOT_FOUND", `No files in ${directory}`);
-    return new SimulatedVersion(() => (last = this.#filesOf(version) ?? last!), copy);
+    return openSimulated(() => (last = this.#filesOf(version) ?? last!), copy);
   }
 
   #filesOf(version: number): VersionFiles | undefined {

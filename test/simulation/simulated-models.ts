@@ -17,6 +17,7 @@ import {
 import type {
   AttributeColumn,
   AttributeSpec,
+  CandidateTable,
   Fingerprint,
   ModelProgram,
   SignatureProgram,
@@ -25,12 +26,21 @@ import type {
   WarmUpRequest,
 } from "@winnow/core";
 import type { ModelVersion, PartitionReader } from "@winnow/model";
-import type { TableReading } from "../../packages/model/src/model-version.ts";
+import { withColumns } from "../../packages/model/src/attributes/described-reader.ts";
+import { withItemUpdates } from "../../packages/model/src/item-updates/updated-version.ts";
+import { UPDATE_FILE } from "../../packages/model/src/item-updates/update-file.ts";
+import type {
+  MoreRows,
+  MoreRowsShape,
+  TableReading,
+} from "../../packages/model/src/model-version.ts";
 import { Attributes } from "../../packages/model/src/saved-model/graph/definition/attributes.ts";
 import type { GraphValue } from "../../packages/model/src/saved-model/graph/graph-value.ts";
 import type { SignatureGraph } from "../../packages/model/src/saved-model/graph/signature-graph.ts";
 import { checkVocabularies } from "../../packages/model/src/saved-model/graph/vocabulary-reach.ts";
+import type { FileStore } from "../../packages/model/src/storage/file-store.ts";
 import type { Region } from "../../packages/model/src/storage/region.ts";
+import { readMoreRows } from "../../packages/model/src/saved-model/partitions/more-rows.ts";
 import { readTable } from "../../packages/model/src/saved-model/partitions/partition-reading.ts";
 import type { TableRegions } from "../../packages/model/src/saved-model/partitions/partition-reading.ts";
 import { storedRegionOf } from "../../packages/model/src/saved-model/partitions/stored-region.ts";
@@ -112,7 +122,29 @@ export const GROUPS: readonly string[] = ["red", "green", "blue"];
 const itemId = ({ version, revision }: ContentName, row: number): string =>
   `v${version}${revision > 0 ? `.${revision}` : ""} item ${row}`;
 
-/** Some contents differ from the one before in the attributes of their items alone. */
+/** Items that a content adds behind its own, that it gives other vectors there, and that it removes: so many of each. */
+const CHANGES_MAX = 3;
+/** Bytes of values in a partition of added items, at most, in rows. */
+const ADDED_ROWS_MAX = 4;
+
+/** Contents of odd versions have changes of their items, but for the first content of every second one of these. */
+const hasUpdates = ({ version, revision }: ContentName): boolean =>
+  version % 4 === 1 || (version % 4 === 3 && revision > 0);
+
+/** A row that answers give, and its item. */
+interface OfferedRow {
+  readonly row: number;
+  readonly id: string;
+}
+
+/** A line of the file of item updates. */
+interface ItemUpdate {
+  readonly id: string;
+  readonly vector?: readonly number[];
+  readonly removed?: true;
+}
+
+/** Some contents differ from the one before in the attributes of their items, and changes to them, alone. */
 const rowsOf = ({ version, revision }: ContentName): ContentName => {
   const isDescribedAnew = (version + revision) % 2 === 0 && revision % 2 === 1;
   return { version, revision: isDescribedAnew ? revision - 1 : revision };
@@ -129,13 +161,18 @@ export class VersionContent implements ContentName {
   readonly version: number;
   readonly revision: number;
   readonly size: ModelSize;
-  readonly program: ModelProgram;
+  /** The model alone, without changes and attributes of its items. */
+  readonly model: ModelProgram;
+  readonly updates: readonly ItemUpdate[];
   /** The tensors of its data file: rows of the users, rows of the items, ids of the items. */
   readonly stored: readonly [StoredRegion, StoredRegion, StoredRegion];
   readonly #users: Float32Array;
+  /** With the rows that are added to the model's. */
   readonly #items: Float32Array;
+  readonly #offered: readonly OfferedRow[];
   readonly #best = new Map<number, BestItems>();
   readonly #copies = new Map<CopyFlaw | undefined, KnownUsers>();
+  readonly #programs = new Map<CopyFlaw | undefined, ModelProgram>();
 
   constructor({ version, revision }: ContentName, size: ModelSize) {
     this.version = version;
@@ -146,15 +183,61 @@ export class VersionContent implements ContentName {
     const values = (rows: number): Float32Array =>
       Float32Array.from({ length: rows * size.dim }, () => Math.floor(random() * 5) - 2);
     this.#users = values(UNKNOWN_ROWS + size.users);
-    this.#items = values(size.items);
+    const items = values(size.items);
     const names = Array.from({ length: size.items }, (_, row) => itemId(rows, row));
     this.stored = [
       storedMatrix("users", this.#users, size.dim),
-      storedMatrix("items", this.#items, size.dim),
+      storedMatrix("items", items, size.dim),
       stored("ids", stringTensor(names)),
     ];
-    this.program = this.#program();
-    this.program = { ...this.program, fingerprint: this.usersIn(undefined).fingerprint };
+    this.model = this.#model();
+    this.updates = hasUpdates(this) ? this.#drawnUpdates(names) : [];
+    const added = this.updates.filter(({ vector }) => vector !== undefined);
+    const changed = new Set(this.updates.map(({ id }) => id));
+    const all = [...names.filter((id) => !changed.has(id)), ...added.map(({ id }) => id)];
+    const rowOf = new Map([...names, ...added.map(({ id }) => id)].map((id, row) => [id, row]));
+    this.#offered = all.map((id) => ({ id, row: rowOf.get(id)! }));
+    this.#items = Float32Array.from([...items, ...added.flatMap(({ vector = [] }) => vector)]);
+  }
+
+  /** As a worker finds it whose copy is sound. */
+  get program(): ModelProgram {
+    return this.#programIn(undefined);
+  }
+
+  #programIn(copyFlaw: CopyFlaw | undefined): ModelProgram {
+    const known = this.#programs.get(copyFlaw);
+    if (known !== undefined) return known;
+    const files = { content: this, flaw: undefined };
+    const { program } = openSimulated(() => files, { copyFlaw, misread: () => false });
+    this.#programs.set(copyFlaw, program);
+    return program;
+  }
+
+  /**
+   * Some items have another vector, some are removed, and some are new. In some contents these are the items of the
+   * content before, with other vectors: an answer from its rows would be found out.
+   */
+  #drawnUpdates(names: readonly string[]): ItemUpdate[] {
+    const { version, revision } = this;
+    const random = seededRandom(version, `changed ${revision % 4 === 1 ? revision - 1 : revision}`);
+    const valuesRandom = seededRandom(version, `changes ${revision}`);
+    const count = (): number => Math.floor(random() * (CHANGES_MAX + 1));
+    const vector = (): number[] =>
+      Array.from({ length: this.size.dim }, () => Math.floor(valuesRandom() * 5) - 2);
+    const known = new Set(
+      Array.from({ length: 2 * CHANGES_MAX }, () => names[Math.floor(random() * names.length)]!),
+    );
+    const [replaced, added] = [count(), count()];
+    return [
+      ...[...known].map((id, at) =>
+        at < replaced ? { id, vector: vector() } : ({ id, removed: true } as const),
+      ),
+      ...Array.from({ length: added }, (_, at) => ({
+        id: itemId(rowsOf(this), names.length + at),
+        vector: vector(),
+      })),
+    ];
   }
 
   /**
@@ -163,7 +246,7 @@ export class VersionContent implements ContentName {
    */
   userIn(print: Fingerprint, user: number): number | undefined {
     if (print === this.program.fingerprint) return user;
-    if (print !== this.usersIn("swappedVocabulary").fingerprint) return undefined;
+    if (print !== this.#programIn("swappedVocabulary").fingerprint) return undefined;
     const lines = Array.from({ length: this.size.users }, (_, line) => line);
     swapAlike(lines, this.size.partitions);
     return lines[user] ?? user;
@@ -181,15 +264,14 @@ export class VersionContent implements ContentName {
     const user = asked < this.size.users ? asked + UNKNOWN_ROWS : 0;
     const known = this.#best.get(user);
     if (known !== undefined) return known;
-    const { dim, items } = this.size;
+    const { dim } = this.size;
     const [query] = widenQueries(this.#users.slice(user * dim, (user + 1) * dim), dim);
-    const scored = Array.from({ length: items }, (_, row) => ({
-      row,
-      score: canonicalScore(query!, this.#items, row * dim),
-    })).toSorted((a, b) => b.score - a.score || a.row - b.row);
+    const scored = this.#offered
+      .map(({ id, row }) => ({ id, row, score: canonicalScore(query!, this.#items, row * dim) }))
+      .toSorted((a, b) => b.score - a.score || a.row - b.row);
     const best = {
       scores: scored.map(({ score }) => score),
-      ids: scored.map(({ row }) => itemId(rowsOf(this), row)),
+      ids: scored.map(({ id }) => id),
       rows: scored.map(({ row }) => row),
     };
     this.#best.set(user, best);
@@ -221,7 +303,7 @@ export class VersionContent implements ContentName {
     return users;
   }
 
-  #program(): ModelProgram {
+  #model(): ModelProgram {
     const { users, items, dim, partitions } = this.size;
     const [userRows, itemRows, itemIds] = this.stored;
     const shape = { dim, partitions };
@@ -245,7 +327,6 @@ export class VersionContent implements ContentName {
         name: "items",
         rows: items,
         idDtype: "string",
-        attributes: ATTRIBUTES,
         sources: [itemRows.source, itemIds.source],
       },
     ];
@@ -275,12 +356,10 @@ const integers = (values: readonly number[]): Tensor => ({
   data: BigInt64Array.from(values, BigInt),
 });
 
-/** The users as a worker finds them, and the fingerprint of the files in which it does. */
+/** The users as a worker finds them, and the fingerprint of the model's files in which it does. */
 interface KnownUsers {
   readonly vocabulary: NonNullable<StoredTable["vocabulary"]>;
   readonly fingerprint: Fingerprint;
-  /** The same without the attributes of items. */
-  readonly rowsFingerprint: Fingerprint;
 }
 
 /** Swaps the first two lines of one partition, which no checksum of rows shows. */
@@ -293,7 +372,7 @@ function swapAlike(lines: unknown[], partitions: number): void {
 
 /** Reads the vocabulary like the model package. @throws WinnowError if that would refuse it */
 function readUsers(
-  { version, revision, size, program }: VersionContent,
+  { version, revision, size, model }: VersionContent,
   flaw: CopyFlaw | undefined,
 ): KnownUsers {
   const lines = Array.from({ length: size.users }, (_, user) => `${user}\n`);
@@ -301,7 +380,7 @@ function readUsers(
   const kept = flaw === "cutVocabulary" ? lines.slice(0, -2) : lines;
   const content = new TextEncoder().encode(kept.join(""));
   const { keys, values } = parseTextVocabulary(content, VOCABULARY);
-  const table = program.tables[0]!;
+  const table = model.tables[0]!;
   if (table.kind !== "keyed") throw new RangeError("the users are looked up");
   const found = Array.from(values.data as BigInt64Array, (line) => Number(line) + UNKNOWN_ROWS);
   const vocabulary = { keys, values: integers(found) };
@@ -318,10 +397,7 @@ function readUsers(
     ["saved_model.pb", digestOf(new TextEncoder().encode(`content ${version}.${rows}`))],
     [`assets/${VOCABULARY.file}`, digestOf(content)],
   ]);
-  const rowsFingerprint = fingerprintOf(files);
-  const file = { name: "items.jsonl", sha256: `groups ${version}.${revision}` };
-  const print = describedFingerprint(rowsFingerprint, file, ATTRIBUTES);
-  return { vocabulary, fingerprint: print, rowsFingerprint };
+  return { vocabulary, fingerprint: fingerprintOf(files) };
 }
 
 /** The lookup of users as nodes: row 0 for a user that the file lacks, otherwise the line plus one. */
@@ -398,19 +474,69 @@ export interface VersionCopy {
   readonly misread: () => boolean;
 }
 
-/** An opened version directory, with its flaws. */
-export class SimulatedVersion implements ModelVersion {
+/** Opens a version directory: `files` gives the present content of its files, which may be overwritten while they are open. */
+export function openSimulated(files: () => VersionFiles, copy: VersionCopy): ModelVersion {
+  const { content } = files();
+  const version = new SimulatedVersion(files, copy);
+  const partitionBytes = ADDED_ROWS_MAX * content.size.dim * Float32Array.BYTES_PER_ELEMENT;
+  const store = storeOf(content.updates);
+  return described(withItemUpdates(version, { store, partitionBytes }), content);
+}
+
+/** A store of one file, if there are changes of items. */
+function storeOf(updates: readonly ItemUpdate[]): FileStore {
+  const bytes = Buffer.from(updates.map((update) => `${JSON.stringify(update)}\n`).join(""));
+  return {
+    join: (_, name) => name,
+    exists: (name) => name === UPDATE_FILE && updates.length > 0,
+    filesBelow: () => [],
+    open: () => ({
+      size: bytes.length,
+      read: (position, target) => bytes.copy(target, 0, position),
+      close: () => undefined,
+    }),
+  };
+}
+
+/** The version with the attributes of its items: those of the file at the time when it was opened. */
+function described(version: ModelVersion, content: VersionContent): ModelVersion {
+  const { program, warmUp, changes, rowsFingerprint = program.fingerprint } = version;
+  const sha256 = `groups ${content.version}.${content.revision}`;
+  const file = { name: "items.jsonl", sha256 };
+  const tables = program.tables.map((table) =>
+    table.kind === "candidate" ? { ...table, attributes: ATTRIBUTES } : table,
+  );
+  const print = describedFingerprint(program.fingerprint, file, ATTRIBUTES);
+  return {
+    directory: version.directory,
+    program: { ...program, fingerprint: print, tables },
+    rowsFingerprint,
+    warmUp,
+    changes,
+    get bytesRead() {
+      return version.bytesRead;
+    },
+    partitionBytes: (table, partition) => version.partitionBytes(table, partition),
+    openPartition: (table, partition) => {
+      const reader = version.openPartition(table, partition);
+      if (tables[table]!.kind !== "candidate") return reader;
+      const columns = content.attributesOf(reader);
+      return withColumns(reader, [...columns, ...(reader.attributes ?? [])]);
+    },
+    close: () => version.close(),
+  };
+}
+
+/** An opened version directory without changes and attributes of its items, with its flaws. */
+class SimulatedVersion implements ModelVersion {
   readonly directory: string;
   readonly program: ModelProgram;
   readonly warmUp: readonly WarmUpRequest[];
-  readonly rowsFingerprint: Fingerprint;
   bytesRead = 0;
   readonly #files: () => VersionFiles;
   readonly #copy: VersionCopy;
   readonly #users: KnownUsers;
   readonly #tables: readonly TableReading[];
-  /** Its attributes are those of the file at the time when it was opened. */
-  readonly #opened: VersionContent;
 
   /** `files` gives the present content of its files, which may be overwritten while they are open. */
   constructor(files: () => VersionFiles, copy: VersionCopy) {
@@ -418,12 +544,10 @@ export class SimulatedVersion implements ModelVersion {
     if (flaw === "unreadable") throw new WinnowError("PERMISSION_DENIED", "Cannot open the file");
     this.directory = String(content.version);
     this.#users = content.usersIn(flaw === "cutVocabulary" ? flaw : copy.copyFlaw);
-    this.program = { ...content.program, fingerprint: this.#users.fingerprint };
-    this.rowsFingerprint = this.#users.rowsFingerprint;
+    this.program = { ...content.model, fingerprint: this.#users.fingerprint };
     this.warmUp = content.warmUp;
     this.#files = files;
     this.#copy = copy;
-    this.#opened = content;
     this.#tables = this.#readTables(content);
   }
 
@@ -433,15 +557,26 @@ export class SimulatedVersion implements ModelVersion {
 
   openPartition(table: number, partition: number): PartitionReader {
     const reader = this.#tables[table]!.openPartition(partition);
-    const chunks = (): ReturnType<PartitionReader["chunks"]> => smallChunks(reader);
-    if (table === 0) return { ...reader, chunks };
-    return { ...reader, chunks, attributes: this.#opened.attributesOf(reader) };
+    return { ...reader, chunks: () => smallChunks(reader) };
+  }
+
+  moreRowsShape(): MoreRowsShape {
+    return { dim: this.#items.dim, dtype: "float32" };
+  }
+
+  moreRows(_: number, more: MoreRows): TableReading {
+    const table = { spec: this.#items, derivation: undefined, dtype: "float32" } as const;
+    return readMoreRows(table, more, plainRowChecks);
+  }
+
+  get #items(): CandidateTable {
+    return this.program.tables.find((table) => table.kind === "candidate")!;
   }
 
   close(): void {}
 
   /** Keys as they were when the version was opened; rows and ids as they are when they are read. */
-  #readTables({ program, stored }: VersionContent): readonly TableReading[] {
+  #readTables({ model, stored }: VersionContent): readonly TableReading[] {
     const checks = plainRowChecks;
     const [userRows, itemRows, itemIds] = stored.map((each, at) => ({
       ...each,
@@ -451,7 +586,7 @@ export class SimulatedVersion implements ModelVersion {
       { rows: userRows, ids: undefined, checks },
       { rows: itemRows, ids: itemIds, checks },
     ];
-    return program.tables.map((spec, table) =>
+    return model.tables.map((spec, table) =>
       readTable(tableOf(spec, this.#users.vocabulary), regions[table]!),
     );
   }
