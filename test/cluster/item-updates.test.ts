@@ -4,6 +4,7 @@
 import path from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { supplyPorts } from "../port-supply.ts";
+import { pause } from "./running-cluster.ts";
 import { expectExact, untilReplicated } from "./served-model.ts";
 import { BRIEFLY_KEPT, WORKERS, startVersioned } from "./versioned-cluster.ts";
 import type { VersionedCluster } from "./versioned-cluster.ts";
@@ -13,6 +14,9 @@ const MODEL = "movies";
 const VERSION = { model: MODEL, version: 1 } as const;
 /** Each names items that the one before has removed. */
 const CHANGES = [itemChanges(1, 40, 5), itemChanges(1, 40, 8), itemChanges(1, 40, 11)];
+
+/** Files are taken to rest that have not changed for 300 ms. */
+const LINE_MS = 200;
 
 let started: VersionedCluster;
 let metricsPort = 0;
@@ -64,4 +68,28 @@ test("a worker that starts anew holds what the others hold", async () => {
   });
 
   expect(new Set(told)).toEqual(new Set([CHANGES.length]));
+});
+
+test("lines that are appended without a rest are not waited for: one state after the other answers", async () => {
+  const { base, cluster } = started;
+  const directory = path.join(base, MODEL, "1");
+  const lines = itemChanges(1, 80, 14).map((change) => [change]);
+  const before = CHANGES.length;
+  const seen = new Set<number>();
+  const answers = changedRequests(VERSION, [...CHANGES, ...lines], (lists) => seen.add(lists));
+  let appended = 0;
+  const between = (): number =>
+    [...seen].filter((lists) => lists > before && lists < before + appended).length;
+
+  await expectExact(cluster, answers, async () => {
+    for (const line of lines) {
+      appendChanges(directory, line);
+      appended += 1;
+      await pause(LINE_MS);
+      if (between() > 2) break;
+    }
+    await expect.poll(() => seen.has(before + appended), { timeout: 60_000 }).toBe(true);
+  });
+
+  expect(between()).toBeGreaterThan(2);
 });

@@ -3,6 +3,7 @@
 
 export { MODEL_FILES, isModelFile, openModelVersion } from "./model-directory.ts";
 export { OpenUpdates } from "./item-updates/open-updates.ts";
+export { UPDATE_FILE } from "./item-updates/update-file.ts";
 export { adviceOnFormats } from "./other-formats.ts";
 export type { ReadingOptions } from "./saved-model/version-files.ts";
 export { ObjectMirror, removeMirrors } from "./object-store/object-mirror.ts";

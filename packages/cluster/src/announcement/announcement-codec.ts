@@ -53,6 +53,7 @@ interface VersionMessage {
   readonly error_message: string;
   readonly tables: TableMessage[];
   readonly serving: boolean;
+  readonly update_bytes: number;
 }
 
 interface TableMessage {
@@ -104,6 +105,7 @@ export function encodeAnnouncement(announcement: Announcement): AnnouncementMess
       error_message: (holding.error?.message ?? "").slice(0, MESSAGE_CHARACTERS_MAX),
       tables: holding.tables.map(encodeTable),
       serving: holding.serving ?? false,
+      update_bytes: holding.updateBytes ?? 0,
     })),
     order_number: announcement.order?.number ?? 0,
     order_id: announcement.order?.id ?? "",
@@ -220,6 +222,8 @@ function decodeVersion(message: unknown, size: AnnouncedSize): VersionHolding {
     throw fields.refusal("tables");
   }
   if (print !== "" && !ANNOUNCED_NAME.test(print)) throw fields.refusal("fingerprint");
+  // Workers of releases without item updates do not send it.
+  const updateBytes = fields.has("update_bytes") ? fields.count("update_bytes") : 0;
   return {
     model: fields.text("model", ANNOUNCED_NAME),
     version: fields.count("version"),
@@ -231,6 +235,7 @@ function decodeVersion(message: unknown, size: AnnouncedSize): VersionHolding {
         : { code: codeOfGrpcStatus(code), message: fields.text("error_message") },
     tables,
     ...(fields.flag("serving") ? { serving: true } : {}),
+    ...(updateBytes === 0 ? {} : { updateBytes }),
   };
 }
 

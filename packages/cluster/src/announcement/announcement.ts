@@ -51,6 +51,8 @@ export interface VersionHolding {
    * starts takes its default version from this field instead of guessing. Absent: no.
    */
   readonly serving?: boolean;
+  /** How many bytes of the version's file of item updates belong to the content. Absent: there is none. */
+  readonly updateBytes?: number;
 }
 
 /** The partitions of one table that are ready on this worker. */

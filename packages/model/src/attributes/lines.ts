@@ -27,7 +27,11 @@ export function* linesOf(file: RegionFile, remedy: string): Generator<Buffer> {
  * Whole lines with their ends, many at a time, `from` a byte on; the last line of a file may have none. @throws WinnowError
  * INVALID_ARGUMENT, with the remedy, for a line that is too long
  */
-export function* blocksOf(file: RegionFile, remedy: string, from = 0): Generator<Buffer> {
+export function* blocksOf(
+  file: Pick<RegionFile, "name" | "size" | "read">,
+  remedy: string,
+  from = 0,
+): Generator<Buffer> {
   let rest = Buffer.alloc(0);
   for (let at = from; at < file.size; at += PIECE_BYTES) {
     const bytes = Buffer.allocUnsafeSlow(rest.length + Math.min(PIECE_BYTES, file.size - at));

@@ -97,6 +97,19 @@ test("vectors of more than one piece of memory, some of them given up", () => {
   expect(found(read(text))).toEqual(expected(text));
 });
 
+test("a file of which a start is read says what that start says alone", () => {
+  const lines = ["a", "b", "a"].map((id, at) => `{"id":"${id}","vector":[${at},1]}\n`);
+  for (const count of [1, 2, 3]) {
+    const start = lines.slice(0, count).join("");
+
+    const { digest, ...said } = read(lines.join(""), { bytesMax: start.length });
+
+    expect({ digest, ...said }).toEqual(read(start));
+    expect(digest.bytes).toBe(start.length);
+  }
+  expect(() => read(lines.join(""), { bytesMax: 60 })).toThrow(/line 3/);
+});
+
 describe("a file that was read before", () => {
   /** All that is said of a file, or why it is refused. */
   function said(reading: () => ItemUpdates): unknown {

@@ -78,15 +78,18 @@ export interface UpdateReading {
   readonly limits?: UpdateLimits;
   /** The file as it was read before: only the lines behind it are read where it has grown. */
   readonly before?: ItemUpdates | undefined;
+  /** Only so many bytes are read. */
+  readonly bytesMax?: number | undefined;
 }
 
 /** Reads the file. @throws WinnowError INVALID_ARGUMENT naming the line, DATA_LOSS, RESOURCE_EXHAUSTED */
 export function readItemUpdates(
   directory: StoredDirectory,
   items: UpdatedItems,
-  { limits = UPDATE_LIMITS, before }: UpdateReading = {},
+  { limits = UPDATE_LIMITS, before, bytesMax = Infinity }: UpdateReading = {},
 ): ItemUpdates {
-  const file = directory.open(UPDATE_FILE);
+  const whole = directory.open(UPDATE_FILE);
+  const file = startOf(whole, bytesMax);
   try {
     if (file.size > FILE_BYTES_MAX) {
       throw tooMuch(`it has ${file.size} bytes, at most ${FILE_BYTES_MAX} are read`);
@@ -96,12 +99,23 @@ export function readItemUpdates(
     const grown = before && readGrown(reading, before);
     return grown ?? readLines(reading, { bytes: 0, lines: 0, hash: createHash("sha256") });
   } finally {
-    file.close();
+    whole.close();
   }
 }
 
+/** Bytes of a file, from its first one on. */
+type FileStart = Pick<RegionFile, "name" | "size" | "read">;
+
+function startOf(file: RegionFile, bytes: number): FileStart {
+  return {
+    name: file.name,
+    size: Math.min(file.size, bytes),
+    read: (at, target) => file.read(at, target),
+  };
+}
+
 interface FileReading {
-  readonly file: RegionFile;
+  readonly file: FileStart;
   readonly items: UpdatedItems;
   readonly limits: UpdateLimits;
 }
@@ -156,7 +170,7 @@ function readGrown(reading: FileReading, before: ItemUpdates): ItemUpdates | und
   }
 }
 
-function hashOfStart(file: RegionFile, bytes: number): Hash {
+function hashOfStart(file: FileStart, bytes: number): Hash {
   const hash = createHash("sha256");
   const piece = Buffer.allocUnsafeSlow(Math.min(bytes, PIECE_BYTES));
   for (let at = 0; at < bytes; at += piece.length) {
@@ -177,7 +191,7 @@ function haveSameVectors(a: UpdatedItems, b: UpdatedItems): boolean {
 }
 
 interface LinesAt {
-  readonly file: RegionFile;
+  readonly file: FileStart;
   readonly block: Buffer;
   /** Number of lines before the block. */
   readonly line: number;

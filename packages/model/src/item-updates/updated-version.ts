@@ -41,6 +41,8 @@ import type { ItemUpdates, UpdatedItems, UpdatedVectors } from "./update-file.ts
 export interface UpdatedReadingOptions extends ReadingOptions {
   /** Changes of versions that are open, which those of the next content of a directory may continue. Default: none. */
   readonly openUpdates?: OpenUpdates | undefined;
+  /** Only so many bytes of the file are read, which may have grown since. Default: all. */
+  readonly updateBytes?: number | undefined;
 }
 
 const ROWS_MAX = 2 ** 31 - 1;
@@ -90,6 +92,7 @@ class UpdatedVersion implements ModelVersion {
       directory,
       partitionBytes = PARTITION_BYTES,
       openUpdates,
+      updateBytes: bytesMax,
     }: UpdatedReadingOptions & { readonly directory: StoredDirectory },
   ) {
     this.#version = version;
@@ -98,7 +101,7 @@ class UpdatedVersion implements ModelVersion {
     const { numbers, items } = itemsOf(version);
     this.#openUpdates = openUpdates;
     const before = openUpdates?.of(version.directory);
-    this.#updates = readItemUpdates(directory, items, { before });
+    this.#updates = readItemUpdates(directory, items, { before, bytesMax });
     const { ids, values, digest, names } = this.#updates;
     const manifest = readManifest(directory);
     if (manifest !== undefined) assertAsListed(manifest, UPDATE_FILE, digest);

@@ -127,11 +127,11 @@ export class ComputeHost {
   }
 
   async open(
-    { directory }: VersionDirectory,
+    { directory, updateBytes }: VersionDirectory,
     siblings: readonly ContentHandle[],
   ): Promise<OpenedVersion> {
     const { reader, progress } = this.#parts;
-    const opened = await reader.open(directory);
+    const opened = await reader.open(directory, updateBytes);
     progress.raise();
     const twin = siblings.find(
       (handle) => this.#contents.get(handle)?.fingerprint === opened.fingerprint,

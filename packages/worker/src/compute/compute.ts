@@ -19,6 +19,8 @@ export interface VersionDirectory {
   readonly model: string;
   readonly version: number;
   readonly directory: string;
+  /** How many bytes of its file of item updates belong to the content; absent: all. */
+  readonly updateBytes?: number | undefined;
 }
 
 /**

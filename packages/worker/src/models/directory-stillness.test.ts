@@ -8,6 +8,7 @@ import { describe, expect, test } from "vitest";
 
 import { observed } from "./directory-stillness.ts";
 import type { ObservedDirectory } from "./directory-stillness.ts";
+import { growingStamp } from "./growing-file.ts";
 import { VersionWatch } from "./version-watch.ts";
 import type { FoundModel } from "./version-watch.ts";
 
@@ -145,6 +146,24 @@ describe("a version directory", () => {
     const stamps = findings.flatMap(({ model }) => model?.versions.map(({ stamp }) => stamp) ?? []);
     expect(new Set(stamps).size).toBe(2);
     watch.close();
+  });
+
+  test("whose file of item updates is appended to all the time is told of every second, and not called a copy", async () => {
+    const { clock, disk, watch, findings, now } = watching();
+    const append = (size: number): void =>
+      void disk.set(1, growingStamp("others", { ino: 1, size, mtimeMs: size, ctimeMs: size }));
+    append(0);
+    await watch.run();
+    await clock.advanceSettled(300);
+    const before = findings.length;
+    for (let size = 1; size <= 40; size += 1) {
+      append(size);
+      await clock.advanceSettled(200);
+      expect(now().copying).toEqual([]);
+    }
+
+    expect(findings.length - before).toBeGreaterThan(3);
+    expect(findings.length - before).toBeLessThan(10);
   });
 
   test("is looked at again though looks were to end with the first, and no longer than need be", async () => {

@@ -12,6 +12,11 @@
 // opened and read. If a copy pauses, or a network file system shows changes late, a directory may be opened
 // too early: that open fails, or its content is replaced when the files change.
 
+import { hasGrown } from "./growing-file.ts";
+
+/** How long a file that is appended to may leave no rest between two looks. */
+const GROWTH_MS_MAX = 1000;
+
 /** A complete version directory. */
 export interface FoundVersion {
   readonly version: number;
@@ -47,6 +52,8 @@ interface Unrest {
   readonly sinceMs: number;
   /** Whether more than one look has shown a change. */
   readonly isCopying: boolean;
+  /** Whether the last change was nothing but a file that is appended to. */
+  readonly isGrowth: boolean;
 }
 
 interface LookContext {
@@ -65,7 +72,10 @@ export function observed(
     return before.unrest === undefined ? before : settled(before, before.unrest, context);
   }
   const began = before?.unrest;
-  const unrest = { sinceMs: began?.sinceMs ?? nowMs, isCopying: began !== undefined };
+  const isGrowth = before?.still !== undefined && hasGrown(before.seen.stamp, seen.stamp);
+  const isFirst = began === undefined || (isGrowth && !began.isGrowth);
+  const sinceMs = isFirst ? nowMs : began.sinceMs;
+  const unrest = { sinceMs, isCopying: began !== undefined, isGrowth };
   return settled({ seen, sinceMs: nowMs, unrest, still: before?.still }, unrest, context);
 }
 
@@ -79,9 +89,11 @@ function settled(
   if (nowMs >= sinceMs + settings.stillMs) {
     return { seen, sinceMs, unrest: undefined, still: seen };
   }
-  const isTooLong = unrest.isCopying && nowMs >= unrest.sinceMs + settings.copyMsMax;
+  // Lines that are appended all the time leave no moment of rest.
+  const msMax = unrest.isGrowth ? Math.min(GROWTH_MS_MAX, settings.copyMsMax) : settings.copyMsMax;
+  const isTooLong = unrest.isCopying && nowMs >= unrest.sinceMs + msMax;
   if (!isTooLong) return directory;
-  return { seen, sinceMs, unrest: { sinceMs: nowMs, isCopying: true }, still: seen };
+  return { seen, sinceMs, unrest: { ...unrest, sinceMs: nowMs }, still: seen };
 }
 
 /** What is known of a directory after a look that did not find it, or found it without a model file. */

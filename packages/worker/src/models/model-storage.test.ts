@@ -1,6 +1,15 @@
 // Both ways in which folders are looked into find the same; looks of one turn are one.
 
-import { mkdir, mkdtemp, rm, symlink, utimes, writeFile } from "node:fs/promises";
+import {
+  appendFile,
+  mkdir,
+  mkdtemp,
+  rename,
+  rm,
+  symlink,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
@@ -8,7 +17,9 @@ import { createFolderLook } from "@winnow/accelerator";
 import type { AskedFolder, FolderEntry, LookIntoFolders } from "@winnow/accelerator";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
+import { UPDATE_FILE } from "@winnow/model";
 import { joinedLooks } from "./folder-looks.ts";
+import { hasGrown, updateBytesOf } from "./growing-file.ts";
 import { folderStorage } from "./model-storage.ts";
 
 const ENTRIES_MAX = 8;
@@ -133,6 +144,28 @@ describe.skipIf(native === undefined)("the addon's looks and Node's own calls", 
     // Without winnow.json it is as it was before.
     expect(new Set(stamps).size).toBe(changes.length);
     expect(stamps[5]).toBe(stamps[3]);
+  });
+
+  test("lines that are appended to a file of item updates can be told from another file", async () => {
+    const folder = path.join(base, "updated");
+    const file = path.join(folder, UPDATE_FILE);
+    await mkdir(path.dirname(file), { recursive: true });
+    await writeFile(path.join(folder, "saved_model.pb"), "");
+    const without = await joined.stamp(folder);
+    await writeFile(file, "{}\n");
+    const first = await joined.stamp(folder);
+    await appendFile(file, "{}\n");
+    const grown = await joined.stamp(folder);
+    await writeFile(`${file}.new`, "{}\n{}\n{}\n");
+    const beside = await joined.stamp(folder);
+    await rename(`${file}.new`, file);
+    const replaced = await joined.stamp(folder);
+
+    expect([first, grown].map((stamp) => updateBytesOf(stamp!))).toEqual([3, 6]);
+    expect(hasGrown(first!, grown!)).toBe(true);
+    for (const stamp of [without, grown, beside]) expect(hasGrown(stamp!, replaced!)).toBe(false);
+    expect(updateBytesOf(without!)).toBeUndefined();
+    expect(await plain.stamp(folder)).toBe(replaced);
   });
 });
 

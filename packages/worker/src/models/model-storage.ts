@@ -12,15 +12,17 @@ import path from "node:path";
 import { createFolderLook } from "@winnow/accelerator";
 import type { FolderEntry, LookIntoFolders } from "@winnow/accelerator";
 import { FolderWalk, WinnowError } from "@winnow/core";
-import { MODEL_FILES, isModelFile } from "@winnow/model";
+import { MODEL_FILES, UPDATE_FILE, isModelFile } from "@winnow/model";
 
 import { joinedLooks } from "./folder-looks.ts";
+import { growingStamp } from "./growing-file.ts";
 import type { ModelStorage } from "./version-watch.ts";
 
 /** A version directory is looked into once one of these files is in it, too. */
 const TOLD_FILES: ReadonlySet<string> = new Set(["saved_model.pbtxt", "winnow.json"]);
 /** Folders whose files are part of the stamp. */
 const STAMPED_FOLDERS = ["variables", "assets", "assets.extra"];
+const UPDATE_FOLDER_AT = STAMPED_FOLDERS.indexOf(path.posix.dirname(UPDATE_FILE));
 /**
  * Files in the version directory itself that are part of the stamp, beside model files: the largest exports have some
  * hundred.
@@ -92,19 +94,37 @@ async function stampOf(directory: string, look: LookIntoFolders): Promise<string
     if (entries === undefined || isTree) await addFolder(hash, directory, folder);
     else addLines(hash, entries, `${folder}/`);
   }
-  return hash.digest("hex");
+  return withUpdateFile(hash.digest("hex"), directory, below[UPDATE_FOLDER_AT]);
 }
+
+/** The stamp with the file of item updates last, so that one that has grown can be told from one that was replaced. */
+async function withUpdateFile(
+  others: string,
+  directory: string,
+  entries: readonly FolderEntry[] | undefined,
+): Promise<string> {
+  const name = path.posix.basename(UPDATE_FILE);
+  if (entries?.some((entry) => entry.name === name) === false) return others;
+  const facts = await stat(path.join(directory, UPDATE_FILE)).catch(() => undefined);
+  return facts?.isFile() === true ? growingStamp(others, facts) : others;
+}
+
+const isUpdateFile = (name: string): boolean => name === UPDATE_FILE;
 
 /** Adds the files of a folder at any depth. */
 async function addFolder(hash: Hash, directory: string, folder: string): Promise<void> {
   const below = await namesBelow(path.join(directory, folder), folder).catch(refusal);
   if (typeof below === "string") hash.update(below);
-  else await addFiles(hash, directory, below.toSorted(byText));
+  else {
+    const others = below.filter((name) => !isUpdateFile(name));
+    await addFiles(hash, directory, others.toSorted(byText));
+  }
 }
 
 function addLines(hash: Hash, entries: readonly FolderEntry[], prefix: string): void {
   const sorted = entries.toSorted((a, b) => byText(a.name, b.name));
-  const lines = sorted.map((each) => lineOf(prefix + each.name, each.kind === "file", each));
+  const others = sorted.filter(({ name }) => !isUpdateFile(prefix + name));
+  const lines = others.map((each) => lineOf(prefix + each.name, each.kind === "file", each));
   hash.update(lines.join(""));
 }
 

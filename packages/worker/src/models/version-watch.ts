@@ -315,7 +315,7 @@ export class VersionWatch {
       const observed = this.#observe(model, stamped);
       const versions = observed.flatMap(({ still }) => still ?? []);
       const copying = observed.flatMap(({ seen, unrest }) =>
-        unrest?.isCopying === true ? [seen] : [],
+        unrest?.isCopying === true && !unrest.isGrowth ? [seen] : [],
       );
       const waiting = stamped.filter((each) => each.stamp === undefined);
       const problems = [

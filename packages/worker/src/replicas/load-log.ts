@@ -8,6 +8,7 @@ import { isRefused, loadedOf, openedOf } from "./replica-set.ts";
 import type { HeldVersion, ReplicaEvent, ReplicaSet } from "./replica-set.ts";
 import { Assignment, isLoading } from "./assignment.ts";
 import type { Intent } from "./assignment.ts";
+import { updateBytesOf } from "../models/growing-file.ts";
 import type { WorkerObserver } from "../worker-observer.ts";
 
 interface Course {
@@ -33,6 +34,10 @@ const NO_COURSE: Course = {
 /** Where versions come faster than they can be loaded, each of them ends so, and the default stays what it was. */
 const GIVEN_UP =
   "version given up before it was loaded: it is gone, or a newer one has come; publish no faster than versions load";
+
+/** `growing-file.ts`. */
+const OTHER_LENGTH =
+  "content given up before it was loaded: other workers load fewer lines of its item updates, or the files were replaced";
 
 /** Logs loads, and remembers what it has logged. */
 export class LoadLog {
@@ -80,10 +85,18 @@ export class LoadLog {
       this.#noteLoaded(event, held, intent);
     } else if (event.kind === "closed") {
       this.#courses.delete(key);
-      const isGivenUp = held.status.kind === "incomplete" && held.trouble === undefined;
-      if (isGivenUp) log.warn(GIVEN_UP, name);
-      else log.info("version unloaded", name);
+      this.#noteClosed(held, name);
     }
+  }
+
+  #noteClosed(
+    { status, trouble, stamp }: HeldVersion,
+    name: Readonly<Record<string, unknown>>,
+  ): void {
+    const { log } = this.#environment;
+    if (status.kind !== "incomplete" || trouble !== undefined) log.info("version unloaded", name);
+    else if (updateBytesOf(stamp) === undefined) log.warn(GIVEN_UP, name);
+    else log.info(OTHER_LENGTH, name);
   }
 
   /** Logs each assignment that the plan refuses, or has wait for memory, once for as long as it does. */

@@ -6,6 +6,7 @@ import type { HeldPartition, TableHolding, VersionHolding } from "@winnow/cluste
 import { WinnowError } from "@winnow/core";
 
 import { NO_FILES_STAMP } from "../models/directory-stillness.ts";
+import { updateBytesOf } from "../models/growing-file.ts";
 import type { OpenedVersion } from "../compute/compute.ts";
 import { isFailed, isRefused, openedOf, replicaOfKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
@@ -66,7 +67,9 @@ function holdingOf(
 ): VersionHolding {
   const opened = openedOf(held);
   const state = isFailed(held, isServed) ? "failed" : assignmentStateOf(held, intent);
+  const updateBytes = updateBytesOf(held.stamp);
   return {
+    ...(updateBytes === undefined ? {} : { updateBytes }),
     model: held.model,
     version: held.version,
     fingerprint: opened?.fingerprint,

@@ -22,6 +22,7 @@ import { ClusterView, holdersAmong } from "./cluster-view.ts";
 import type { Holders } from "./cluster-view.ts";
 import { drainHold } from "./drain/drain-hold.ts";
 import type { DrainHold, DrainSettings } from "./drain/drain-hold.ts";
+import { GrowthTargets } from "./growth-targets.ts";
 import { HolderQuestions } from "./holder-questions.ts";
 import { LoadLog } from "./load-log.ts";
 import { holdingsOf, isSettled } from "./replica-announcement.ts";
@@ -111,6 +112,7 @@ export class ReplicaControl {
   #unheard: ReadonlySet<WorkerId> = new Set();
   #unmet: ReadonlySet<WorkerId> = new Set();
   #set: ReplicaSet = emptyReplicaSet;
+  readonly #growth = new GrowthTargets();
   #models: readonly FoundModel[] | undefined;
   #quietAtMs = 0;
   /** Until when default versions need not be derived again while partitions are being loaded. */
@@ -289,6 +291,7 @@ export class ReplicaControl {
     // plan could be past for the timer, which would then never be set for it.
     const nowMs = this.#clock.nowMs();
     this.#updateServing(models, nowMs);
+    this.#updateGrowth(models, nowMs);
     this.#updateSwaps(models, nowMs);
     const plan = planReplicas(this.#set, this.#facts(models, nowMs));
     this.#loadLog.noteRefusals(this.#set, plan.set);
@@ -331,6 +334,11 @@ export class ReplicaControl {
     });
     this.#loadLog.noteServing(before, this.#set);
     this.#servingUntilMs = nowMs + SERVING_INTERVAL_MS;
+  }
+
+  #updateGrowth(models: readonly FoundModel[], nowMs: number): void {
+    const isServed = (held: HeldVersion): boolean => this.#isServed(held);
+    this.#growth.update(models, { set: this.#set, others: this.#cluster.others, nowMs, isServed });
   }
 
   #updateSwaps(models: readonly FoundModel[], nowMs: number): void {
@@ -489,7 +497,8 @@ export class ReplicaControl {
   #named(models: readonly FoundModel[]): WantedVersion[] {
     const wanted = models.flatMap(({ model, policy, versions }) => {
       const serving = this.serving.get(model);
-      const byNumber = new Map(versions.map((found) => [found.version, found]));
+      const asHeld = versions.map((found) => this.#growth.of(model, found));
+      const byNumber = new Map(asHeld.map((found) => [found.version, found]));
       const choice = this.#choiceOf(model, [...byNumber.keys()]);
       const isLeft = isServingLeft(policy, choice);
       return wantedVersions(policy, choice).flatMap((version) => {

@@ -3,6 +3,7 @@
 import { WinnowError, toWinnowError } from "@winnow/core";
 
 import type { Compute, OpenedVersion } from "../compute/compute.ts";
+import { hasGrown } from "../models/growing-file.ts";
 import type { ReplicaEffect } from "./plan/replica-plan.ts";
 import { replicaOfKey } from "./replica-set.ts";
 import type { ReplicaEvent } from "./replica-set.ts";
@@ -48,7 +49,8 @@ export async function performEffect(
 /**
  * Opens the files of a directory and checks that they are the files that the watch has found. A link may have
  * pointed to other files while the open ran, and point to the former ones again at the next look; the content
- * of those other files must not be taken for theirs. Hence a look right before and right after the open.
+ * of those other files must not be taken for theirs. Hence a look right before and right after the open. Of a file of item
+ * updates that has grown meanwhile, no more is read than was found.
  * @throws WinnowError UNAVAILABLE for files that are not as they were found; what the reader throws
  */
 async function openAsFound(
@@ -61,7 +63,9 @@ async function openAsFound(
   const before = await look();
   const opened = await compute.open(from, siblings);
   const after = await look();
-  if ([before, after].every((seen) => seen === undefined || seen === stamp)) return opened;
+  const isSame = (seen: string | undefined): boolean =>
+    seen === undefined || seen === stamp || hasGrown(stamp, seen);
+  if ([before, after].every(isSame)) return opened;
   if (!siblings.includes(opened.handle)) await compute.close(opened.handle);
   throw new WinnowError(
     "UNAVAILABLE",

@@ -240,6 +240,7 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                     error_message: { type: "string", id: 6 },
                     tables: { rule: "repeated", type: "TableHolding", id: 7 },
                     serving: { type: "bool", id: 8 },
+                    update_bytes: { type: "uint64", id: 9 },
                   },
                 },
                 TableHolding: {

@@ -35,7 +35,7 @@ export function directoryReader(
   const checkUncut = uncutCheck(uncutBytesMax);
   const checkDense = denseCheck(() => createDenseEngine(), systemClock, keptShapes(keptFolder));
   return new LocalModelReader(
-    (directory) => openModelVersion(directory, options),
+    (directory, updateBytes) => openModelVersion(directory, { ...options, updateBytes }),
     async (program, directory) => {
       await checkSources(program, directory);
       await checkUncut(program, directory);

@@ -73,7 +73,8 @@ export interface PartitionSource {
 
 /** Reads model directories. Every method rejects with the WinnowError of the model package. */
 export interface ModelReader {
-  open(directory: string): Promise<OpenedModel>;
+  /** `updateBytes`: as many bytes of its file of item updates belong to it; `undefined`: all. */
+  open(directory: string, updateBytes?: number): Promise<OpenedModel>;
   openPartition(name: PartitionName): Promise<PartitionSource>;
   /** The program as bytes, with its keyed tables of at most `tableBytesMax` bytes. */
   program(version: ReaderHandle, tableBytesMax: number): Promise<Uint8Array>;
@@ -98,9 +99,12 @@ const found: FindVersion = async (directory) => ({ directory, release: () => und
 /** Refuses a program that routers could not run. @throws WinnowError */
 export type CheckProgram = (program: ModelProgram, directory: string) => Promise<void>;
 
+/** Opens a version directory with so many bytes of its file of item updates. @throws WinnowError */
+export type OpenModel = (directory: string, updateBytes: number | undefined) => ModelVersion;
+
 /** A reader that reads on the thread that calls it. */
 export class LocalModelReader implements ModelReader {
-  readonly #openModel: (directory: string) => ModelVersion;
+  readonly #openModel: OpenModel;
   readonly #check: CheckProgram;
   readonly #find: FindVersion;
   readonly #versions = new Map<ReaderHandle, OpenVersion>();
@@ -109,7 +113,7 @@ export class LocalModelReader implements ModelReader {
   #lastHandle = 0;
 
   constructor(
-    openModel: (directory: string) => ModelVersion,
+    openModel: OpenModel,
     check: CheckProgram = async () => undefined,
     find: FindVersion = found,
   ) {
@@ -118,19 +122,19 @@ export class LocalModelReader implements ModelReader {
     this.#find = find;
   }
 
-  async open(location: string): Promise<OpenedModel> {
+  async open(location: string, updateBytes?: number): Promise<OpenedModel> {
     const local = await this.#find(location);
     try {
-      return await this.#turn.run(() => this.#openLocal(local));
+      return await this.#turn.run(() => this.#openLocal(local, updateBytes));
     } catch (error) {
       local.release();
       throw error;
     }
   }
 
-  async #openLocal(local: LocalVersion): Promise<OpenedModel> {
+  async #openLocal(local: LocalVersion, updateBytes: number | undefined): Promise<OpenedModel> {
     const { directory } = local;
-    const version = this.#openModel(directory);
+    const version = this.#openModel(directory, updateBytes);
     try {
       await this.#check(version.program, directory);
       const { fingerprint, tables } = version.program;

@@ -32,7 +32,7 @@ import { buffersOf, packKeys, unpackKeys } from "../packed-keys.ts";
 
 /** What the reader thread can be asked. */
 type ReaderRequest =
-  | { readonly kind: "open"; readonly directory: string }
+  | { readonly kind: "open"; readonly directory: string; readonly updateBytes: number | undefined }
   | { readonly kind: "openPartition"; readonly name: PartitionName }
   | { readonly kind: "chunk"; readonly handle: number; readonly spent: Float32Array | undefined }
   | { readonly kind: "abandon"; readonly handle: number }
@@ -109,7 +109,7 @@ class ReaderServer {
   async perform(request: ReaderRequest): Promise<ThreadAnswer> {
     switch (request.kind) {
       case "open":
-        return packModel(await this.#reader.open(request.directory));
+        return packModel(await this.#reader.open(request.directory, request.updateBytes));
       case "openPartition":
         return this.#openPartition(request.name);
       case "chunk":
@@ -208,8 +208,8 @@ export class RemoteModelReader implements ModelReader {
     this.#end = end;
   }
 
-  async open(directory: string): Promise<OpenedModel> {
-    const packed = await this.#calls.call<PackedModel>({ kind: "open", directory });
+  async open(directory: string, updateBytes?: number): Promise<OpenedModel> {
+    const packed = await this.#calls.call<PackedModel>({ kind: "open", directory, updateBytes });
     const { handle, rowsFingerprint, changes, partitionBytes } = packed;
     const { fingerprint, tables } = decodeProgram(packed.program);
     return { handle, fingerprint, rowsFingerprint, changes, tables, partitionBytes };

@@ -53,9 +53,9 @@ export class StartReader implements ModelReader {
     this.#parts = parts;
   }
 
-  async open(directory: string): Promise<OpenedModel> {
+  async open(directory: string, updateBytes?: number): Promise<OpenedModel> {
     const reader = await this.#readerFor(directory);
-    const opened = await reader.open(directory);
+    const opened = await reader.open(directory, updateBytes);
     this.#lastHandle += 1;
     const handle = this.#lastHandle as ReaderHandle;
     this.#opened.set(handle, { reader, handle: opened.handle });

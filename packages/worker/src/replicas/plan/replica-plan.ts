@@ -26,6 +26,7 @@ import type {
   OpenedVersion,
   VersionDirectory,
 } from "../../compute/compute.ts";
+import { updateBytesOf } from "../../models/growing-file.ts";
 import type { Holders } from "../cluster-view.ts";
 import {
   contentsOf,
@@ -231,7 +232,12 @@ class Planner {
         this.effects.push({
           kind: "open",
           id,
-          from: { model, version, directory },
+          from: {
+            model,
+            version,
+            directory,
+            updateBytes: stamp === undefined ? undefined : updateBytesOf(stamp),
+          },
           stamp,
           siblings,
         });

@@ -27,6 +27,10 @@ export interface VersionHolding {
    * this worker takes it for the default version
    */
   serving?: boolean;
+  /**
+   * bytes of the file of item updates that belong to it; 0: it has none
+   */
+  update_bytes?: number | string | Long;
 }
 
 export interface VersionHolding__Output {
@@ -50,4 +54,8 @@ export interface VersionHolding__Output {
    * this worker takes it for the default version
    */
   serving: boolean;
+  /**
+   * bytes of the file of item updates that belong to it; 0: it has none
+   */
+  update_bytes: number;
 }
