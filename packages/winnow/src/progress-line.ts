@@ -92,7 +92,7 @@ function describe(subject: ProgressSubject, { done, total, elapsedMs }: Progress
 }
 
 /** 1,234,567 as `1.2 M`: three digits are enough for a person watching. */
-function compactCount(count: number): string {
+export function compactCount(count: number): string {
   if (count >= 1e9) return `${(count / 1e9).toFixed(1)} G`;
   if (count >= 1e6) return `${(count / 1e6).toFixed(1)} M`;
   if (count >= 1e4) return `${(count / 1e3).toFixed(0)} k`;

@@ -1,11 +1,9 @@
 // The subcommands and their flags. What each does is in `commands/`; here are only flags and their defaults.
 // Large commands are imported when they run, so that help and predict answer at once.
 
-import { WinnowError, systemClock } from "@winnow/core";
+import { WinnowError } from "@winnow/core";
 import { Command } from "commander";
 import {
-  REST_PORT,
-  addClientOptions,
   addMembershipOptions,
   directoryArgument,
   modelReplicationOption,
@@ -15,13 +13,14 @@ import {
   wholeNumber,
 } from "../command-options.ts";
 import { reportFailure } from "../process/failure-report.ts";
-import { holdProcess, processVariables } from "../process/process-settings.ts";
+import { processVariables } from "../process/process-settings.ts";
 import {
   type SettingPlaces,
   applySettings,
   readSettings,
   settingNameOf,
 } from "../settings/settings-file.ts";
+import { batchCommand } from "./batch-command.ts";
 import { benchCommand } from "./bench-command.ts";
 import { completionCommand } from "./completion-command.ts";
 import { type CommandSupply, type PreparedCommand, configCommand } from "./config-command.ts";
@@ -30,19 +29,19 @@ import { addHelpCommands } from "./help-command.ts";
 import { layOutHelp } from "./help-layout.ts";
 import { k8sCommand } from "./k8s-command.ts";
 import { idleVariables, tellIdle } from "./model-server-flags.ts";
+import { predictCommand } from "./predict-command.ts";
 import { servingCommands } from "./serving-commands.ts";
 import { checkVariables, variablesOf } from "./setting-variables.ts";
 import { statusCommand, topCommand } from "./status-command.ts";
 import { verifyCommand } from "./verify-command.ts";
-import { curlLine, predict, predictionTable } from "../commands/predict.ts";
-import { terminalLine, terminalText } from "../terminal-text.ts";
+import { terminalText } from "../terminal-text.ts";
 import type { DrainOptions } from "../commands/drain.ts";
 import type { OrderOptions } from "../commands/order.ts";
 
 const INT32_MAX = 2 ** 31 - 1;
 const EXIT_CODES = `
 Exit codes: 0 done, 1 failed, 2 not accepted as it was typed or set; status,
-verify and bench say more with theirs.`;
+verify, batch and bench say more with theirs.`;
 
 /** What a command line is made for. */
 export interface CommandLineUse {
@@ -88,6 +87,7 @@ function allCommands(supply: CommandSupply): Command[] {
     configCommand(supply),
     inspectCommand(),
     predictCommand(),
+    batchCommand(),
     statusCommand(),
     topCommand(),
     demoCommand(),
@@ -158,68 +158,6 @@ function inspectCommand(): Command {
       process.stderr.write(
         `${failed.length} of ${reports.length} models cannot be served: ${names}\n`,
       );
-    });
-}
-
-interface PredictOptions {
-  readonly url: string;
-  readonly ca?: string;
-  readonly keyFile?: string;
-  readonly modelVersion?: number;
-  readonly signature?: string;
-  readonly k?: number;
-  readonly exclude?: string;
-  readonly include?: string;
-  readonly filter?: string;
-  readonly return?: readonly string[];
-  readonly returnVectors?: true;
-  readonly explain?: true;
-  readonly timeoutMs: number;
-  readonly json?: true;
-  readonly verbose?: true;
-}
-
-function predictCommand(): Command {
-  return addClientOptions(new Command("predict"))
-    .description("send a prediction request to a running router")
-    .argument("<model>", "model name")
-    .argument("<instances>", `JSON, such as '["42"]'`)
-    .addOption(
-      option("--url <url>", "the router", "WINNOW_URL").default(`http://127.0.0.1:${REST_PORT}`),
-    )
-    .option(
-      "--model-version <n>",
-      "ask this version instead of the default",
-      wholeNumber(0, Number.MAX_SAFE_INTEGER),
-    )
-    .option("--signature <name>", "ask this signature instead of serving_default")
-    .option("-k <n>", "items wanted per instance", wholeNumber(1, INT32_MAX))
-    .option("--exclude <json>", `item ids to exclude, such as '["7","9"]'`)
-    .option("--include <json>", "the only item ids to return")
-    .option("--filter <json>", `only items with these attributes, such as '{"year":{"$gte":1990}}'`)
-    .option("--return <names...>", "attributes to return for each item")
-    .option("--return-vectors", "return each item's vector too")
-    .option("--explain", "show what each stage of a pipeline did")
-    .option(
-      "--timeout-ms <ms>",
-      "how long to wait for an answer",
-      wholeNumber(1, INT32_MAX),
-      60_000,
-    )
-    .option("--json", "the router's answer unchanged")
-    .option("-v, --verbose", "also print the version and the same request for curl, on stderr")
-    .action(async (model: string, json: string, options: PredictOptions) => {
-      const command = { ...options, version: options.modelVersion, model, json };
-      const release = holdProcess();
-      const answer = await predict(command, systemClock).finally(release);
-      if (options.verbose === true) {
-        const version = terminalLine(answer.version ?? "unknown");
-        process.stderr.write(`version ${version}\n${curlLine(command)}\n`);
-      }
-      const { isTTY } = process.stdout;
-      const isTable = isTTY && options.json !== true;
-      const text = isTTY ? terminalText(answer.text) : answer.text;
-      process.stdout.write(isTable ? predictionTable(answer.text) : `${text}\n`);
     });
 }
 

@@ -11,6 +11,9 @@ export function processEnvironment(log: Logger): Environment {
   return { clock: systemClock, random: Math.random, log };
 }
 
+/** A number from 0 to below 1, by chance. */
+export const randomShare = (): number => Math.random();
+
 /** The time of day in ms since 1970; only for certificates. */
 export const wallMs = (): number => Date.now();
 
