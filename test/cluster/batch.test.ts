@@ -11,7 +11,7 @@ import { RunningCluster, pause, repositoryRoot } from "./running-cluster.ts";
 import { untilDefault } from "./served-model.ts";
 
 const USERS = 60;
-const LINES = 6000;
+const LINES = 2400;
 const directory = mkdtempSync(path.join(tmpdir(), "winnow-batch-"));
 const models = path.join(directory, "models");
 const input = path.join(directory, "users.jsonl");
@@ -73,9 +73,9 @@ test("a death, an interruption and a newer version change no prediction of a who
   }
 
   const first = start();
-  await until(400);
+  await until(200);
   cluster.signal("w1", "SIGKILL");
-  await until(linesIn(`${output}.part`).length + 400);
+  await until(linesIn(`${output}.part`).length + 200);
   first.child.kill("SIGINT");
   expect(await first.ended).toBe(130);
   const kept = linesIn(`${output}.part`).length;
