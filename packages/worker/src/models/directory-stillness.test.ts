@@ -151,7 +151,10 @@ describe("a version directory", () => {
   test("whose file of item updates is appended to all the time is told of every second, and not called a copy", async () => {
     const { clock, disk, watch, findings, now } = watching();
     const append = (size: number): void =>
-      void disk.set(1, growingStamp("others", { ino: 1, size, mtimeMs: size, ctimeMs: size }));
+      void disk.set(
+        1,
+        growingStamp("0".repeat(64), { ino: 1, size, mtimeMs: size, ctimeMs: size }),
+      );
     append(0);
     await watch.run();
     await clock.advanceSettled(300);

@@ -6,8 +6,9 @@ import { describe, expect, test } from "vitest";
 import { growingStamp, hasGrown, heldGrowth, updateBytesOf } from "./growing-file.ts";
 import type { GrowthFacts, HeldGrowth } from "./growing-file.ts";
 
+const OTHERS = "0".repeat(64);
 const stampOf = (size: number, ino = 7, changedMs = size): string =>
-  growingStamp("others", { ino, size, mtimeMs: changedMs, ctimeMs: changedMs });
+  growingStamp(OTHERS, { ino, size, mtimeMs: changedMs, ctimeMs: changedMs });
 const facts = (given: Partial<GrowthFacts> = {}): GrowthFacts => ({
   nowMs: 0,
   endOf: () => undefined,
@@ -22,9 +23,15 @@ describe("a file of item updates", () => {
     expect(hasGrown(stampOf(10), stampOf(10, 7, 99))).toBe(false);
     expect(hasGrown(stampOf(11), stampOf(10))).toBe(false);
     expect(hasGrown(stampOf(10), stampOf(11, 8))).toBe(false);
-    expect(hasGrown(stampOf(10), stampOf(11).replace("others", "changed"))).toBe(false);
-    expect(hasGrown("others", stampOf(11))).toBe(false);
-    expect(hasGrown("others", "others")).toBe(false);
+    expect(hasGrown(stampOf(10), stampOf(11).replace(OTHERS, "1".repeat(64)))).toBe(false);
+    expect(hasGrown(OTHERS, stampOf(11))).toBe(false);
+    expect(hasGrown(OTHERS, OTHERS)).toBe(false);
+  });
+
+  test("is in no stamp of a directory that cannot be read, nor of an object store, whatever these hold", () => {
+    const reasons = ["unreadable: EACCES '/models/a+1+2+3'", `${OTHERS}+7+x+1 1`, "a+1+2+", "+++"];
+
+    expect(reasons.map((stamp) => updateBytesOf(stamp))).toEqual(reasons.map(() => undefined));
   });
 
   test("is held as it was found, where nobody has begun another length", () => {
@@ -32,7 +39,7 @@ describe("a file of item updates", () => {
 
     expect(held?.stamp).toBe(stampOf(10));
     expect(updateBytesOf(held!.stamp)).toBe(10);
-    expect(heldGrowth(undefined, "others", facts())).toBeUndefined();
+    expect(heldGrowth(undefined, OTHERS, facts())).toBeUndefined();
   });
 
   test("is held no further while that length is awaited, and as it is once it is the default", () => {

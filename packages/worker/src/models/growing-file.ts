@@ -35,8 +35,11 @@ export function growingStamp(others: string, facts: UpdateFileFacts): string {
   return `${others}+${facts.ino}+${facts.size}+${facts.mtimeMs} ${facts.ctimeMs}`;
 }
 
+/** Stamps of stores, and the reasons that stand for the stamp of an unreadable directory, may hold any text. */
+const GROWING = /^([0-9a-f]{64})\+(\d+)\+(\d+)\+([-\d. ]*)$/;
+
 function parsed(stamp: string): GrowingStamp | undefined {
-  const [others, file, bytes, times] = stamp.split("+");
+  const [, others, file, bytes, times] = GROWING.exec(stamp) ?? [];
   if (others === undefined || file === undefined || times === undefined) return undefined;
   return { others, file, bytes: Number(bytes), times };
 }

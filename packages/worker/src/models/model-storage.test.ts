@@ -166,6 +166,14 @@ describe.skipIf(native === undefined)("the addon's looks and Node's own calls", 
     for (const stamp of [without, grown, beside]) expect(hasGrown(stamp!, replaced!)).toBe(false);
     expect(updateBytesOf(without!)).toBeUndefined();
     expect(await plain.stamp(folder)).toBe(replaced);
+
+    await rm(file);
+    await symlink("nowhere", file);
+    const broken = await joined.stamp(folder);
+    expect(await plain.stamp(folder)).toBe(broken);
+    await rm(file);
+    const gone = await joined.stamp(folder);
+    expect(new Set([first, grown, replaced, broken, gone]).size).toBe(5);
   });
 });
 

@@ -6,7 +6,7 @@
 // other between two looks.
 
 import { type Hash, createHash } from "node:crypto";
-import { opendir, realpath, stat } from "node:fs/promises";
+import { lstat, opendir, realpath, stat } from "node:fs/promises";
 import path from "node:path";
 
 import { createFolderLook } from "@winnow/accelerator";
@@ -105,8 +105,11 @@ async function withUpdateFile(
 ): Promise<string> {
   const name = path.posix.basename(UPDATE_FILE);
   if (entries?.some((entry) => entry.name === name) === false) return others;
-  const facts = await stat(path.join(directory, UPDATE_FILE)).catch(() => undefined);
-  return facts?.isFile() === true ? growingStamp(others, facts) : others;
+  const file = path.join(directory, UPDATE_FILE);
+  const facts = await stat(file).catch(() => lstat(file).catch(() => undefined));
+  if (facts === undefined) return others;
+  // A pipe or a broken link: refused when the version is opened, and another stamp once it is gone.
+  return facts.isFile() ? growingStamp(others, facts) : `${others}-`;
 }
 
 const isUpdateFile = (name: string): boolean => name === UPDATE_FILE;

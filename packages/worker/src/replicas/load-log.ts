@@ -35,7 +35,7 @@ const NO_COURSE: Course = {
 const GIVEN_UP =
   "version given up before it was loaded: it is gone, or a newer one has come; publish no faster than versions load";
 
-/** `growing-file.ts`. */
+/** How workers come to one state of a file that grows (`models/growing-file.ts`). */
 const OTHER_LENGTH =
   "content given up before it was loaded: other workers load fewer lines of its item updates, or the files were replaced";
 
